@@ -26,7 +26,9 @@ from tests.airflow.replicated_shop import ReplicatedShop  # noqa: E402
 from tests.airflow.runs import Lake, Outcome  # noqa: E402
 from tests.airflow_database import put_metadata_database  # noqa: E402
 from tests.postgresql import PostgresServer  # noqa: E402
+from tests.tiers import some  # noqa: E402
 from tests.warm_spark import hand_over, put_in_place, serving  # noqa: E402
+from tidemark.warm_spark.home import end_server, living_servers  # noqa: E402
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -90,6 +92,22 @@ def warm_spark(
     started = spark_submit(hand_over(queue))
     with serving(spark, queue):
         yield started
+
+
+@pytest.fixture(scope="session")
+def warm_servers() -> Iterator[None]:
+    """Ends the warm Sparks that jobs have started."""
+    yield
+    for jobs in HOME.glob("tidemark-jobs-*"):
+        for record, _ in living_servers(jobs / "spark"):
+            end_server(record)
+
+
+@pytest.fixture(params=some(["warm", "submit"], {"warm"}, "a start of Spark for each job"))
+def users_spark(request: pytest.FixtureRequest, warm_servers: None, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Jobs run in a Spark of their own, as they do for users: in the warm one of this host, or in a JVM each."""
+    monkeypatch.setenv("TIDEMARK_SPARK_MODE", request.param)
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

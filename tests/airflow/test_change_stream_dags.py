@@ -1,4 +1,4 @@
-"""The example DAG over real flights: backfill, capture, partitions in parallel; each Spark job a process of its own."""
+"""The example DAG over real flights: backfill, capture, partitions in parallel, in a Spark as users have it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.guarantees.partition_invariants import require_invariants
-from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
 
 DAGS = Path(__file__).parents[2] / "dags"
-IN_ONE_SPARK = "tests/airflow/test_examples.py::test_records_are_kept_and_delivered_again_after_a_reset"
 FOUR_HOURS = {"days": 4 / 24}
 
 pytestmark = [pytest.mark.airflow]
@@ -41,12 +39,11 @@ def rows(lake: Lake, table: str, version: int | None = None) -> list[tuple[objec
     return sorted((tuple(row) for row in reader.load(str(lake.root / "nyc" / table)).collect()), key=str)
 
 
-@nightly("each job a process of its own", IN_ONE_SPARK)
 @pytest.mark.spark
 @pytest.mark.e2e
 @pytest.mark.timeout(1500)
 def test_the_mirror_is_the_board_as_it_was_captured(
-    dag: DAG, lake: Lake, run_dag: Callable[..., Outcome], hook: TidemarkHook
+    dag: DAG, lake: Lake, run_dag: Callable[..., Outcome], hook: TidemarkHook, users_spark: str
 ) -> None:
     from tidemark.change_streams.worker.definitions import get_change_stream
 

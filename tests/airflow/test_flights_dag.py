@@ -1,4 +1,4 @@
-"""The main DAG on real flights, run twice by Airflow's own task runner, each Spark job a process of its own."""
+"""The main DAG on real flights, run twice by Airflow's own task runner, in a Spark as users have it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -47,8 +45,9 @@ def counted(lake: Lake, table: str, version: int | None = None) -> Counter[tuple
     return Counter({row: count for row, count in total.items() if count})
 
 
-@nightly("ten starts of Spark")
-def test_two_runs_deliver_every_change_of_the_board_once(dag: DAG, lake: Lake, run_dag: Callable[..., Outcome]) -> None:
+def test_two_runs_deliver_every_change_of_the_board_once(
+    dag: DAG, lake: Lake, run_dag: Callable[..., Outcome], users_spark: str
+) -> None:
     first = run_dag(dag, at=datetime(2026, 11, 1, tzinfo=UTC), conf=TWO_HOURS)
     assert first.state == "success"
     begun = first.returned("deliver.commit")

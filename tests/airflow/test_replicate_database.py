@@ -1,4 +1,4 @@
-"""The example DAG over a shop's database that is written to: each Spark job a process of its own, as users have it."""
+"""The example DAG over a shop's database that is written to, in a Spark as users have it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.airflow]
-IN_ONE_SPARK = (
-    "tests/airflow/test_replicate_group.py"
-    "::test_a_source_that_is_away_does_not_stop_what_was_captured_from_being_applied"
-)
 ONE, TWO = ["shop.visits"], ["shop.order_items", "shop.visits"]
 RunDag = Callable[..., Outcome]
 
@@ -50,8 +46,9 @@ def _names(task_ids: set[str]) -> set[str]:
     return {name.removeprefix("replicate.") for name in task_ids}
 
 
-@nightly("a start of Spark for each job", IN_ONE_SPARK)
-@pytest.mark.parametrize("tables", [ONE, TWO], ids=("one", "two"))
+@pytest.mark.parametrize(
+    "tables", [pytest.param(ONE, marks=nightly("the other values of one test")), TWO], ids=("one", "two")
+)
 @pytest.mark.spark
 @pytest.mark.e2e
 @pytest.mark.timeout(1500)
@@ -63,6 +60,7 @@ def test_targets_are_their_tables_as_of_what_was_captured_while_the_source_is_wr
     airflow_home: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    users_spark: str,
     tables: list[str],
 ) -> None:
     """A backfill and its first changes; with two tables a second run, too."""
