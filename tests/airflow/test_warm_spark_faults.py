@@ -32,6 +32,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.e2e,
+    pytest.mark.timeout(3000),
     nightly(
         "a start of a server after most faults",
         "tests/airflow/test_warm_spark.py::test_a_job_whose_server_is_killed_is_repeated_in_another_and_each_change_comes_once",

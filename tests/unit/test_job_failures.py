@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 
 import tidemark.changes.driver.by_key  # noqa: F401 - registers its parser
 from tidemark.errors import DataFileUnreadable, JobFailed, KeyNotUnique, from_record
 from tidemark.jobs.failures import named_failure
+from tidemark.jobs.spark_failures import SPARK_FAILURES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 UNREAD = """An error occurred while calling o142.sql.
 : org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file \
@@ -32,6 +40,33 @@ def test_another_failure_says_what_spark_said_not_that_it_was_called() -> None:
     assert isinstance(found, JobFailed)
     assert found.facts == {"error": "RuntimeError", "message": "org.apache.spark.SparkException: Job aborted"}
     assert named_failure(ValueError("")).facts["message"] == ""
+
+
+def test_the_deepest_cause_of_a_failure_is_told_with_it() -> None:
+    printed = (
+        "at a\nCaused by: org.apache.spark.SparkException: x\nCaused by: java.io.IOException: No space left on device"
+    )
+
+    class Remote(RuntimeError):
+        def getStackTrace(self) -> str:
+            return printed
+
+    found = named_failure(Remote("[TASK_WRITE_FAILED] Task failed while writing rows. SQLSTATE: 58030"))
+    assert found.facts["message"] == (
+        "[TASK_WRITE_FAILED] Task failed while writing rows. SQLSTATE: 58030. "
+        "Caused by java.io.IOException: No space left on device"
+    )
+
+
+@pytest.mark.spark
+def test_the_cause_of_a_query_that_fails_in_this_driver_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 nothing of the kind PAR1")
+    with pytest.raises(SPARK_FAILURES) as failed:
+        spark.read.schema("id BIGINT").parquet(str(tmp_path)).collect()
+    found = named_failure(failed.value)
+    assert isinstance(found, DataFileUnreadable)
+    assert found.facts["file"].endswith("a.parquet")
+    assert found.facts["problem"] != "Spark gave no cause"
 
 
 def test_a_key_that_is_not_unique_comes_back_as_an_error_of_its_own() -> None:

@@ -42,8 +42,24 @@ def named_failure(error: Exception) -> TidemarkError:
         return ConstraintViolated(problem=broken[1].rstrip(" .:")[:_LONGEST])
     if asked := _NO_JVM.search(text):
         return DriverJvmNeeded(attribute=asked[1])
+    cause = _deepest_cause(f"{text}\n{_trace_of(error)}")
     unread = _UNREAD.search(text)
     if unread:
-        causes = _CAUSE.findall(text)
-        return DataFileUnreadable(file=unread[1], problem=(causes[-1] if causes else "Spark gave no cause")[:_LONGEST])
-    return JobFailed(error=type(error).__name__, message=(text.splitlines() or [""])[0][:_LONGEST])
+        return DataFileUnreadable(file=unread[1], problem=(cause or "Spark gave no cause")[:_LONGEST])
+    message = (text.splitlines() or [""])[0][:_LONGEST]
+    if cause and cause not in message:
+        message = f"{message.rstrip('.')}. Caused by {cause[:_LONGEST]}"
+    return JobFailed(error=type(error).__name__, message=message)
+
+
+def _deepest_cause(printed: str) -> str | None:
+    """Class and message of the last cause in the trace of a JVM."""
+    causes = _CAUSE.findall(printed)
+    return str(causes[-1]).strip() if causes else None
+
+
+def _trace_of(error: Exception) -> str:
+    """The JVM's trace of a PySpark exception, which its text leaves out by default; empty for other errors."""
+    ask = getattr(error, "getStackTrace", None)  # of Spark Connect
+    found = ask() if ask is not None else getattr(error, "_stackTrace", None)
+    return found if isinstance(found, str) else ""
