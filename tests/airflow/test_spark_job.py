@@ -18,6 +18,7 @@ from tidemark.errors import (
     JobCancelled,
     JobDeadlineExceeded,
     JobDied,
+    JobFilesUnusable,
     JobLeftNoResult,
     SparkNotFound,
 )
@@ -88,6 +89,18 @@ def test_a_driver_that_dies_is_job_died_with_its_exit_code_and_last_lines(
     assert "Java heap space" in died.value.tail
     assert "OutOfMemoryError" in (tmp_path / "jobs" / "one" / "spark.log").read_text()
     assert sorted(os.listdir(tmp_path / "jobs" / "one")) == ["alive", "spark.log", "spec.json"]
+
+
+def test_files_of_a_job_that_cannot_be_written_are_named_before_it_starts(
+    job: SparkJob, spark_submit: StandIn, tmp_path: Path
+) -> None:
+    started = spark_submit(RESULT)
+    (tmp_path / "jobs").mkdir(mode=0o700)
+    (tmp_path / "jobs" / "one").symlink_to("/dev/full")
+    with pytest.raises(JobFilesUnusable, match="A retry continues") as failed:
+        job.run(spec_in(tmp_path))
+    assert (failed.value.key, failed.value.directory) == (str(KEY), str(tmp_path / "jobs"))
+    assert not started.exists()
 
 
 def test_a_job_whose_log_cannot_be_written_goes_on_and_says_so_once(

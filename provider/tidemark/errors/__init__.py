@@ -49,7 +49,7 @@ TidemarkError
 │       StoreOlderThanLake
 └── JobError
     └── JobDied · JobLeftNoResult · JobCancelled · JobDeadlineExceeded · JobFailed · JavaNotFound · SparkNotFound
-        SparkMasterUnfit · DirectoryNotPrivate
+        SparkMasterUnfit · DirectoryNotPrivate · JobFilesUnusable
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ from tidemark.errors.jobs import (
     JobDied,
     JobError,
     JobFailed,
+    JobFilesUnusable,
     JobLeftNoResult,
     JobMayRunOn,
     LakeNotShared,
@@ -269,6 +270,7 @@ __all__ = [
     "JobDied",
     "JobError",
     "JobFailed",
+    "JobFilesUnusable",
     "JobLeftNoResult",
     "JobMayRunOn",
     "JobsMayBeAlive",

@@ -60,6 +60,12 @@ class SparkNotFound(JobError):
     """spark-submit is not on the PATH of this worker. Install it, for example with: {command}"""
 
 
+class JobFilesUnusable(JobError):
+    """The files of the job for {key} cannot be written or read in {directory}: {problem}. Make room there, or mend the
+    directory. A retry continues, and each statement still happens once.
+    """
+
+
 class DirectoryNotPrivate(JobError):
     """Job files need a directory that only the worker's user can enter, but {directory} {problem}. Remove it, or
     name another directory: [tidemark] jobs_root in airflow.cfg, or TIDEMARK_JOBS_ROOT.

@@ -20,6 +20,7 @@ from tidemark.errors import (
     JobCancelled,
     JobDeadlineExceeded,
     JobDied,
+    JobFilesUnusable,
     JobLeftNoResult,
     JobMayRunOn,
     SparkNotFound,
@@ -88,7 +89,7 @@ class SparkJob:
 
         Raises errors of `require_ready` before the start, and JobDied, JobLeftNoResult, JobCancelled or
         JobDeadlineExceeded after it. Then the whole process group has ended, and its work in a Spark Connect server.
-        JobMayRunOn means that the server did not answer.
+        JobMayRunOn means that the server did not answer, and JobFilesUnusable a full disk of this host.
         """
         began, outcome = time.monotonic(), "failed"
         try:
@@ -98,6 +99,10 @@ class SparkJob:
         except TidemarkError as error:
             outcome = type(error).__name__
             raise
+        except OSError as error:
+            outcome = JobFilesUnusable.__name__
+            directory = str(local_path(spec.result_uri).parent)
+            raise JobFilesUnusable(key=_about(spec), directory=directory, problem=str(error)) from error
         finally:
             job_ended(spec, time.monotonic() - began, outcome)
 
