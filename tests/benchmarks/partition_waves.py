@@ -1,10 +1,11 @@
 """What a wave of change_stream_partitions costs: plan and commit alone, and reading with one task or with several.
 
-    python -m tests.benchmarks.partition_waves [--rounds 2] [--partitions 4]
+    python -m tests.benchmarks.partition_waves [--rounds 3] [--partitions 4]
 
-Runs of `dag.test()`, which runs one task after the other: wall and CPU seconds of the process tree, medians. Waves with
-nothing to read: `waves` of 1 and 5, the difference over four. Waves that read: partitions of 100 rows each, in one task
-and in a task each, appended by jobs that spark-submit starts.
+Runs of `dag.test()`, which runs one task after the other: wall and CPU seconds of the process tree and of the warm
+Spark, medians after one round that is not counted. Waves with nothing to read: `waves` of 1 and 5, the difference over
+four. Waves that read: partitions of 100 rows each, in one task and in a task each, appended by jobs in the warm Spark.
+TIDEMARK_SPARK_MODE=submit starts a Spark for each job instead.
 """
 
 from __future__ import annotations
@@ -65,11 +66,13 @@ def run(make: Callable[[], Any]) -> None:
 
 
 def measured(work: Callable[[], None]) -> tuple[float, float]:
-    """(wall, CPU) seconds of `work` and the processes that it started and waited for."""
-    before, started = os.times(), time.monotonic()
+    """(wall, CPU) seconds of `work`, of the processes that it started and waited for, and of the warm Spark."""
+    from tests.benchmarks.warm_server import server_cpu
+
+    before, behind, started = os.times(), server_cpu(HOME), time.monotonic()
     work()
-    after = os.times()
-    return time.monotonic() - started, sum(after[:4]) - sum(before[:4])
+    wall, after = time.monotonic() - started, os.times()
+    return wall, sum(after[:4]) - sum(before[:4]) + server_cpu(HOME) - behind
 
 
 def prepare(partitions: int) -> Any:
@@ -88,7 +91,7 @@ def prepare(partitions: int) -> Any:
 def main() -> None:
     """Print the medians as a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--partitions", type=int, default=4)
     given = parser.parse_args()
     subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, capture_output=True)
@@ -97,15 +100,19 @@ def main() -> None:
     store = prepare(given.partitions)
     shapes = {"one task": (1, 16), "a task each": (1, 1), "1 wave": (1, 16), "5 waves": (5, 16)}
     figures: dict[str, list[tuple[float, float]]] = {name: [] for name in shapes}
-    for number in range(given.rounds):
+    for number in range(given.rounds + 1):
         for name, (waves, each) in shapes.items():
             group = f"{name.replace(' ', '_')}_{number}"
             empty = name.endswith(("wave", "waves"))
             create_group(store, STREAM, group, "now" if empty else "earliest")
-            figures[name].append(measured(partial(run, partial(dag_of, group, waves, each))))
+            figure = measured(partial(run, partial(dag_of, group, waves, each)))
+            print(number, name, figure, file=sys.stderr, flush=True)
+            if number:
+                figures[name].append(figure)
     report(
         {name: tuple(statistics.median(column) for column in zip(*rows, strict=True)) for name, rows in figures.items()}
     )
+    subprocess.run([sys.executable, "-m", "airflow", "tidemark", "spark", "stop", "--now"], check=True)
 
 
 def report(medians: dict[str, tuple[float, ...]]) -> None:

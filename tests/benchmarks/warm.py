@@ -67,6 +67,7 @@ def dags(ways: list[str]) -> dict[str, Any]:
 
 def measured(dag: Any, at: datetime) -> Taken:
     """One run by the real task runner; a failed one ends the benchmark."""
+    from tests.benchmarks.warm_server import server_cpu
     from tests.dag_runs import run_registered
     from tidemark.hooks.spark_job import SparkJob
 
@@ -81,7 +82,7 @@ def measured(dag: Any, at: datetime) -> Taken:
             jobs.append(time.monotonic() - began)
 
     SparkJob.run = timed  # type: ignore[method-assign]
-    before, behind, started = os.times(), server_cpu(), time.monotonic()
+    before, behind, started = os.times(), server_cpu(HOME), time.monotonic()
     try:
         finished = run_registered(dag, logical_date=at)
     finally:
@@ -89,22 +90,7 @@ def measured(dag: Any, at: datetime) -> Taken:
     wall, after = time.monotonic() - started, os.times()
     if str(finished.state) != "success":
         sys.exit(f"{dag.dag_id} ended as {finished.state}")
-    return Taken(wall, sum(after[:4]) - sum(before[:4]), server_cpu() - behind, sum(jobs))
-
-
-def server_cpu() -> float:
-    """CPU seconds of the warm Spark so far, with its keeper."""
-    import psutil
-
-    from tidemark.warm_spark.home import living_servers
-
-    total = 0.0
-    for record, _ in living_servers(HOME / f"tidemark-jobs-{os.getuid()}" / "spark"):
-        leader = psutil.Process(record.process_id)
-        for process in (leader, *leader.children(recursive=True)):
-            times = process.cpu_times()
-            total += times.user + times.system
-    return total
+    return Taken(wall, sum(after[:4]) - sum(before[:4]), server_cpu(HOME) - behind, sum(jobs))
 
 
 def prepare(rows: int, ways: list[str]) -> Any:
