@@ -17,6 +17,8 @@ __all__ = ["make_scratch", "remove_scratch", "with_scratch"]
 _LINK = "scratch"
 _PREFIX = "tidemark-spark-"
 _OPTIONS = "SPARK_SUBMIT_OPTS"
+_READ_BEFORE = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+_PROPERTY = "-Djava.io.tmpdir="
 
 
 def make_scratch(place: Path) -> Path:
@@ -45,8 +47,10 @@ def remove_scratch(place: Path) -> None:
 
 
 def with_scratch(environment: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """The environment of a spark-submit whose JVM has its temporary files there. Java options in Spark's settings are
-    read later, and win.
+    """The environment of a spark-submit whose JVM has its temporary files there. A directory that the environment's
+    Java options name wins, and one in Spark's settings, too.
     """
-    option = f'"-Djava.io.tmpdir={scratch}"'
+    if any(_PROPERTY in environment.get(name, "") for name in (_OPTIONS, *_READ_BEFORE)):
+        return dict(environment)
+    option = f'"{_PROPERTY}{scratch}"'
     return {**environment, _OPTIONS: " ".join(filter(None, (environment.get(_OPTIONS), option)))}

@@ -22,7 +22,7 @@ from tidemark.warm_spark.home import ALIVE, LOG, ServerHome, end_server, is_aliv
 from tidemark.warm_spark.keeper import Keeper
 from tidemark.warm_spark.locks import is_held, lock_now
 from tidemark.warm_spark.records import ServerOrder, ServerRecord
-from tidemark.warm_spark.scratch import make_scratch, remove_scratch
+from tidemark.warm_spark.scratch import make_scratch, remove_scratch, with_scratch
 from tidemark.warm_spark.slots import Slot, busy_slots, take_slot
 from tidemark.warm_spark.start import start_server, take
 
@@ -136,6 +136,14 @@ def test_nothing_of_the_dead_stays_but_the_last_logs(home: ServerHome, record: S
     assert (old.exists(), young.exists()) == (False, True)
     assert [one.exists() for one in scratch] == [True] + 6 * [False]
     remove_scratch(record.place)
+
+
+@pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "OTHER"])
+def test_a_directory_for_temporary_files_that_the_user_names_wins(name: str) -> None:
+    given = {name: "-Xss8m -Djava.io.tmpdir=/big"}
+    found = with_scratch(given, Path("/a b"))
+    assert found == (given if name != "OTHER" else {**given, "SPARK_SUBMIT_OPTS": '"-Djava.io.tmpdir=/a b"'})
+    assert with_scratch({"SPARK_SUBMIT_OPTS": "-Xss8m"}, Path("/a"))["SPARK_SUBMIT_OPTS"].startswith("-Xss8m ")
 
 
 def test_ten_tasks_at_once_start_one_server(home: ServerHome) -> None:
