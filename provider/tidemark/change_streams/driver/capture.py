@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 
 from tidemark.change_streams.driver.batch_log import append_batch, bar_discarded, find_batch, open_log
 from tidemark.change_streams.driver.history import TableHistory, open_history, read_modifications
-from tidemark.change_streams.driver.load import BatchLoad, bucket_of, doubled_key, weigh, with_places
+from tidemark.change_streams.driver.load import BatchLoad, bucket_of, doubled_key, in_range, weigh, with_places
 from tidemark.change_streams.driver.log_table import LOG_COLUMNS, TOKEN_COLUMN
-from tidemark.change_streams.driver.modifications import RANKS
+from tidemark.change_streams.driver.modifications import RANKS, Shape, column_types
 from tidemark.change_streams.driver.numbering import (
     CellCount,
     count_cells,
@@ -75,6 +75,15 @@ class _Captured:
     load: BatchLoad
 
 
+@dataclass(frozen=True)
+class _Read:
+    """What a batch has to read: modifications with the number of their shape in `shapes`, or None, and their rows."""
+
+    mods: DataFrame | None
+    shapes: Sequence[Shape]
+    rows: int
+
+
 def capture_batch(
     spark: SparkSession,
     batch: CaptureBatch,
@@ -102,12 +111,12 @@ def capture_batch(
     attempt = workspace.new_directory().rsplit("/", 1)[-1]
     bar_discarded(spark, log, batch, attempt)
     histories = [open_history(batch.stream, taken, options) for taken in batch.ranges]
-    mods, to_read = _modifications(spark, batch, histories, workspace, say)
-    if mods is None:
+    read = _modifications(spark, batch, histories, workspace, say)
+    if read.mods is None:
         nothing = _result(batch, (), {}, CellCount(0, 0), 0, ())
         return append_batch(spark, log, batch, attempt, None, nothing)
     active = sorted(batch.active, key=lambda partition: partition.lo)
-    with under(spark, settings_for(to_read)), _kept(with_places(mods, active)) as staged:
+    with under(spark, settings_for(read.rows)), _kept(with_places(read.mods, active)) as staged:
         captured = _weighed(spark, batch, histories, staged, active)
         blocks = cut_blocks(active, captured.load.tokens, rows_per_task)
         blocked = with_blocks(staged, blocks)
@@ -118,7 +127,7 @@ def capture_batch(
             load = load_segments(starts, captured.load.token_rows)
             result = _result(batch, captured.published, captured.load.tokens, count, captured.load.rows, load)
             rows = numbered(blocked, cells, count.cells, blocks[-1].task + 1, mods_per_record)
-            return append_batch(spark, log, batch, attempt, _log_rows(captured, rows), result)
+            return append_batch(spark, log, batch, attempt, _log_rows(captured, rows, read.shapes), result)
 
 
 def settings_for(rows: int) -> Mapping[str, str | None]:
@@ -136,22 +145,25 @@ def _modifications(
     histories: Sequence[TableHistory],
     workspace: Workspace,
     say: Callable[[str], None] | None,
-) -> tuple[DataFrame | None, int]:
-    """The modifications of all tables without those that the stream excludes, and how many rows are read for them. The
-    modifications are None if nothing has to be read.
+) -> _Read:
+    """The modifications of all tables without those that the stream excludes.
 
     Rows that one task can sort are in one partition from here on. So nothing is shuffled later, which is most of the
     cost of a small batch.
     """
-    frames, to_read = [], 0
+    frames: list[DataFrame] = []
+    shapes: list[Shape] = []
+    to_read = 0
     for table_no, history in enumerate(histories):
-        for rows, frame in read_modifications(spark, batch.stream, history, workspace, say):
-            frames.append(_without_excluded(batch, history, frame).withColumn("table_no", F.lit(table_no)))
+        for rows, shape, frame in read_modifications(spark, batch.stream, history, workspace, say):
+            numbers = {"table_no": F.lit(table_no), "shape_no": F.lit(len(shapes))}
+            frames.append(_without_excluded(batch, history, frame).withColumns(numbers))
+            shapes.append(shape)
             to_read += rows
     if not frames:
-        return None, 0
+        return _Read(None, (), 0)
     mods = reduce(DataFrame.unionByName, frames)
-    return (mods if to_read > ROWS_PER_TASK else mods.coalesce(1)), to_read
+    return _Read(mods if to_read > ROWS_PER_TASK else mods.coalesce(1), shapes, to_read)
 
 
 def _without_excluded(batch: CaptureBatch, history: TableHistory, mods: DataFrame) -> DataFrame:
@@ -252,11 +264,12 @@ def _ahead(batch: CaptureBatch, published: Sequence[Published]) -> dict[str, tim
     return ahead
 
 
-def _log_rows(captured: _Captured, rows: DataFrame) -> DataFrame:
+def _log_rows(captured: _Captured, rows: DataFrame, shapes: Sequence[Shape]) -> DataFrame:
     """Numbered modifications as rows of the log."""
     batch = captured.batch
     mod_types = {rank: kind.value for kind, rank in RANKS.items()}
     tokens = F.array(*(F.lit(partition.token) for partition in captured.active))
+    types = [column_types(shape, batch.stream.options) for shape in shapes]
     values = {
         TOKEN_COLUMN: tokens[F.col("token_no")],
         "record_type": F.lit("data"),
@@ -266,6 +279,7 @@ def _log_rows(captured: _Captured, rows: DataFrame) -> DataFrame:
         "raw_commit_timestamp": F.timestamp_micros("raw"),
         "source_version": F.col("version"),
         "mod_type": F.array(*(F.lit(mod_types[rank]) for rank in sorted(mod_types)))[F.col("kind")],
+        "column_types": in_range(F.col("shape_no"), range(len(types)), types),
         "value_capture_type": F.lit(batch.stream.options.value_capture_type.value),
         "bucket": bucket_of(F.col("digest")),
         "is_last_record_in_transaction_in_partition": F.col("is_last"),

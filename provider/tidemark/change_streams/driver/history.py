@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from tidemark.change_streams.driver.modifications import modifications, shape_of
+from tidemark.change_streams.driver.modifications import Shape, modifications, shape_of
 from tidemark.change_streams.model.change_streams import ChangeStream, TableRange
 from tidemark.change_streams.planning.commit_facts import CommitFacts, commit_facts
 from tidemark.changes.driver.every_change import plan_pages, state_at
@@ -104,9 +104,9 @@ def read_modifications(
     history: TableHistory,
     workspace: Workspace,
     say: Callable[[str], None] | None = None,
-) -> Iterator[tuple[int, DataFrame]]:
-    """The modifications of the range: for each page that reads anything, how many rows it reads, and a DataFrame of
-    `modifications`. Each commit is shown under the schema that it left. Raises WatchedTableChanged.
+) -> Iterator[tuple[int, Shape, DataFrame]]:
+    """The modifications of the range: for each page that reads anything, how many rows it reads, their shape, and a
+    DataFrame of `modifications`. Each commit is shown under the schema that it left. Raises WatchedTableChanged.
     """
     watched = history.range.watched
     for start, end in history.pieces:
@@ -120,7 +120,7 @@ def read_modifications(
                     continue
                 shape = shape_of(struct_type(metadata.schema_json), watched)
                 images = read_changed_images(spark, history.log, plan, workspace)
-                yield plan.rows(), modifications(images, shape, stream.options)
+                yield plan.rows(), shape, modifications(images, shape, stream.options)
 
 
 def _require_columns(stream: ChangeStream, taken: TableRange, metadata: Metadata, version: int) -> None:

@@ -15,7 +15,7 @@ from tidemark.change_streams.driver.values import NO_VALUES, json_object, json_o
 from tidemark.change_streams.model.change_streams import ChangeStreamOptions, ModType, ValueCaptureType, WatchedTable
 from tidemark.changes.driver.content import same_content
 
-__all__ = ["RANKS", "Shape", "modifications", "shape_of"]
+__all__ = ["RANKS", "Shape", "column_types", "modifications", "shape_of"]
 
 RANKS: Mapping[ModType, int] = {ModType.DELETE: 0, ModType.UPDATE: 1, ModType.INSERT: 2}  # in a transaction
 _WITH_WHOLE_ROW = (ValueCaptureType.NEW_ROW, ValueCaptureType.NEW_ROW_AND_OLD_VALUES)
@@ -70,8 +70,8 @@ def shape_of(schema: StructType, watched: WatchedTable) -> Shape:
 
 
 def modifications(images: DataFrame, shape: Shape, options: ChangeStreamOptions) -> DataFrame:
-    """One row for each modification of `images` (version, old, new), with the columns version, kind, changed,
-    column_types, keys, new_values and old_values.
+    """One row for each modification of `images` (version, old, new), with the columns version, kind, changed, keys,
+    new_values and old_values.
 
     `kind` is a rank of RANKS. `changed` has a 1 or a 0 for each watched column, in their order: 1 if the modification
     is of that column. A changed key is a DELETE and an INSERT; an update that changes no watched column is none.
@@ -103,6 +103,16 @@ def modifications(images: DataFrame, shape: Shape, options: ChangeStreamOptions)
     return exploded.where(~F.col("kind").isin(excluded)) if excluded else exploded
 
 
+def column_types(shape: Shape, options: ChangeStreamOptions) -> Column:
+    """The column_types of a modification of that shape, by `kind` and `changed`. It is longer than most rows, so it is
+    made when they are written.
+    """
+    if options.value_capture_type in _WITH_WHOLE_ROW:
+        return _every(shape)
+    is_there = {field.name: _is_changed(place) for place, field in enumerate(shape.watched, 1)}
+    return F.when(F.col("kind") == RANKS[ModType.UPDATE], _chosen_types(shape, is_there)).otherwise(_every(shape))
+
+
 def _excluded(options: ChangeStreamOptions) -> list[ModType]:
     excluded = {
         ModType.INSERT: options.exclude_insert,
@@ -114,12 +124,12 @@ def _excluded(options: ChangeStreamOptions) -> list[ModType]:
 
 def _insert(shape: Shape, capture: ValueCaptureType) -> Column:
     whole = json_object(F.col("new"), shape.watched)
-    return _modification(ModType.INSERT, _all_of(shape), F.col("new_keys"), whole, F.lit(NO_VALUES), _every(shape))
+    return _modification(ModType.INSERT, _all_of(shape), F.col("new_keys"), whole, F.lit(NO_VALUES))
 
 
 def _delete(shape: Shape, capture: ValueCaptureType) -> Column:
     old = json_object(F.col("old"), shape.watched) if capture in _WITH_OLD_VALUES else F.lit(NO_VALUES)
-    return _modification(ModType.DELETE, _all_of(shape), F.col("old_keys"), F.lit(NO_VALUES), old, _every(shape))
+    return _modification(ModType.DELETE, _all_of(shape), F.col("old_keys"), F.lit(NO_VALUES), old)
 
 
 def _update(shape: Shape, capture: ValueCaptureType) -> Column:
@@ -127,8 +137,7 @@ def _update(shape: Shape, capture: ValueCaptureType) -> Column:
     whole = capture in _WITH_WHOLE_ROW
     new = json_object(F.col("new"), shape.watched) if whole else json_of_chosen(F.col("new"), chosen)
     old = json_of_chosen(F.col("old"), chosen) if capture in _WITH_OLD_VALUES else F.lit(NO_VALUES)
-    types = _every(shape) if whole else _column_types(shape, {field.name: is_there for field, is_there in chosen})
-    return _modification(ModType.UPDATE, F.col("changed"), F.col("new_keys"), new, old, types)
+    return _modification(ModType.UPDATE, F.col("changed"), F.col("new_keys"), new, old)
 
 
 def _is_changed(place: int) -> Column:
@@ -143,7 +152,7 @@ def _every(shape: Shape) -> Column:
     return F.lit("[" + ",".join(shape.column_type(field) for field in shape.columns) + "]")
 
 
-def _column_types(shape: Shape, is_there: Mapping[str, Column]) -> Column:
+def _chosen_types(shape: Shape, is_there: Mapping[str, Column]) -> Column:
     """Keys, and of the watched columns those of this modification."""
     parts = [
         F.when(is_there[field.name], text) if field.name in is_there else text
@@ -153,11 +162,10 @@ def _column_types(shape: Shape, is_there: Mapping[str, Column]) -> Column:
     return F.concat(F.lit("["), F.array_join(F.array(*parts), ","), F.lit("]"))
 
 
-def _modification(kind: ModType, changed: Column, keys: Column, new: Column, old: Column, types: Column) -> Column:
+def _modification(kind: ModType, changed: Column, keys: Column, new: Column, old: Column) -> Column:
     return F.struct(
         F.lit(RANKS[kind]).alias("kind"),
         changed.alias("changed"),
-        types.alias("column_types"),
         keys.alias("keys"),
         new.alias("new_values"),
         old.alias("old_values"),

@@ -8,6 +8,8 @@ depend on the width of its type. So a key keeps its text when its column is wide
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from pyspark.sql import Column
@@ -44,6 +46,7 @@ _OPTIONS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
+_NESTED = (ArrayType, MapType, StructType)
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 _CODES: Mapping[type[DataType], str] = {
     **dict.fromkeys(_WHOLE, "INT64"),
@@ -71,13 +74,26 @@ def json_of_chosen(row: Column, chosen: Sequence[tuple[StructField, Column]]) ->
     """As `json_object`, with the fields whose condition holds in this row."""
     if not chosen:
         return F.lit(NO_VALUES)
-    is_chosen = {field.name: condition for field, condition in chosen}
+    every = _joined_objects(row, chosen)
+    if any(isinstance(field.dataType, _NESTED) for field, _ in chosen):
+        return every
+    # One object is cheaper. It leaves NULLs out: those that are not chosen, and so none may be chosen.
+    shown = [F.when(is_chosen, _member(row, field)).alias(field.name) for field, is_chosen in _by_name(chosen)]
+    has_null = reduce(or_, (is_chosen & row.getField(field.name).isNull() for field, is_chosen in chosen))
+    return F.when(has_null, every).otherwise(F.to_json(F.struct(*shown), {**_OPTIONS, "ignoreNullFields": "true"}))
+
+
+def _joined_objects(row: Column, chosen: Sequence[tuple[StructField, Column]]) -> Column:
+    """An object of each chosen field, joined."""
     objects = [
-        F.when(is_chosen[field.name], F.to_json(F.struct(_member(row, field)), _OPTIONS))
-        for field in _in_order([field for field, _ in chosen])
+        F.when(is_chosen, F.to_json(F.struct(_member(row, field)), _OPTIONS)) for field, is_chosen in _by_name(chosen)
     ]
     members = F.transform(F.array(*objects), lambda text: _within(text, 1))
     return F.concat(F.lit("{"), F.array_join(members, ","), F.lit("}"))  # array_join leaves NULLs out
+
+
+def _by_name(chosen: Sequence[tuple[StructField, Column]]) -> list[tuple[StructField, Column]]:
+    return sorted(chosen, key=lambda one: one[0].name)
 
 
 def type_code(kind: DataType) -> dict[str, Any]:
