@@ -16,6 +16,7 @@ import pytest
 
 from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
+from tests.until import wait_until
 from tidemark.errors import BackfillGaveWay, SlotBlocked, SourceLocked
 from tidemark.model.source_address import SourceAddress, SourceKind
 from tidemark.replication.model.replication import (
@@ -219,11 +220,7 @@ def test_who_waits_for_a_copy_is_let_through(held: Held, copyist: SourceAddress)
         with pytest.raises(psycopg.OperationalError):
             reader.execute("SELECT 1")
     ours = "SELECT count(*) FROM pg_stat_activity WHERE application_name ~ '^tidemark' AND datname = current_database()"
-    for _ in range(100):  # a server notes the end of a session a moment after it was ended
-        if held.world.sql(ours) == [(0,)]:
-            break
-        time.sleep(0.1)
-    assert held.world.sql(ours) == [(0,)]
+    wait_until(lambda: held.world.sql(ours) == [(0,)])  # a server notes the end of a session a moment after it
 
 
 def test_a_copy_that_gives_way_while_it_looks_at_the_table_says_so(held: Held) -> None:
