@@ -77,7 +77,9 @@ class _Captured:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a batch has to read: modifications with the number of their shape in `shapes`, or None, and their rows."""
+    """The modifications of a batch, each with the number of its shape in `shapes`, and how many rows are read for them.
+    `mods` is None if nothing has to be read.
+    """
 
     mods: DataFrame | None
     shapes: Sequence[Shape]

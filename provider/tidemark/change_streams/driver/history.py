@@ -105,8 +105,9 @@ def read_modifications(
     workspace: Workspace,
     say: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[int, Shape, DataFrame]]:
-    """The modifications of the range: for each page that reads anything, how many rows it reads, their shape, and a
-    DataFrame of `modifications`. Each commit is shown under the schema that it left. Raises WatchedTableChanged.
+    """The modifications of the range: (rows to read, their shape, `modifications`) of each page that reads anything.
+
+    Each commit is shown under the schema that it left. Raises WatchedTableChanged.
     """
     watched = history.range.watched
     for start, end in history.pieces:
