@@ -99,6 +99,8 @@ class SparkJob:
         except TidemarkError as error:
             outcome = type(error).__name__
             raise
+        except ConnectionError:  # of Airflow's supervisor, not of a file
+            raise
         except OSError as error:
             outcome = JobFilesUnusable.__name__
             directory = str(local_path(spec.result_uri).parent)
