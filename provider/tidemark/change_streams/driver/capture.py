@@ -14,11 +14,20 @@ from pyspark.sql import functions as F
 
 from tidemark.change_streams.driver.batch_log import append_batch, bar_discarded, find_batch, open_log
 from tidemark.change_streams.driver.history import TableHistory, open_history, read_modifications
-from tidemark.change_streams.driver.load import BatchLoad, bucket_of, doubled_key, in_range, weigh, with_places
+from tidemark.change_streams.driver.load import (
+    BatchLoad,
+    bucket_of,
+    counted,
+    doubled_key,
+    in_range,
+    weigh,
+    with_places,
+)
 from tidemark.change_streams.driver.log_table import LOG_COLUMNS, TOKEN_COLUMN
 from tidemark.change_streams.driver.modifications import RANKS, Shape, column_types
 from tidemark.change_streams.driver.numbering import (
     CellCount,
+    cell_counts,
     count_cells,
     number_cells,
     numbered,
@@ -118,12 +127,16 @@ def capture_batch(
         nothing = _result(batch, (), {}, CellCount(0, 0), 0, ())
         return append_batch(spark, log, batch, attempt, None, nothing)
     active = sorted(batch.active, key=lambda partition: partition.lo)
-    with under(spark, settings_for(read.rows)), _kept(with_places(read.mods, active)) as staged:
-        captured = _weighed(spark, batch, histories, staged, active)
+    with (
+        under(spark, settings_for(read.rows)),
+        _kept(with_places(read.mods, active)) as staged,
+        _kept(counted(staged)) as counts,
+    ):
+        captured = _weighed(spark, batch, histories, staged, weigh(staged, counts, active), active)
         blocks = cut_blocks(active, captured.load.tokens, rows_per_task)
         blocked = with_blocks(staged, blocks)
         times = captured.transactions.select("table_no", "version", "at")
-        with _kept(number_cells(blocked, times, mods_per_record)) as cells:
+        with _kept(number_cells(cell_counts(counts, active, blocks), times, mods_per_record)) as cells:
             count = count_cells(cells, mods_per_record)
             starts = segment_starts(cells, active, mods_per_record, segment_rows)
             load = load_segments(starts, captured.load.token_rows)
@@ -193,9 +206,9 @@ def _weighed(
     batch: CaptureBatch,
     histories: Sequence[TableHistory],
     staged: DataFrame,
+    load: BatchLoad,
     active: Sequence[Partition],
 ) -> _Captured:
-    load = weigh(staged, active)
     _require_keys_once(batch, histories, staged, load)
     known = {
         SourceTransaction(histories[no].range.watched.table.table_id, version, histories[no].commits[version].raw): no

@@ -1,5 +1,5 @@
 """The load of a batch's staged modifications: rows by transaction and by part of a partition, and keys that occur
-twice. One query, which stages them too.
+twice. One query, which stages and counts them too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,20 @@ from tidemark.change_streams.driver.modifications import RANKS
 from tidemark.change_streams.model.change_streams import BUCKETS, ModType, Partition
 from tidemark.change_streams.planning.churn import sub_bucket_width
 
-__all__ = ["BatchLoad", "DoubledKey", "bucket_of", "doubled_key", "in_range", "weigh", "with_places"]
+__all__ = [
+    "GROUP",
+    "BatchLoad",
+    "DoubledKey",
+    "bucket_of",
+    "counted",
+    "doubled_key",
+    "in_range",
+    "weigh",
+    "with_places",
+]
+
+GROUP = ("table_no", "version", "kind", "changed")
+"""The columns that all rows of a record have in common, beside their token."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +94,15 @@ def with_places(mods: DataFrame, active: Sequence[Partition]) -> DataFrame:
     return digested.select("*", place.alias("place")).select(*mods.columns, "digest", "place.token_no", "place.part")
 
 
-def weigh(staged: DataFrame, active: Sequence[Partition]) -> BatchLoad:
-    """The load of `with_places`, in one query."""
-    transactions = staged.groupBy("table_no", "version").count()
-    parts = staged.groupBy("token_no", "part").count()
+def counted(staged: DataFrame) -> DataFrame:
+    """The `rows` of each group in each part of a partition, of `with_places`. All other counts are sums of these."""
+    return staged.groupBy(*GROUP, "token_no", "part").agg(F.count(F.lit(1)).alias("rows"))
+
+
+def weigh(staged: DataFrame, counts: DataFrame, active: Sequence[Partition]) -> BatchLoad:
+    """The load of `with_places` and its `counted`, in one query."""
+    transactions = counts.groupBy("table_no", "version").agg(F.sum("rows").alias("count"))
+    parts = counts.groupBy("token_no", "part").agg(F.sum("rows").alias("count"))
     suspects = _counted_keys(staged, "digest").where(_is_too_often()).agg(F.count(F.lit(1)).alias("count"))
     found = _tagged(transactions, "transaction", "table_no", "version").unionAll(
         _tagged(parts, "part", "token_no", "part")

@@ -14,14 +14,23 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from tidemark.change_streams.driver.load import bucket_of, in_range
+from tidemark.change_streams.driver.load import GROUP, bucket_of, in_range
 from tidemark.change_streams.model.change_streams import EPOCH, Partition, Position
 from tidemark.change_streams.planning.blocks import Block
+from tidemark.change_streams.planning.churn import sub_bucket_width
 from tidemark.change_streams.planning.segments import SEQUENCE_DIGITS, SegmentStart
 
-__all__ = ["CellCount", "count_cells", "number_cells", "numbered", "segment_starts", "sequence_of", "with_blocks"]
+__all__ = [
+    "CellCount",
+    "cell_counts",
+    "count_cells",
+    "number_cells",
+    "numbered",
+    "segment_starts",
+    "sequence_of",
+    "with_blocks",
+]
 
-_GROUP = ("table_no", "version", "kind", "changed")
 _CELLS_TO_BROADCAST = 1_000_000
 
 
@@ -35,22 +44,37 @@ class CellCount:
 
 def with_blocks(staged: DataFrame, blocks: Sequence[Block]) -> DataFrame:
     """Staged rows with `block` and `task`."""
-    leaves = [
-        F.struct(F.lit(number).alias("block"), F.lit(block.task).alias("task")) for number, block in enumerate(blocks)
-    ]
-    place = in_range(bucket_of(F.col("digest")), [block.lo for block in blocks], leaves)
+    place = _place(bucket_of(F.col("digest")), blocks)
     return staged.withColumn("place", place).select(*staged.columns, "place.block", "place.task")
 
 
-def number_cells(blocked: DataFrame, transactions: DataFrame, mods_per_record: int) -> DataFrame:
-    """A row for each cell: its group, token_no and block, and these columns. `at`: the transaction's commit timestamp.
-    `first`: the number of the group's first record. `before`: rows of the group in earlier blocks. `rows`: rows of the
-    group. `token_before`: rows of its token before the group. `total`, `tokens`: records and partitions of the
-    transaction. `last`: its last record in the token.
+def cell_counts(counts: DataFrame, active: Sequence[Partition], blocks: Sequence[Block]) -> DataFrame:
+    """The `cell_rows` of each cell, from the counts by parts: a block begins where a part does."""
+    lows, widths = (
+        F.array(*map(F.lit, numbers))
+        for numbers in zip(*((one.lo, sub_bucket_width(one)) for one in active), strict=True)
+    )
+    low = lows[F.col("token_no")] + F.col("part") * widths[F.col("token_no")]
+    blocked = counts.withColumn("block", _place(low, blocks)["block"])
+    return blocked.groupBy(*GROUP, "token_no", "block").agg(F.sum("rows").alias("cell_rows"))
+
+
+def _place(bucket: Column, blocks: Sequence[Block]) -> Column:
+    """(block, task) of a bucket."""
+    leaves = [
+        F.struct(F.lit(number).alias("block"), F.lit(block.task).alias("task")) for number, block in enumerate(blocks)
+    ]
+    return in_range(bucket, [block.lo for block in blocks], leaves)
+
+
+def number_cells(counted: DataFrame, transactions: DataFrame, mods_per_record: int) -> DataFrame:
+    """A row for each cell of `cell_counts`: its group, token_no and block, and these columns. `at`: the transaction's
+    commit timestamp. `first`: the number of the group's first record. `before`: rows of the group in earlier blocks.
+    `rows`: rows of the group. `token_before`: rows of its token before the group. `total`, `tokens`: records and
+    partitions of the transaction. `last`: its last record in the token.
 
     `transactions`: table_no, version, at (microseconds since 1970).
     """
-    counted = blocked.groupBy(*_GROUP, "token_no", "block").agg(F.count(F.lit(1)).alias("cell_rows"))
     group = Window.partitionBy("at", "kind", "changed", "token_no")
     cells = counted.join(F.broadcast(transactions), ["table_no", "version"]).select(
         "*",
@@ -89,11 +113,11 @@ def numbered(blocked: DataFrame, cells: DataFrame, count: int, tasks: int, mods_
     have their `record`, their `mod_number` in it, and whether it `is_last` of the transaction in its token. `count`:
     how many cells there are.
     """
-    numbers = cells.select(*_GROUP, "block", "at", "first", "before", "total", "tokens", "last")
+    numbers = cells.select(*GROUP, "block", "at", "first", "before", "total", "tokens", "last")
     if count <= _CELLS_TO_BROADCAST:  # more of them are small, and Spark may shuffle by them
         numbers = F.broadcast(numbers)
     parted = blocked.repartitionById(tasks, "task") if tasks > 1 else blocked.coalesce(1)
-    rows = parted.join(numbers, [*_GROUP, "block"])
+    rows = parted.join(numbers, [*GROUP, "block"])
     cell = Window.partitionBy("task", "block", "at", "kind", "changed").orderBy(bucket_of(F.col("digest")), "keys")
     place = F.col("before") + F.row_number().over(cell) - 1
     record = F.col("first") + F.floor(F.col("place") / mods_per_record)
