@@ -24,11 +24,11 @@ import pytest  # noqa: E402
 
 from tests.airflow.replicated_shop import ReplicatedShop  # noqa: E402
 from tests.airflow.runs import Lake, Outcome  # noqa: E402
+from tests.airflow.warm_hook import end_warm_servers  # noqa: E402
 from tests.airflow_database import put_metadata_database  # noqa: E402
 from tests.postgresql import PostgresServer  # noqa: E402
 from tests.tiers import some  # noqa: E402
 from tests.warm_spark import hand_over, put_in_place, serving  # noqa: E402
-from tidemark.warm_spark.home import end_server, living_servers  # noqa: E402
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -99,8 +99,7 @@ def warm_servers() -> Iterator[None]:
     """Ends the warm Sparks that jobs have started."""
     yield
     for jobs in HOME.glob("tidemark-jobs-*"):
-        for record, _ in living_servers(jobs / "spark"):
-            end_server(record)
+        end_warm_servers(jobs)
 
 
 @pytest.fixture(params=some(["warm", "submit"], {"warm"}, "a start of Spark for each job"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import stat
@@ -23,6 +22,7 @@ from airflow.sdk import DAG
 from tests.airflow.connect_server import SMALL, ConnectServer
 from tests.airflow.consuming import FUNCTIONS, consume_once
 from tests.airflow.runs import Lake, Outcome
+from tests.airflow.warm_hook import end_warm_servers, warm_hook
 from tests.ports import lasting_port
 from tests.tiers import nightly
 from tests.until import wait_until
@@ -37,7 +37,7 @@ from tidemark.model.streams import StreamMode
 from tidemark.operators._plans import WriteRequest
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.streams.worker.streams import create_stream, get_stream
-from tidemark.warm_spark.home import ServerHome, end_server, is_alive, living_servers
+from tidemark.warm_spark.home import ServerHome, is_alive
 from tidemark.warm_spark.locks import lock_now
 from tidemark.warm_spark.records import ServerRecord
 
@@ -61,8 +61,7 @@ def jobs_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A directory of servers of its own; none of them outlives the module."""
     root = tmp_path_factory.mktemp("warm") / "jobs"
     yield root
-    for record, _ in living_servers(root / "spark"):
-        end_server(record)
+    end_warm_servers(root)
 
 
 @pytest.fixture
@@ -309,11 +308,7 @@ def _client(url: str) -> str:
 
 
 def _hook(jobs_root: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> TidemarkHook:
-    monkeypatch.delenv("TIDEMARK_SPARK_MODE")
-    monkeypatch.setenv("TIDEMARK_JOBS_ROOT", str(jobs_root))
-    extra = {"spark_conf": CONF, "spark_slots": 2, **more}
-    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", json.dumps({"conn_type": "tidemark", "extra": extra}))
-    return TidemarkHook()
+    return warm_hook(jobs_root, monkeypatch, **{"spark_conf": CONF, "spark_slots": 2, **more})
 
 
 def _living(hook: TidemarkHook) -> list[tuple[ServerRecord, bool]]:

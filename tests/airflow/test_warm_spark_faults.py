@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -20,12 +19,12 @@ import pytest
 
 from tests.airflow.connect_server import SMALL
 from tests.airflow.runs import Lake
+from tests.airflow.warm_hook import end_warm_servers, warm_hook
 from tests.tiers import nightly
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import StreamMode
 from tidemark.streams.worker.streams import create_stream
-from tidemark.warm_spark.home import end_server, living_servers
 from tidemark.warm_spark.records import ServerRecord
 
 pytestmark = [
@@ -132,18 +131,13 @@ def small_disk() -> Iterator[Callable[[Path], Path]]:
 @pytest.fixture
 def jobs_root(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path / "jobs"
-    for record, _ in living_servers(tmp_path / "jobs" / "spark"):
-        end_server(record)
+    end_warm_servers(tmp_path / "jobs")
 
 
 @pytest.fixture
 def warm(jobs_root: Path, airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -> TidemarkHook:
-    monkeypatch.delenv("TIDEMARK_SPARK_MODE")
-    monkeypatch.setenv("TIDEMARK_JOBS_ROOT", str(jobs_root))
     monkeypatch.setenv("TMPDIR", str(jobs_root.parent))
-    extra = {"spark_conf": SMALL, "spark_slots": 2}
-    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", json.dumps({"conn_type": "tidemark", "extra": extra}))
-    return TidemarkHook()
+    return warm_hook(jobs_root, monkeypatch, spark_conf=SMALL, spark_slots=2)
 
 
 def _kill_the_server(hook: TidemarkHook, task: subprocess.Popen[str], chance: random.Random) -> None:
@@ -191,16 +185,9 @@ def test_whatever_ends_or_hangs_at_any_moment_each_change_comes_once(
     followed.make_targets()
     disturbed: Counter[str] = Counter()
     for turn in range(1, ROUNDS + 1):
-        followed.change(turn, chance)
-        for attempt in range(TRIES):
-            task = followed.task(turn)
+        for attempt, task in _attempts(followed, turn, chance):
             if attempt < chance.choice((1, 2)):
                 disturbed.update(_disturbed(warm, task, chance))
-            if task.wait(timeout=180) == 0:
-                break
-        else:
-            pytest.fail(f"{TRIES} attempts of round {turn} failed")
-        followed.assert_each_change_came_once()
     print("disturbed while it ran:", dict(disturbed))
     assert sum(disturbed.values()) > ROUNDS / 2
 
@@ -218,18 +205,23 @@ def test_a_disk_that_fills_at_any_moment_loses_and_doubles_nothing(
     disk = small_disk(jobs_root.parent if place != "the targets" else followed.lake.root / f"{followed.schema}_targets")
     followed.make_targets()
     for turn in range(1, ROUNDS // 4 + 1):
-        followed.change(turn, chance)
+        for attempt, _ in _attempts(followed, turn, chance):
+            if attempt == 0:
+                time.sleep(chance.uniform(0.5, 7))
+                with _filled(disk):
+                    time.sleep(chance.uniform(0.5, 10))
+
+
+def _attempts(followed: Followed, turn: int, chance: random.Random) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """A round: the source changes, and tasks run until one succeeds. Each is yielded while it runs."""
+    followed.change(turn, chance)
+    for attempt in range(TRIES):
         task = followed.task(turn)
-        time.sleep(chance.uniform(0.5, 7))
-        with _filled(disk):
-            time.sleep(chance.uniform(0.5, 10))
-        for _ in range(TRIES):
-            if task.wait(timeout=180) == 0:
-                break
-            task = followed.task(turn)
-        else:
-            pytest.fail(f"{TRIES} attempts of round {turn} failed")
-        followed.assert_each_change_came_once()
+        yield attempt, task
+        if task.wait(timeout=180) == 0:
+            followed.assert_each_change_came_once()
+            return
+    pytest.fail(f"{TRIES} attempts of round {turn} failed")
 
 
 def _disturbed(hook: TidemarkHook, task: subprocess.Popen[str], chance: random.Random) -> list[str]:

@@ -60,7 +60,9 @@ def wait_for_run(deployment: Deployment, since: datetime) -> None:
     """Until a run that began later has succeeded."""
 
     def has_ended() -> bool:
-        return any(run["state"] == "success" and _moment(run["start_date"]) > since for run in _runs(deployment))
+        return any(
+            run["state"] == "success" and datetime.fromisoformat(run["start_date"]) > since for run in _runs(deployment)
+        )
 
     wait_for(has_ended, PATIENCE, deployment.logs)
 
@@ -71,10 +73,6 @@ def _runs(deployment: Deployment) -> list[dict[str, Any]]:
 
 def _has(one: ReplicatedObject, position: LogPosition) -> bool:
     return one.applied is not None and one.applied >= position
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def measured(home: Path, seconds: int, rate: int, every: int) -> dict[str, Any]:
@@ -94,7 +92,11 @@ def measured(home: Path, seconds: int, rate: int, every: int) -> dict[str, Any]:
             end = open_source(address).current_position()
             wait_for(lambda: all(_has(one, end) for one in objects_of(store, REPLICATION)), PATIENCE, deployment.logs)
             deployment.pause(DAG)
-            runs = [run for run in _runs(deployment) if since < _moment(run["start_date"]) < until and run["end_date"]]
+            runs = [
+                run
+                for run in _runs(deployment)
+                if since < datetime.fromisoformat(run["start_date"]) < until and run["end_date"]
+            ]
             found = lags_of(store, address, tables, since)
         return {"rate": changes / seconds, "runs": runs, "lags": [one for one in found if one[0] <= until.timestamp()]}
 
@@ -123,7 +125,10 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         found = measured(Path(place), given.seconds, given.rate, given.every)
-    took = [(_moment(run["end_date"]) - _moment(run["start_date"])).total_seconds() for run in found["runs"]]
+    took = [
+        (datetime.fromisoformat(run["end_date"]) - datetime.fromisoformat(run["start_date"])).total_seconds()
+        for run in found["runs"]
+    ]
     runs = f"{len(took)} runs of {statistics.median(took):.1f} s (median)" if took else "no run that ended"
     print(f"{found['rate']:,.0f} changes/s, {runs}")
     print(table_of(found["lags"]))

@@ -58,14 +58,10 @@ def seconds_of(deployment: Deployment, dag_id: str) -> tuple[float, float]:
     tasks: list[dict[str, Any]] = deployment.api("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")[
         "task_instances"
     ]
-    began = min(_moment(task["start_date"]) for task in tasks if task["start_date"])
-    ended = max(_moment(task["end_date"]) for task in tasks if task["end_date"])
-    whole = _moment(run["end_date"]) - _moment(run["start_date"])
+    began = min(datetime.fromisoformat(task["start_date"]) for task in tasks if task["start_date"])
+    ended = max(datetime.fromisoformat(task["end_date"]) for task in tasks if task["end_date"])
+    whole = datetime.fromisoformat(run["end_date"]) - datetime.fromisoformat(run["start_date"])
     return whole.total_seconds(), (ended - began).total_seconds()
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def main() -> None:

@@ -81,8 +81,7 @@ class ServerHome:
 
     def sweep(self, now: datetime) -> None:
         """Removes the temporary files of ended servers, and their directories but the last few. Homes that nobody has
-        used for a week go, too.
-        A second run finds nothing to do.
+        used for a week go, too. A second run finds nothing to do.
         """
         ended = [place for place in self.servers() if not is_held(place / ALIVE)]
         for place in reversed(ended):  # which changes their times, and keeps their order

@@ -78,7 +78,6 @@ class _Captured:
 
     batch: CaptureBatch
     active: Sequence[Partition]
-    staged: DataFrame
     transactions: DataFrame
     published: tuple[Published, ...]
     load: BatchLoad
@@ -223,7 +222,7 @@ def _weighed(
         name = histories[number].range.watched.table.name
         rows.append((number, one.transaction.version, *times, one.id, name, facts.tag, facts.system))
     transactions = spark.createDataFrame(rows, _TRANSACTION_DDL)
-    return _Captured(batch, active, staged, transactions, published, load)
+    return _Captured(batch, active, transactions, published, load)
 
 
 def _require_keys_once(

@@ -74,26 +74,21 @@ def json_of_chosen(row: Column, chosen: Sequence[tuple[StructField, Column]]) ->
     """As `json_object`, with the fields whose condition holds in this row."""
     if not chosen:
         return F.lit(NO_VALUES)
+    chosen = sorted(chosen, key=lambda one: one[0].name)
     every = _joined_objects(row, chosen)
     if any(isinstance(field.dataType, _NESTED) for field, _ in chosen):
         return every
     # One object is cheaper. It leaves NULLs out: those that are not chosen, and so none may be chosen.
-    shown = [F.when(is_chosen, _member(row, field)).alias(field.name) for field, is_chosen in _by_name(chosen)]
+    shown = [F.when(is_chosen, _member(row, field)).alias(field.name) for field, is_chosen in chosen]
     has_null = reduce(or_, (is_chosen & row.getField(field.name).isNull() for field, is_chosen in chosen))
     return F.when(has_null, every).otherwise(F.to_json(F.struct(*shown), {**_OPTIONS, "ignoreNullFields": "true"}))
 
 
 def _joined_objects(row: Column, chosen: Sequence[tuple[StructField, Column]]) -> Column:
-    """An object of each chosen field, joined."""
-    objects = [
-        F.when(is_chosen, F.to_json(F.struct(_member(row, field)), _OPTIONS)) for field, is_chosen in _by_name(chosen)
-    ]
+    """An object of each chosen field, joined in this order."""
+    objects = [F.when(is_chosen, F.to_json(F.struct(_member(row, field)), _OPTIONS)) for field, is_chosen in chosen]
     members = F.transform(F.array(*objects), lambda text: _within(text, 1))
     return F.concat(F.lit("{"), F.array_join(members, ","), F.lit("}"))  # array_join leaves NULLs out
-
-
-def _by_name(chosen: Sequence[tuple[StructField, Column]]) -> list[tuple[StructField, Column]]:
-    return sorted(chosen, key=lambda one: one[0].name)
 
 
 def type_code(kind: DataType) -> dict[str, Any]:
