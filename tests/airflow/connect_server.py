@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,10 @@ class ConnectServer:
             }
         )
 
-    def running_jobs(self) -> int:
-        """How many Spark jobs run in the server now, whoever ordered them."""
-        return len(self._ask("jobs?status=running"))
+    def running_jobs(self, *, since: timedelta = timedelta(0)) -> int:
+        """How many Spark jobs run in the server now and have run for so long, whoever ordered them."""
+        begun = (job["submissionTime"].replace("GMT", "Z") for job in self._ask("jobs?status=running"))
+        return sum(datetime.now(UTC) - datetime.fromisoformat(one) >= since for one in begun)
 
     def kept(self) -> list[str]:
         """The DataFrames that the server keeps in memory, without the logs that Delta keeps for all sessions."""

@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +232,7 @@ def test_a_job_that_is_ended_has_ended_in_the_server_too(
     job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(consume_once, warm, stream, _by("count_for_ever"), job=job)
-        wait_until(lambda: server.running_jobs() > 0 or running.done())
+        _wait_for_the_count(server, running)
         (driver,) = (child for child in psutil.Process().children() if "jobs/__main__.py" in " ".join(child.cmdline()))
         assert server.token not in " ".join(driver.cmdline())
         if how == "cancelled":
@@ -252,7 +252,7 @@ def test_a_server_that_stops_answering_leaves_the_job_counted_as_running(
     job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(consume_once, warm, "unsure", _by("count_for_ever"), job=job)
-        wait_until(lambda: server.running_jobs() > 0 or running.done())
+        _wait_for_the_count(server, running)
         driver: Any = job._submission
         driver._environment["SPARK_REMOTE"] = f"sc://localhost:{free_port()}"  # the way there is lost
         os.kill(driver.process_id, signal.SIGKILL)
@@ -324,6 +324,13 @@ def _stream(hook: TidemarkHook, name: str) -> None:
         at_version=1,
         who="test",
     )
+
+
+def _wait_for_the_count(server: ConnectServer, running: Future[None]) -> None:
+    """Waits for a job that lasts: Spark may start a stage just after it has cancelled its query, and nobody but the
+    server could end that.
+    """
+    wait_until(lambda: server.running_jobs(since=timedelta(seconds=2)) > 0 or running.done())
 
 
 def _by(function: str, target: str = "w.slow") -> WriteRequest:

@@ -175,6 +175,19 @@ def test_the_server_ends_the_session_of_a_task_that_was_killed_with_its_driver(
     assert f"without leaving its session {session}" in (server.place / "server.log").read_text()
 
 
+def test_a_stage_that_spark_starts_after_its_query_was_cancelled_is_cancelled_too(
+    warm: TidemarkHook, server: ServerRecord
+) -> None:
+    """Spark starts a query's stages in other threads, so it may start one just after it has cancelled the query."""
+    for number in range(8):
+        url = server.url(f"00000000-0000-4000-8000-0000000001{number:02}")
+        client = _CANCELLED.format(session=_SESSION.format(url=url, query=""), seconds=number * 0.04)
+        subprocess.run([sys.executable, "-c", client], timeout=120, check=True)
+    wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    assert is_alive(server)
+    assert _probe(SparkJob(warm.settings), warm).error is None
+
+
 def test_a_job_whose_server_is_killed_is_repeated_in_another_and_each_change_comes_once(
     warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -297,6 +310,23 @@ _SESSION = """
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.remote({url!r}).getOrCreate()
 {query}
+"""
+
+_CANCELLED = """
+import threading, time
+from pyspark.errors import PySparkException
+from tidemark.jobs.remote_session import leave
+{session}
+def count():
+    try:
+        spark.range(0, 10**14, 1, 2).where("id % 7 = 3").count()
+    except PySparkException:
+        pass
+counting = threading.Thread(target=count, daemon=True)
+spark.range(1).count()
+counting.start()
+time.sleep({seconds})
+assert leave(spark)
 """
 
 

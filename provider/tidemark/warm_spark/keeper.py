@@ -2,8 +2,9 @@
 what killed jobs have left, and ends itself.
 
 1. It writes the record of the server. From then on tasks take slots.
-2. Each second it takes every free slot. A slot that still names a session is that of a killed job. The session is
-   ended, and the slot is free.
+2. Twice a second it takes every free slot. A slot that still names a session is that of a killed job. The session is
+   ended, and the slot is free. Spark's jobs of closed sessions are cancelled: Spark may start a stage of a query just
+   after it has cancelled that query.
 3. If it has all slots, no job runs and none can start. Then it may end: after its idle time, or if it was retired.
 4. At rest it collects the heap. If too much stays in use, it retires, and the next task starts a successor.
 """
@@ -11,11 +12,14 @@ what killed jobs have left, and ends itself.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +35,11 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_OF_REST = 1.0
-_MOST_FAILURES = 20  # to end a session, before the server ends itself
+_MOST_FAILURES = 20  # in a row, before the server ends itself
 _LONGEST_LOG = 64 * 1024 * 1024
 _KEPT_OF_LOG = 1024 * 1024
 _SERVICE = "org.apache.spark.sql.connect.service"
+_TAG = re.compile(r"SparkConnect_OperationTag_User_.*_Session_(.+)_Operation_.+")  # Spark's own, on all jobs of a query
 
 
 class ConnectService:
@@ -44,6 +49,7 @@ class ConnectService:
         self._jvm: Any = spark.sparkContext._jvm
         service = getattr(self._jvm, f"{_SERVICE}.SparkConnectService$")
         self._service: Any = getattr(service, "MODULE$")
+        self._context: Any = spark.sparkContext._jsc.sc()
 
     @property
     def port(self) -> int:
@@ -54,12 +60,17 @@ class ConnectService:
         """Cancels all that runs in the session, and refuses later requests for it. A session that does not exist is
         no error.
         """
-        key = getattr(self._jvm, f"{_SERVICE}.SessionKey")(USER, session_id)
-        manager = self._service.sessionManager()
-        holder = manager.getIsolatedSessionIfPresent(key)
+        holder = self._session(session_id)
         if holder.isDefined():
             holder.get().interruptAll()
-            manager.closeSession(key, False)
+            self._service.sessionManager().closeSession(holder.get().key(), False)
+
+    def cancel_orphans(self) -> int:
+        """Cancels the jobs of Spark whose sessions are closed; how many."""
+        orphans = [tag for tag, session_id in self._running() if not self._session(session_id).isDefined()]
+        for tag in orphans:
+            self._context.cancelJobsWithTag(tag)
+        return len(orphans)
 
     def heap_in_use(self) -> tuple[int, int]:
         """(bytes in use after a full collection, most bytes)."""
@@ -70,6 +81,18 @@ class ConnectService:
     def answers(self) -> bool:
         """Whether the service listens."""
         return bool(self._service.started()) and not bool(self._service.stopped())
+
+    def _session(self, session_id: str) -> Any:
+        """Scala's Option of the session's holder."""
+        key = getattr(self._jvm, f"{_SERVICE}.SessionKey")(USER, session_id)
+        return self._service.sessionManager().getIsolatedSessionIfPresent(key)
+
+    def _running(self) -> list[tuple[str, str]]:
+        """(tag of the query, session) of all jobs of Spark that run."""
+        running = self._jvm.java.util.List.of(self._jvm.org.apache.spark.JobExecutionStatus.RUNNING)
+        jobs = self._context.statusStore().jobsList(running)
+        tags = [tag for number in range(jobs.size()) for tag in jobs.apply(number).jobTags().mkString("\n").split("\n")]
+        return [(tag, found.group(1)) for tag in tags if (found := _TAG.fullmatch(tag))]
 
 
 class Keeper:
@@ -88,6 +111,7 @@ class Keeper:
         """Returns when the server is to end, with all slots held."""
         while self._service.answers() and os.getppid() == self._jvm:
             held = self._free_slots()
+            self._tried("Jobs of closed sessions could not be cancelled", self._cancel_orphans)
             running = self._order.slots - len(held)
             self._note_use(running)
             if running == 0 and self._is_over():
@@ -116,14 +140,22 @@ class Keeper:
 
     def _ended(self, session_id: str) -> bool:
         """Ends a session that its job has left; False if it must be tried again."""
+        print(f"A job has ended without leaving its session {session_id}; it is ended now.", flush=True)
+        return self._tried(f"Session {session_id} could not be ended", partial(self._service.end_session, session_id))
+
+    def _cancel_orphans(self) -> None:
+        if found := self._service.cancel_orphans():
+            print(f"{found} running jobs of closed sessions are cancelled.", flush=True)
+
+    def _tried(self, failed: str, action: Callable[[], None]) -> bool:
+        """False if the JVM refused, and it must be tried again. After too many refusals the server ends."""
         from py4j.protocol import Py4JError
 
-        print(f"A job has ended without leaving its session {session_id}; it is ended now.", flush=True)
         try:
-            self._service.end_session(session_id)
+            action()
         except Py4JError as error:
             self._failures += 1
-            print(f"Session {session_id} could not be ended: {error}", flush=True)
+            print(f"{failed}: {error}", flush=True)
             if self._failures > _MOST_FAILURES:
                 raise
             return False
