@@ -126,7 +126,7 @@ def test_a_running_task_that_is_cleared_is_ended_and_run_again(
 
 
 @nightly(OTHERS)
-def test_a_task_that_takes_too_long_leaves_no_spark_behind(
+def test_a_task_that_takes_too_long_leaves_no_spark_behind_and_a_schedule_delivers_what_it_left(
     deployment: Deployment, shop: Shop, spark_setup: SparkSetup
 ) -> None:
     run = shop.held_run("in_a_hurry")
@@ -134,15 +134,12 @@ def test_a_task_that_takes_too_long_leaves_no_spark_behind(
     assert deployment.drivers() == []
     wait_for_no_spark(deployment, spark_setup)
     shop.release()
-
-
-@nightly("a run more", NEW_DATA)
-def test_a_schedule_delivers_what_a_failed_run_left(deployment: Deployment, shop: Shop) -> None:
+    assert not shop.is_delivered()
     deployment.unpause("on_schedule")
     wait_for(shop.is_delivered, 240, deployment.logs)
+    for scheduled in deployment.runs("on_schedule"):
+        assert deployment.finish("on_schedule", scheduled["dag_run_id"]) == "success"
     deployment.pause("on_schedule")
-    for run in deployment.runs("on_schedule"):
-        assert deployment.finish("on_schedule", run["dag_run_id"]) == "success"
     shop.check()
 
 

@@ -104,6 +104,7 @@ class Reading:
 
     def drop(self) -> None:
         with opened(self.address) as connection, connection.cursor() as cursor:
+            self._wait_for_idle_slot(connection)
             cursor.execute(f"SELECT pg_drop_replication_slot('{self.slot}')")
 
 

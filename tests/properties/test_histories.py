@@ -32,6 +32,7 @@ WINDOWS = 5
 
 Content = dict[str, Any]
 Snapshot = dict[int, Content]
+Columns = dict[str, source_schema.Field]
 Change = tuple[str, bool, int, str]
 
 
@@ -50,15 +51,15 @@ def test_windows_equal_the_difference_of_snapshots(
     said = f"seed {seed}, {table.shape}:\n" + "\n".join(f"  {n}: {text}" for n, text in enumerate(table.done))
     for number in range(WINDOWS):
         start, end = sorted(table.chance.sample(range(table.version + 1), 2))
-        names = physical_names(table, end)
-        expected = standard(snapshots[start], snapshots[end], names)
+        columns = columns_at(table, end)
+        expected = standard(snapshots[start], snapshots[end], columns)
         assert changes(spark, log, start, end, StreamMode.STANDARD, workspace) == expected, f"({start}, {end}] {said}"
         if number % 2:
-            expected = appended(snapshots, start, end, names)
+            expected = appended(snapshots, start, end, columns)
             found = changes(spark, log, start, end, StreamMode.APPEND_ONLY, workspace)
             assert found == expected, f"appended in ({start}, {end}] {said}"
     pairs = zip(snapshots[start:end], snapshots[start + 1 : end + 1], strict=True)
-    each = [standard(old, new, names) for old, new in pairs]
+    each = [standard(old, new, columns) for old, new in pairs]
     assert every_change(spark, log, start, end, workspace) == each, f"each in ({start}, {end}] {said}"
 
 
@@ -76,12 +77,12 @@ def history(spark: SparkSession, path: Path, seed: int) -> tuple[Table, list[Sna
 def read_snapshots(table: Table) -> list[Snapshot]:
     """Every version's rows by row id, in one query; columns by their physical names, which outlive a renaming."""
     versions = range(table.version + 1)
-    names = [physical_names(table, version) for version in versions]
+    columns = [columns_at(table, version) for version in versions]
     snapshots: list[Snapshot] = [{} for _ in versions]
     for version, row_id, text in reduce(DataFrame.unionAll, [_version(table, number) for number in versions]).collect():
         assert row_id not in snapshots[version]
         content = json.loads(text)
-        snapshots[version][row_id] = {names[version][name]: value for name, value in content.items()}
+        snapshots[version][row_id] = {columns[version][name].physical: value for name, value in content.items()}
     return snapshots
 
 
@@ -90,10 +91,10 @@ def _version(table: Table, number: int) -> DataFrame:
     return frame.select(F.lit(number), F.col("_metadata.row_id"), as_json(frame, frame.columns))
 
 
-def physical_names(table: Table, version: int) -> dict[str, str]:
-    """Name → physical name of the columns at a version."""
+def columns_at(table: Table, version: int) -> Columns:
+    """The columns at a version, by name."""
     metadata = DeltaLog.open(str(table.path)).state(version).metadata
-    return {field.name: field.physical for field in source_schema.fields(metadata)}
+    return {field.name: field for field in source_schema.fields(metadata)}
 
 
 def as_json(frame: DataFrame, names: list[str]) -> Any:
@@ -105,12 +106,27 @@ def as_json(frame: DataFrame, names: list[str]) -> Any:
     return F.to_json(F.struct(*shown), {"ignoreNullFields": "false"})
 
 
-def seen(content: Content, names: dict[str, str]) -> str:
+def seen(content: Content, columns: Columns) -> str:
     """The content under the columns of the window's end: an added column is NULL before (R100), a dropped one is not
-    there (R102).
+    there (R102). So are nested fields.
     """
-    shown = {name: _without_nulls(content.get(physical)) for name, physical in names.items()}
-    return json.dumps(shown, ensure_ascii=False, sort_keys=True)
+    found = {name: _of_type(content.get(column.physical), column.form["type"]) for name, column in columns.items()}
+    return as_text(found)
+
+
+def as_text(content: Content) -> str:
+    return json.dumps(
+        {name: _without_nulls(value) for name, value in content.items()}, ensure_ascii=False, sort_keys=True
+    )
+
+
+def _of_type(value: Any, kind: Any) -> Any:
+    """The value with only the fields of its type, which RESTORE can take away."""
+    if value is None or isinstance(kind, str):
+        return value
+    if kind["type"] == "struct":
+        return {field["name"]: _of_type(value.get(field["name"]), field["type"]) for field in kind["fields"]}
+    return [_of_type(each, kind["elementType"]) for each in value] if kind["type"] == "array" else value
 
 
 def _without_nulls(value: Any) -> Any:
@@ -120,19 +136,19 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
-def standard(old: Snapshot, new: Snapshot, names: dict[str, str]) -> list[Change]:
-    before, after = ({row_id: seen(row, names) for row_id, row in rows.items()} for rows in (old, new))
+def standard(old: Snapshot, new: Snapshot, columns: Columns) -> list[Change]:
+    before, after = ({row_id: seen(row, columns) for row_id, row in rows.items()} for rows in (old, new))
     gone = [("DELETE", row_id in after, row_id, row) for row_id, row in before.items() if after.get(row_id) != row]
     come = [("INSERT", row_id in before, row_id, row) for row_id, row in after.items() if before.get(row_id) != row]
     return sorted(gone + come)
 
 
-def appended(snapshots: list[Snapshot], start: int, end: int, names: dict[str, str]) -> list[Change]:
+def appended(snapshots: list[Snapshot], start: int, end: int, columns: Columns) -> list[Change]:
     """Walk the versions: a row is born in the first one that shows its id (R60)."""
     known = {row_id for rows in snapshots[: start + 1] for row_id in rows}
     born = []
     for rows in snapshots[start + 1 : end + 1]:
-        born += [("INSERT", False, row_id, seen(row, names)) for row_id, row in rows.items() if row_id not in known]
+        born += [("INSERT", False, row_id, seen(row, columns)) for row_id, row in rows.items() if row_id not in known]
         known |= rows.keys()
     return sorted(born)
 
@@ -157,11 +173,11 @@ def shown_both_ways(
 
 def shown(frame: DataFrame) -> list[tuple[int, Change]]:
     """(commit version or 0, change)."""
-    names = {name: name for name in frame.columns if not name.startswith("METADATA$")}
+    names = [name for name in frame.columns if not name.startswith("METADATA$")]
     version = F.col(COMMIT_VERSION) if COMMIT_VERSION in frame.columns else F.lit(0)
-    rows = frame.select(version, ACTION, IS_UPDATE, ROW_ID, as_json(frame, list(names))).collect()
+    rows = frame.select(version, ACTION, IS_UPDATE, ROW_ID, as_json(frame, names)).collect()
     return [
-        (number, (action, is_update, int(row_id.rpartition(":")[2]), seen(json.loads(text), names)))
+        (number, (action, is_update, int(row_id.rpartition(":")[2]), as_text(json.loads(text))))
         for number, action, is_update, row_id, text in rows
     ]
 
