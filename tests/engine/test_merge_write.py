@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from tests.engine.statements import delivering, make, rows_of, statement
@@ -176,3 +178,38 @@ def test_a_target_with_char_columns_is_merged_into_also_by_a_char_key(spark, tmp
 
 def rows_of_any(spark, path):
     return [tuple(row) for row in spark.read.format("delta").load(str(path)).collect()]
+
+
+RANGES = {
+    "bigint": ("BIGINT", [1, 50, 99]),
+    "tinyint": ("TINYINT", [1, 50, 99]),
+    "date": ("DATE", [date(1, 1, 1), date(2026, 3, 1), date(9999, 12, 31)]),
+    "text": ("STRING", ["a", "mé%'", "z" * 40]),
+}
+
+
+@pytest.mark.parametrize("kind", RANGES)
+@pytest.mark.parametrize("partitioned", [False, True], ids=["whole", "partitioned"])
+def test_files_that_can_have_none_of_the_keys_are_not_read(spark, tmp_path, kind, partitioned):
+    data_type, (below, within, above) = RANGES[kind]
+    path, files = tmp_path / "t", {}
+    for key in (below, within, None, above):
+        frame = spark.createDataFrame([(key, "old")], f"id {data_type}, v STRING")
+        frame.coalesce(1).write.format("delta").partitionBy(*["id"] * partitioned).mode("append").save(str(path))
+        (files[key],) = set(path.rglob("part-*.parquet")) - set(files.values())
+    for key in (below, above):
+        files[key].unlink()  # whoever reads it fails
+    schema = CHANGES.replace("BIGINT", data_type)
+    merge(changes(spark, (within, "new", "INSERT"), schema=schema), path, "id")
+    files[None].unlink()
+    with pytest.raises(Exception, match=r"(?i)not exist|no such file"):
+        merge(changes(spark, (None, "new", "INSERT"), (within, "newer", "INSERT"), schema=schema), path, "id")
+
+
+def test_a_key_of_megabytes_bounds_what_it_can(spark, tmp_path):
+    path = tmp_path / "t"
+    make(spark, path, [("a", "old"), ("m" * 5_000_000, "old")], schema="id STRING, v STRING")
+    rows = (("m" * 5_000_000, "new", "INSERT"), ("n" * 2_000, "new", "INSERT"))
+    merge(changes(spark, *rows, schema=CHANGES.replace("BIGINT", "STRING")), path, "id")
+    got = {(row.id[:1], len(row.id), row.v) for row in spark.read.format("delta").load(str(path)).collect()}
+    assert got == {("a", 1, "old"), ("m", 5_000_000, "new"), ("n", 2_000, "new")}

@@ -21,6 +21,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from tidemark.changes.driver.content import same_content
 from tidemark.delivery.driver.char_columns import CHAR_AS_STORED
 from tidemark.delivery.driver.fit import FittedColumn, fit_columns
+from tidemark.delivery.driver.key_ranges import key_range, target_rows
 from tidemark.delivery.driver.prepared import PreparedWrite
 from tidemark.errors import AmbiguousMergeKey, MissingMergeKey
 from tidemark.jobs.settings import under
@@ -30,7 +31,7 @@ from tidemark.sql.identifiers import quoted
 from tidemark.sql.statements import path_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 __all__ = ["is_lasting", "key_columns", "prepare_merge"]
 
@@ -46,8 +47,8 @@ def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, 
     INSERTs.
 
     Key columns are compared NULL-safe, a CHAR without its trailing spaces. Matched rows with equal columns are not
-    touched. The changes are kept in memory, one row per key, until `close`. Raises MissingMergeKey, TargetDoesNotFit,
-    AmbiguousMergeKey.
+    touched. Files of the target whose statistics rule out all keys are not read. The changes are kept in memory, one
+    row per key, until `close`. Raises MissingMergeKey, TargetDoesNotFit, AmbiguousMergeKey.
     """
     with_action = changes if ACTION in changes.columns else changes.withColumn(ACTION, F.lit("INSERT"))
     evolution = statement.write.schema_evolution
@@ -59,13 +60,16 @@ def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, 
     lasting = is_lasting(with_action, chosen) if each else F.lit(True)
     winners = with_action.transform(_one_row_per_key, fitted, chosen, lasting, each=each).persist()
     try:
-        read = _refuse_ambiguous(winners, chosen, name)
+        found = _refuse_ambiguous(winners, chosen, name)
     except BaseException:
         winners.unpersist()
         raise
     known = {field.name for field in target.fields}
+    possible = target_rows(chosen, found["range"], path_name(statement.target.path))
     return PreparedWrite(
-        run=lambda: _merge(winners, statement, fitted, chosen, known), close=lambda: _forget(winners), changes=read
+        run=lambda: _merge(winners, statement, fitted, chosen, known, possible),
+        close=lambda: _forget(winners),
+        changes=int(found["read"] or 0),
     )
 
 
@@ -132,15 +136,22 @@ def _one_row_per_key(
     )
 
 
-def _refuse_ambiguous(winners: DataFrame, keys: Sequence[FittedColumn], target: str) -> int:
-    """The number of rows that were read. Raises AmbiguousMergeKey."""
+def _refuse_ambiguous(winners: DataFrame, keys: Sequence[FittedColumn], target: str) -> Row:
+    """The number of rows that were `read`, and the `range` of their keys. Raises AmbiguousMergeKey."""
     names = [key.target for key in keys]
     twice = (F.col(INSERTS) > 1) | ((F.col(INSERTS) == 0) & (F.col(ROWS) > 1))
     example = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "false"})
-    found = winners.agg(F.count_if(twice), F.min(F.when(twice, example)), F.sum(READ)).collect()[0]
-    if found[0]:
-        raise AmbiguousMergeKey(target=target, keys=", ".join(names), duplicates=found[0], example=found[1])
-    return int(found[2] or 0)
+    (found,) = winners.agg(
+        F.count_if(twice).alias("twice"),
+        F.min(F.when(twice, example)).alias("example"),
+        F.sum(READ).alias("read"),
+        key_range(keys).alias("range"),
+    ).collect()
+    if found["twice"]:
+        raise AmbiguousMergeKey(
+            target=target, keys=", ".join(names), duplicates=found["twice"], example=found["example"]
+        )
+    return found
 
 
 def _merge(
@@ -149,6 +160,7 @@ def _merge(
     fitted: Sequence[FittedColumn],
     keys: Sequence[FittedColumn],
     known: set[str],
+    possible: Column,
 ) -> None:
     """Runs the merge as Spark's own MERGE. Delta's builder needs a plugin in a server of Spark Connect."""
     values = {quoted(column.target): _new(column.target) for column in fitted}
@@ -159,7 +171,7 @@ def _merge(
     )
     compared = [column for column in fitted if column.target in known]
     differs = _differs(target, compared, len(compared) < len(fitted))
-    merge = winners.alias("changes").mergeInto(target, same_key)
+    merge = winners.alias("changes").mergeInto(target, same_key & possible)
     merge = merge.whenMatched(goes).delete().whenMatched(~goes & differs).update(values)
     merge = merge.whenNotMatched(~goes).insert(values)
     if statement.write.schema_evolution is SchemaEvolution.ADD:
