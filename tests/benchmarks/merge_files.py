@@ -59,7 +59,7 @@ def as_it_is() -> Iterator[None]:
 
 def compare(spark: SparkSession, path: Path, rows: int, rounds: int) -> dict[str, list[Run]]:
     """`rounds` interleaved rounds after one that warms up."""
-    plain = patch.object(merge, "target_rows", lambda *_: F.lit(True))
+    plain = patch.object(merge, "rows_in_range", lambda *_: F.lit(True))
     runs: dict[str, list[Run]] = {"by range": [], "plain": []}
     for number in range(rounds + 1):
         for place, (name, way) in enumerate((("by range", as_it_is()), ("plain", plain))):

@@ -162,6 +162,17 @@ def test_an_update_with_the_whole_row_brings_the_row(mirror: Target) -> None:
     assert mirror.rows() == [(5, "n5")]
 
 
+def test_files_of_the_target_that_can_have_none_of_the_keys_are_not_read(mirror: Target) -> None:
+    mirror.log.record("a", 1, (1,)).record("a", 2, (100,)).commit(3)
+    mirror.merge(chunk(0, 0, 2))
+    (first,) = mirror.path.glob("part-*.parquet")
+    mirror.merge(chunk(1, 2, 3))
+    first.unlink()  # whoever reads it fails
+    mirror.log.record("a", 4, (100,), new_values='{"v": "new"}', mod_type="UPDATE").commit(5)
+    (answer,) = mirror.merge(chunk(2, 3, 5))
+    assert (answer.rows, answer.facts["updated"]) == (1, "1")
+
+
 TYPED = {
     "i": ("INT", "7", 7),
     "n": ("DECIMAL(30,10)", "12345678901234567890.0123456789", None),

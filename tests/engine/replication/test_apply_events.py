@@ -131,6 +131,19 @@ def test_a_history_is_in_the_target_once_and_found_again(world: World) -> None:
         world.run(second)
 
 
+def test_files_of_the_target_that_can_have_none_of_the_keys_are_not_read(world: World) -> None:
+    table = world.table
+    table.insert(**{"id": "1", ODD: "a", "BIG": "x"})
+    world.run()
+    files = [*(world.home / "t").rglob("part-*.parquet")]
+    table.insert(**{"id": "100", ODD: "b", "BIG": "y"})
+    world.run()
+    for file in files:
+        file.unlink()  # whoever reads it fails
+    table.update(["100"], unchanged=["BIG"], **{ODD: "c"})
+    assert world.run().rows == {"inserted": 0, "updated": 1, "deleted": 0}
+
+
 def test_marks_of_an_earlier_release_are_known_in_a_target(world: World) -> None:
     world.table.insert(**{"id": "1", ODD: "a", "BIG": "x"})
     first = world.request()

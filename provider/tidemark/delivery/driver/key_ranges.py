@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -13,44 +14,53 @@ from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongTyp
 from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
-    from tidemark.delivery.driver.fit import FittedColumn
+    from pyspark.sql import Row
 
-__all__ = ["key_range", "target_rows"]
+__all__ = ["Key", "key_range", "rows_in_range"]
 
-_IN_RANGES = (ByteType, ShortType, IntegerType, LongType, DateType)
+_WITH_BOUNDS = (ByteType, ShortType, IntegerType, LongType, DateType)
 _LONGEST_TEXT = 1_000
 """Characters of a bound, which is a part of the query's plan."""
 
 
-def key_range(keys: Sequence[FittedColumn]) -> Column:
-    """An aggregate of the changes, a struct: of each key column the least value, the greatest, and whether some are
+@dataclass(frozen=True)
+class Key:
+    """A column of a merge's key: its name in the changes, the column of the target, and the type of both."""
+
+    name: str
+    target: Column
+    data_type: DataType
+
+    @property
+    def has_bounds(self) -> bool:
+        """False for types whose order differs between writers, or by collation."""
+        return isinstance(self.data_type, _WITH_BOUNDS) or self.data_type == StringType()
+
+
+def key_range(keys: Iterable[Key]) -> Column:
+    """An aggregate of the changes for `rows_in_range`: of each key the least value, the greatest, and whether some are
     NULL.
     """
-    return F.struct(
-        *(
-            F.struct(F.min(value).alias("low"), F.max(value).alias("high"), F.bool_or(value.isNull()).alias("null"))
-            for value in (F.col(quoted(key.target)) for key in keys)
-        )
-    )
-
-
-def target_rows(keys: Sequence[FittedColumn], found: Sequence[Mapping[str, Any]], target: str) -> Column:
-    """A condition of the target alone, by what `key_range` found: which rows a key of the changes can equal. Types
-    whose order differs between writers, or by collation, have no bounds.
-    """
-    bounded = [
-        _within(F.col(f"{target}.{quoted(key.target)}"), key.data_type, bounds)
-        for key, bounds in zip(keys, found, strict=True)
-        if key.char_length is None and (isinstance(key.data_type, _IN_RANGES) or key.data_type == StringType())
+    values = [F.col(quoted(key.name)) for key in keys if key.has_bounds]
+    bounds = [
+        F.struct(F.min(value).alias("low"), F.max(value).alias("high"), F.bool_or(value.isNull()).alias("null"))
+        for value in values
     ]
-    return reduce(Column.__and__, bounded, F.lit(True))
+    return F.struct(*bounds) if bounds else F.first(F.lit(None))
 
 
-def _within(old: Column, data_type: DataType, bounds: Mapping[str, Any]) -> Column:
+def rows_in_range(keys: Iterable[Key], found: Row | None) -> Column:
+    """A condition of the target alone: the rows that a key of the changes can equal, by the answer to `key_range`."""
+    with_bounds = [key for key in keys if key.has_bounds]
+    possible = (_within(key, bounds) for key, bounds in zip(with_bounds, found or (), strict=True))
+    return reduce(Column.__and__, possible, F.lit(True))
+
+
+def _within(key: Key, bounds: Row) -> Column:
     low, high = bounds["low"], bounds["high"]
     if low is None:
-        return old.isNull() if bounds["null"] else F.lit(True)  # no changes, so nothing is to be skipped
-    within = old >= F.lit(low[:_LONGEST_TEXT] if isinstance(low, str) else low).cast(data_type)
+        return key.target.isNull() if bounds["null"] else F.lit(True)  # no changes, so nothing is to be skipped
+    within = key.target >= F.lit(low[:_LONGEST_TEXT] if isinstance(low, str) else low).cast(key.data_type)
     if not isinstance(high, str) or len(high) <= _LONGEST_TEXT:
-        within &= old <= F.lit(high).cast(data_type)
-    return within | old.isNull() if bounds["null"] else within
+        within &= key.target <= F.lit(high).cast(key.data_type)
+    return within | key.target.isNull() if bounds["null"] else within

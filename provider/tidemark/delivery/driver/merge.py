@@ -21,7 +21,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from tidemark.changes.driver.content import same_content
 from tidemark.delivery.driver.char_columns import CHAR_AS_STORED
 from tidemark.delivery.driver.fit import FittedColumn, fit_columns
-from tidemark.delivery.driver.key_ranges import key_range, target_rows
+from tidemark.delivery.driver.key_ranges import Key, key_range, rows_in_range
 from tidemark.delivery.driver.prepared import PreparedWrite
 from tidemark.errors import AmbiguousMergeKey, MissingMergeKey
 from tidemark.jobs.settings import under
@@ -59,13 +59,14 @@ def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, 
     each = COMMIT_VERSION in changes.columns
     lasting = is_lasting(with_action, chosen) if each else F.lit(True)
     winners = with_action.transform(_one_row_per_key, fitted, chosen, lasting, each=each).persist()
+    of_target = _keys_of_target(chosen, path_name(statement.target.path))
     try:
-        found = _refuse_ambiguous(winners, chosen, name)
+        found = _refuse_ambiguous(winners, chosen, name, of_target)
     except BaseException:
         winners.unpersist()
         raise
     known = {field.name for field in target.fields}
-    possible = target_rows(chosen, found["range"], path_name(statement.target.path))
+    possible = rows_in_range(of_target, found["range"])
     return PreparedWrite(
         run=lambda: _merge(winners, statement, fitted, chosen, known, possible),
         close=lambda: _forget(winners),
@@ -136,7 +137,12 @@ def _one_row_per_key(
     )
 
 
-def _refuse_ambiguous(winners: DataFrame, keys: Sequence[FittedColumn], target: str) -> Row:
+def _keys_of_target(keys: Sequence[FittedColumn], target: str) -> list[Key]:
+    """Those whose values are compared as they are stored."""
+    return [Key(key.target, _old(target, key.target), key.data_type) for key in keys if key.char_length is None]
+
+
+def _refuse_ambiguous(winners: DataFrame, keys: Sequence[FittedColumn], target: str, of_target: Sequence[Key]) -> Row:
     """The number of rows that were `read`, and the `range` of their keys. Raises AmbiguousMergeKey."""
     names = [key.target for key in keys]
     twice = (F.col(INSERTS) > 1) | ((F.col(INSERTS) == 0) & (F.col(ROWS) > 1))
@@ -145,7 +151,7 @@ def _refuse_ambiguous(winners: DataFrame, keys: Sequence[FittedColumn], target: 
         F.count_if(twice).alias("twice"),
         F.min(F.when(twice, example)).alias("example"),
         F.sum(READ).alias("read"),
-        key_range(keys).alias("range"),
+        key_range(of_target).alias("range"),
     ).collect()
     if found["twice"]:
         raise AmbiguousMergeKey(

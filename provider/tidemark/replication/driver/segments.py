@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from tidemark.delivery.driver.key_ranges import Key, key_range, rows_in_range
 from tidemark.errors import ObjectFailed
 from tidemark.jobs.raised_facts import facts_in, raised_with
 from tidemark.replication.driver.columns import METADATA_COLUMN, field_of
@@ -42,8 +43,10 @@ def merge_rows(
     rows = folding.fold(events.where(F.col("change").isin(*_IN_SEGMENT)), moves=moves)
     if moves:
         rows = _with_left_values(session, target, rows, folding)
+    keys = _keys_of_target(target, folding)
     with kept(session, rows, widest) as changes:
-        _merge(target, changes, folding, moves=moves)
+        (found,) = changes.agg(key_range(keys)).collect()
+        _merge(target, changes, folding, rows_in_range(keys, found[0]), moves=moves)
 
 
 def append_rows(target: Target, events: DataFrame, folding: Folding) -> None:
@@ -131,7 +134,15 @@ def _with_left_values(session: SparkSession, target: Target, rows: DataFrame, fo
     return rows.join(left, reduce(Column.__and__, same), "left").drop(*keys)
 
 
-def _merge(target: Target, rows: DataFrame, folding: Folding, *, moves: bool) -> None:
+def _keys_of_target(target: Target, folding: Folding) -> list[Key]:
+    kinds = {field.name.lower(): field.dataType for field in target.schema().fields}
+    return [
+        Key(key_name(place), F.col(f"{target.name}.{quoted(column.name)}"), kinds[column.name.lower()])
+        for place, column in enumerate(folding.keys)
+    ]
+
+
+def _merge(target: Target, rows: DataFrame, folding: Folding, possible: Column, *, moves: bool) -> None:
     goes, keys = _new(GOES), folding.keys
     values: dict[str, Column] = {column.name: _new(key_name(place)) for place, column in enumerate(keys)}
     kept, whole = dict(values), F.lit(True)
@@ -155,7 +166,7 @@ def _merge(target: Target, rows: DataFrame, folding: Folding, *, moves: bool) ->
         first = quoted(keys[0].name)
         inserted[first] = _or_fail(whole, inserted[first], folding)
     same = [F.col(f"{target.name}.{quoted(c.name)}").eqNullSafe(_new(key_name(n))) for n, c in enumerate(keys)]
-    merge = rows.alias("changes").mergeInto(target.name, reduce(Column.__and__, same))
+    merge = rows.alias("changes").mergeInto(target.name, reduce(Column.__and__, same, possible))
     merge = merge.whenMatched(goes).delete().whenMatched(~goes).update(updated)
     merge.whenNotMatched(~goes).insert(inserted).merge()
 
