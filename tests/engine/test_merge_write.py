@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from pyspark.sql import functions as F
 
 from tests.engine.statements import delivering, make, rows_of, statement
 from tidemark.delivery.driver.exactly_once import open_target, target_schema, write_statement
@@ -204,6 +205,18 @@ def test_files_that_can_have_none_of_the_keys_are_not_read(spark, tmp_path, kind
     files[None].unlink()
     with pytest.raises(Exception, match=r"(?i)not exist|no such file"):
         merge(changes(spark, (None, "new", "INSERT"), (within, "newer", "INSERT"), schema=schema), path, "id")
+
+
+def test_keys_that_python_cannot_hold_are_merged_like_others(spark, tmp_path):
+    days = spark.sql("SELECT * FROM VALUES (DATE'+12345-01-01', 'old'), (DATE'-0044-03-15', 'old') AS t (id, v)")
+    texts = spark.sql("SELECT CAST(id AS STRING) AS id, 'old' AS v FROM VALUES (X'FF61'), (X'C3'), (X'61') AS t (id)")
+    for name, old in (("days", days), ("texts", texts)):
+        path = tmp_path / name
+        old.write.format("delta").save(str(path))
+        new = old.withColumn("v", F.lit("new")).withColumn("METADATA$ACTION", F.lit("INSERT"))
+        merge(new, path, "id")
+        got = spark.read.format("delta").load(str(path))
+        assert (got.count(), got.where("v = 'new'").count()) == (old.count(), old.count())
 
 
 def test_a_key_of_megabytes_bounds_what_it_can(spark, tmp_path):

@@ -38,14 +38,10 @@ class Key:
 
 
 def key_range(keys: Iterable[Key]) -> Column:
-    """An aggregate of the changes for `rows_in_range`: of each key the least value, the greatest, and whether some are
-    NULL.
+    """An aggregate of the changes for `rows_in_range`: of each key column whether it has values and NULLs, and between
+    which they lie.
     """
-    values = [F.col(quoted(key.name)) for key in keys if key.has_bounds]
-    bounds = [
-        F.struct(F.min(value).alias("low"), F.max(value).alias("high"), F.bool_or(value.isNull()).alias("null"))
-        for value in values
-    ]
+    bounds = [_bounds(key) for key in keys if key.has_bounds]
     return F.struct(*bounds) if bounds else F.first(F.lit(None))
 
 
@@ -56,11 +52,34 @@ def rows_in_range(keys: Iterable[Key], found: Row | None) -> Column:
     return reduce(Column.__and__, possible, F.lit(True))
 
 
+def _bounds(key: Key) -> Column:
+    """Bounds that Python can hold: the start of a long text, and days since 1970, as years may have five digits."""
+    value = F.col(quoted(key.name))
+    low, high = F.min(value), F.max(value)
+    if isinstance(key.data_type, DateType):
+        low, high = F.unix_date(low), F.unix_date(high)
+    elif isinstance(key.data_type, StringType):
+        low = F.when(F.is_valid_utf8(low), F.substring(low, 1, _LONGEST_TEXT))
+        high = F.when(F.is_valid_utf8(high) & (F.length(high) <= _LONGEST_TEXT), high)
+    return F.struct(
+        low.alias("low"),
+        high.alias("high"),
+        (F.count(value) > 0).alias("has_values"),
+        F.coalesce(F.bool_or(value.isNull()), F.lit(False)).alias("has_nulls"),
+    )
+
+
 def _within(key: Key, bounds: Row) -> Column:
-    low, high = bounds["low"], bounds["high"]
-    if low is None:
-        return key.target.isNull() if bounds["null"] else F.lit(True)  # no changes, so nothing is to be skipped
-    within = key.target >= F.lit(low[:_LONGEST_TEXT] if isinstance(low, str) else low).cast(key.data_type)
-    if not isinstance(high, str) or len(high) <= _LONGEST_TEXT:
-        within &= key.target <= F.lit(high).cast(key.data_type)
-    return within | key.target.isNull() if bounds["null"] else within
+    within = [
+        *([] if bounds["low"] is None else [key.target >= _literal(bounds["low"], key.data_type)]),
+        *([] if bounds["high"] is None else [key.target <= _literal(bounds["high"], key.data_type)]),
+    ]
+    if not bounds["has_nulls"]:
+        return reduce(Column.__and__, within, F.lit(True))
+    if not bounds["has_values"]:
+        return key.target.isNull()
+    return reduce(Column.__and__, within) | key.target.isNull() if within else F.lit(True)
+
+
+def _literal(value: int | str, data_type: DataType) -> Column:
+    return F.date_from_unix_date(F.lit(value)) if isinstance(data_type, DateType) else F.lit(value).cast(data_type)
