@@ -16,6 +16,7 @@ import re
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -104,7 +105,7 @@ class Keeper:
         self._last_used = self._began = time.monotonic()
         self._used = self._collected = 0
         self._heap = (0, 0)
-        self._failures = 0
+        self._failures: Counter[str] = Counter()
         self._jvm = os.getppid()
 
     def keep(self) -> None:
@@ -148,18 +149,18 @@ class Keeper:
             print(f"{found} running jobs of closed sessions are cancelled.", flush=True)
 
     def _tried(self, failed: str, action: Callable[[], None]) -> bool:
-        """False if the JVM refused, and it must be tried again. After too many refusals the server ends."""
+        """False if the JVM refused, and it must be tried again. After many refusals of one action the server ends."""
         from py4j.protocol import Py4JError
 
         try:
             action()
         except Py4JError as error:
-            self._failures += 1
+            self._failures[failed] += 1
             print(f"{failed}: {error}", flush=True)
-            if self._failures > _MOST_FAILURES:
+            if self._failures[failed] > _MOST_FAILURES:
                 raise
             return False
-        self._failures = 0
+        del self._failures[failed]
         return True
 
     def _note_use(self, running: int) -> None:
