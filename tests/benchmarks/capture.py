@@ -1,6 +1,6 @@
 """Capture of a change stream against a plain copy of the same changes: rows a second, CPU seconds, bytes.
 
-    python -m tests.benchmarks.capture --rows 1000000 --rounds 3 [--partitions 16] [--home DIR]
+    python -m tests.benchmarks.capture --rows 1000000 --rounds 3 [--warm-ups 1] [--partitions 16] [--home DIR]
 
 One table; the batch is two commits: rows / 2 are inserted, and a MERGE updates, deletes and inserts as many. The *copy*
 reads the changes that capture reads, pairs them, and appends them as they are, typed, with a token column, to a table
@@ -96,15 +96,15 @@ def taken(path: Path) -> int:
     return sum(file.stat().st_size for file in path.rglob("*.parquet"))
 
 
-def compare(ways: Ways, rounds: int) -> dict[str, list[Run]]:
-    """`rounds` interleaved rounds after one that warms up."""
+def compare(ways: Ways, rounds: int, warm_ups: int) -> dict[str, list[Run]]:
+    """`rounds` interleaved rounds, after some that warm up."""
     methods: dict[str, Callable[[], tuple[int, int]]] = {"capture": ways.capture, "copy": ways.copy}
     runs: dict[str, list[Run]] = {name: [] for name in methods}
-    for number in range(rounds + 1):
+    for number in range(warm_ups + rounds):
         for name, way in methods.items():
             run = spent(lambda way=way: (way(),))  # type: ignore[misc]
             shutil.rmtree(ways.home / ("log" if name == "capture" else "copy"))
-            if number:
+            if number >= warm_ups:
                 runs[name].append(run)
     return runs
 
@@ -114,6 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm-ups", type=int, default=1)
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--home", help="where the tables go (default: a temporary directory)")
     given = parser.parse_args()
@@ -121,7 +122,7 @@ def main() -> None:
     with home_for(given.home) as home:
         spark = local_spark(warehouse=home, memory="4g", app_name="capture", more=AS_IN_PRODUCTION)
         table, start, end = build_one(spark, SHAPE, given.rows, home)
-        runs = compare(Ways(spark, home, table, start, end, given.partitions), given.rounds)
+        runs = compare(Ways(spark, home, table, start, end, given.partitions), given.rounds, given.warm_ups)
     print("| way | changed rows | wall s | CPU s | rows / s | log, MB |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name, of_way in runs.items():

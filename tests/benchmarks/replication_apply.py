@@ -1,6 +1,6 @@
 """An apply of events against a plain MERGE of the net rows that they come to: seconds and CPU seconds.
 
-    python -m tests.benchmarks.replication_apply --rows 1000000 --events 200000 --rounds 3 [--home DIR]
+    python -m tests.benchmarks.replication_apply --rows 1000000 --events 200000 --rounds 3 [--warm-ups 1] [--home DIR]
 
 The target has `rows` rows. Of the events 70% are updates, 20% inserts and 10% deletes; `--toast` of the updates leave a
 large column out. *apply* reads the event log, folds, checks and merges; *plain* merges a Parquet table that has
@@ -154,16 +154,16 @@ def _said() -> C:
     return said.alias(METADATA_COLUMN)
 
 
-def compare(ways: Ways, rounds: int) -> Mapping[str, list[Run]]:
-    """`rounds` interleaved rounds after one that warms up."""
+def compare(ways: Ways, rounds: int, warm_ups: int) -> Mapping[str, list[Run]]:
+    """`rounds` interleaved rounds, after some that warm up."""
     methods: dict[str, Callable[[str], int]] = {"apply": ways.apply, "plain": ways.plain}
     runs: dict[str, list[Run]] = {name: [] for name in methods}
-    for number in range(rounds + 1):
+    for number in range(warm_ups + rounds):
         for name, way in methods.items():
             path = ways.clone()
             run = spent(lambda way=way, path=path: way(path))  # type: ignore[misc]
             print(f"{name}: {run.wall:.1f} s, {run.cpu:.1f} CPU s", flush=True)
-            if number:
+            if number >= warm_ups:
                 runs[name].append(run)
     return runs
 
@@ -175,6 +175,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--toast", type=float, default=0.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm-ups", type=int, default=1)
     parser.add_argument("--home", help="where the tables go (default: a temporary directory)")
     given = parser.parse_args()
     print(f"load at the start: {', '.join(f'{load:.1f}' for load in psutil.getloadavg())}", flush=True)
@@ -182,7 +183,7 @@ def main() -> None:
         spark = local_spark(warehouse=home, memory="4g", app_name="apply", more=AS_IN_PRODUCTION)
         ways = Ways(spark, home, given.rows, given.events, given.toast)
         ways.build()
-        runs = compare(ways, given.rounds)
+        runs = compare(ways, given.rounds, given.warm_ups)
     plain = {kind: statistics.median(getattr(run, kind) for run in runs["plain"]) for kind in ("cpu", "wall")}
     print("| way | wall s | CPU s | events / s | wall / plain | CPU / plain |")
     print("| --- | --- | --- | --- | --- | --- |")

@@ -1,6 +1,6 @@
 """A backfill against a plain copy of the same table by Spark's JDBC reader: rows a second, CPU seconds.
 
-    python -m tests.benchmarks.replication_backfill --rows 1000000 --rounds 3 [--partitions 4] [--home DIR]
+    python -m tests.benchmarks.replication_backfill --rows 1000000 --rounds 3 [--warm-ups 1] [--partitions 4]
 
 *backfill* is the whole job's work: the snapshot, the pinned reading, the checked values, the metadata of each row, the
 commit with its mark. *plain* is `spark.read.jdbc(...).write.format("delta")` by ranges of the key with as many
@@ -105,11 +105,11 @@ def server_seconds(server: PostgresServer) -> float:
     return float(times.user + times.system + times.children_user + times.children_system)
 
 
-def compare(ways: Ways, rounds: int) -> Mapping[str, list[Run]]:
-    """`rounds` interleaved rounds after one that warms up."""
+def compare(ways: Ways, rounds: int, warm_ups: int) -> Mapping[str, list[Run]]:
+    """`rounds` interleaved rounds, after some that warm up."""
     methods: dict[str, Callable[[], int]] = {"backfill": ways.backfill, "by key": ways.by_key, "plain": ways.plain}
     runs: dict[str, list[Run]] = {name: [] for name in methods}
-    for number in range(rounds + 1):
+    for number in range(warm_ups + rounds):
         for name, way in methods.items():
             before = server_seconds(ways.server)
             run = spent(way)
@@ -118,7 +118,7 @@ def compare(ways: Ways, rounds: int) -> Mapping[str, list[Run]]:
                 raise RuntimeError(f"{name} has {run.answer} rows")
             shutil.rmtree(ways.home / ("plain" if name == "plain" else "backfill"))
             print(f"{name}: {run.wall:.1f} s, {run.cpu:.1f} CPU s", flush=True)
-            if number:
+            if number >= warm_ups:
                 runs[name].append(run)
     return runs
 
@@ -128,6 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm-ups", type=int, default=1)
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--home", help="where the tables go (default: a temporary directory)")
     given = parser.parse_args()
@@ -139,7 +140,7 @@ def main() -> None:
         more = {**AS_IN_PRODUCTION, "spark.jars.packages": f"{DELTA_PACKAGE},{POSTGRESQL_PACKAGE}"}
         spark = local_spark(warehouse=home, memory="4g", app_name="backfill", more=more)
         ways = Ways(spark, server, server.address(database), home, given.rows, given.partitions)
-        runs = compare(ways, given.rounds)
+        runs = compare(ways, given.rounds, given.warm_ups)
     plain = statistics.median(run.wall for run in runs["plain"])
     print("| way | wall s | CPU s | rows / s | rows / s against plain |")
     print("| --- | --- | --- | --- | --- |")
