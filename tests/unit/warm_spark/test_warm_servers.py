@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
 
 from tidemark.errors import WarmSparkNotStarted
+from tidemark.warm_spark import keeper
 from tidemark.warm_spark.home import ALIVE, LOG, ServerHome, end_server, is_alive, last_sign, living_servers
 from tidemark.warm_spark.keeper import Keeper
 from tidemark.warm_spark.locks import is_held, lock_now
@@ -48,11 +50,17 @@ class PlayedService:
 
     def __init__(self) -> None:
         self.ended: list[str] = []
+        self.refuses = False
         self.heap = (10, 100)
         self.up = True
 
     def end_session(self, session_id: str) -> None:
+        if self.refuses:
+            raise Py4JError("no")
         self.ended.append(session_id)
+
+    def cancel_orphans(self) -> int:
+        return 0
 
     def heap_in_use(self) -> tuple[int, int]:
         return self.heap
@@ -210,20 +218,33 @@ def test_a_keeper_ends_what_a_killed_job_has_left_and_then_itself(home: ServerHo
     assert last_sign(record.place) > 0
 
 
+def test_a_keeper_gives_up_a_server_that_does_not_end_a_session(
+    home: ServerHome, record: ServerRecord, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(keeper, "_SECONDS_BETWEEN_LOOKS", 0)
+    service, slot = PlayedService(), _slot(record)
+    service.refuses = True
+    slot.claim("left")
+    slot.release()
+    with pytest.raises(Py4JError):
+        _keeper(service, home, record).keep()
+    assert capsys.readouterr().out.count("Session left could not be ended: no") == 21
+
+
 def test_a_keeper_stays_while_a_job_runs_and_ends_after_it_if_it_was_retired(
     home: ServerHome, record: ServerRecord
 ) -> None:
     slot = _slot(record)
     slot.claim("runs")
-    keeper = threading.Thread(target=_keeper(PlayedService(), home, record).keep, daemon=True)
-    keeper.start()
+    keeping = threading.Thread(target=_keeper(PlayedService(), home, record).keep, daemon=True)
+    keeping.start()
     home.retire(record)
-    keeper.join(1.5)
-    assert keeper.is_alive()
+    keeping.join(1.5)
+    assert keeping.is_alive()
     slot.clear()
     slot.release()
-    keeper.join(10)
-    assert not keeper.is_alive()
+    keeping.join(10)
+    assert not keeping.is_alive()
 
 
 def test_a_keeper_retires_a_server_whose_heap_stays_full(home: ServerHome, record: ServerRecord) -> None:
