@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ import psutil
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, spent
+from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, medians, spent
 from tests.benchmarks.shapes import Shape, build_one, rows_of
 from tidemark.change_streams.driver.capture import capture_batch
 from tidemark.change_streams.model.change_streams import (
@@ -126,7 +125,7 @@ def main() -> None:
     print("| way | changed rows | wall s | CPU s | rows / s | log, MB |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name, of_way in runs.items():
-        cpu, wall = (statistics.median(getattr(run, kind) for run in of_way) for kind in ("cpu", "wall"))
+        cpu, wall = medians(of_way)
         ((rows, size),) = of_way[0].answer
         print(f"| {name} | {rows:,} | {wall:.1f} | {cpu:.1f} | {rows / wall:,.0f} | {size / 1e6:.1f} |", flush=True)
     print(f"load at the end: {', '.join(f'{load:.1f}' for load in psutil.getloadavg())}")

@@ -11,7 +11,7 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +120,11 @@ def spent(question: Callable[[], Answer]) -> Run:
     return Run(_cpu_seconds() - cpu, time.perf_counter() - wall, result)
 
 
+def medians(runs: Sequence[Run]) -> tuple[float, float]:
+    """CPU and wall seconds."""
+    return statistics.median(run.cpu for run in runs), statistics.median(run.wall for run in runs)
+
+
 def _cpu_seconds() -> float:
     me = psutil.Process()
     times = [process.cpu_times() for process in (me, *me.children(recursive=True))]
@@ -159,10 +164,10 @@ def with_native_changes(ways: Ways) -> Run:
 
 def table_rows(window: Window, runs: dict[str, list[Run]]) -> Iterator[str]:
     """One markdown row for each way; ratios are CPU seconds over Tidemark's."""
-    ours = statistics.median(run.cpu for run in runs["tidemark"])
+    ours, _ = medians(runs["tidemark"])
     truth = runs["difference"][0].answer
     for name, of_way in runs.items():
-        cpu, wall = (statistics.median(getattr(run, kind) for run in of_way) for kind in ("cpu", "wall"))
+        cpu, wall = medians(of_way)
         same = "–" if name == "floor" else "yes" if all(run.answer == truth for run in of_way) else "NO"
         changed = "–" if name == "floor" else sum(int(str(line[2])) for line in of_way[0].answer)
         yield (

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from typing import IO
 import psutil
 
 from tests.benchmarks.answers import Answer
-from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, Ways, home_for, measured, spent
+from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, Ways, home_for, measured, medians, spent
 from tests.benchmarks.shapes import SHAPES, Shape, build
 from tidemark.jobs.workspace import Workspace
 from tidemark.testing import local_spark
@@ -85,7 +84,7 @@ def table_rows(shape: Shape, rows: int, runs: dict[str, list[Run]]) -> Iterator[
     """One markdown row for each way."""
     truth = runs["tidemark"][0].answer
     for name, of_way in runs.items():
-        cpu, wall = (statistics.median(getattr(run, kind) for run in of_way) for kind in ("cpu", "wall"))
+        cpu, wall = medians(of_way)
         same = "yes" if all(run.answer == truth for run in of_way) else "NO"
         yield f"| {shape.name} {shape.title} | {rows:,} | {name} | {cpu:.2f} | {wall:.2f} | {same} |"
 

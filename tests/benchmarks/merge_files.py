@@ -9,16 +9,14 @@ the same table in turn, each time to other rows.
 from __future__ import annotations
 
 import argparse
-import statistics
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, spent
+from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, medians, spent
 from tests.engine.statements import statement
 from tidemark.delivery.driver import merge
 from tidemark.delivery.driver.exactly_once import open_target, target_schema
@@ -52,17 +50,12 @@ def merge_some(spark: SparkSession, path: Path, first: int) -> int:
     return CHANGED
 
 
-@contextmanager
-def as_it_is() -> Iterator[None]:
-    yield
-
-
 def compare(spark: SparkSession, path: Path, rows: int, rounds: int) -> dict[str, list[Run]]:
     """`rounds` interleaved rounds after one that warms up."""
     plain = patch.object(merge, "rows_in_range", lambda *_: F.lit(True))
     runs: dict[str, list[Run]] = {"by range": [], "plain": []}
     for number in range(rounds + 1):
-        for place, (name, way) in enumerate((("by range", as_it_is()), ("plain", plain))):
+        for place, (name, way) in enumerate((("by range", nullcontext()), ("plain", plain))):
             first = rows // (rounds + 2) * (number + 1) + place * 2 * CHANGED
             with way:
                 run = spent(lambda first=first: (merge_some(spark, path, first),))  # type: ignore[misc]
@@ -85,7 +78,7 @@ def main() -> None:
     print("| way | wall s | CPU s |")
     print("| --- | --- | --- |")
     for name, of_way in runs.items():
-        wall, cpu = (statistics.median(getattr(run, kind) for run in of_way) for kind in ("wall", "cpu"))
+        cpu, wall = medians(of_way)
         print(f"| {name} | {wall:.2f} | {cpu:.2f} |")
 
 

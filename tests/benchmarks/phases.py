@@ -1,4 +1,4 @@
-"""Where the CPU seconds of a change set go: by the threads of Python and Spark, after many rounds.
+"""CPU seconds of a change set by the threads of Python and Spark, after many rounds.
 
     python -m tests.benchmarks.phases --rows 1000000 --shapes S1,S2,S3,S6 --warm-ups 10 --rounds 5
 
@@ -24,8 +24,11 @@ from tests.benchmarks.shapes import SHAPES, build
 from tidemark.jobs.workspace import Workspace
 from tidemark.testing import local_spark
 
-KINDS = {"Executor task": "tasks", "C1 Compiler": "compiler", "C2 Compiler": "compiler", "Sweeper": "compiler"}
-KINDS |= {"GC Thread": "collector", "G1 ": "collector"}
+KINDS = {
+    "Executor task": "tasks",
+    **dict.fromkeys(("C1 Compiler", "C2 Compiler", "Sweeper"), "compiler"),
+    **dict.fromkeys(("GC Thread", "G1 "), "collector"),
+}
 COLUMNS = ("tasks", "driver", "compiler", "collector")
 WAYS = ("tidemark", "difference", "floor")
 

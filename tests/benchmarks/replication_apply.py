@@ -10,7 +10,6 @@ the net rows already, typed, by Spark's MERGE alone. Ways are interleaved, each 
 from __future__ import annotations
 
 import argparse
-import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from pyspark.sql import Column as C
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, spent
+from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, medians, spent
 from tidemark.model.streams import TableRef
 from tidemark.replication.driver.apply import apply_events
 from tidemark.replication.driver.columns import METADATA_COLUMN
@@ -184,12 +183,12 @@ def main() -> None:
         ways = Ways(spark, home, given.rows, given.events, given.toast)
         ways.build()
         runs = compare(ways, given.rounds, given.warm_ups)
-    plain = {kind: statistics.median(getattr(run, kind) for run in runs["plain"]) for kind in ("cpu", "wall")}
+    plain_cpu, plain_wall = medians(runs["plain"])
     print("| way | wall s | CPU s | events / s | wall / plain | CPU / plain |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name, of_way in runs.items():
-        cpu, wall = (statistics.median(getattr(run, kind) for run in of_way) for kind in ("cpu", "wall"))
-        ratios = f"{wall / plain['wall']:.2f} | {cpu / plain['cpu']:.2f}"
+        cpu, wall = medians(of_way)
+        ratios = f"{wall / plain_wall:.2f} | {cpu / plain_cpu:.2f}"
         print(f"| {name} | {wall:.1f} | {cpu:.1f} | {given.events / wall:,.0f} | {ratios} |", flush=True)
     print(f"load at the end: {', '.join(f'{load:.1f}' for load in psutil.getloadavg())}")
 

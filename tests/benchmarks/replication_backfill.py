@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ from unittest.mock import patch
 import psutil
 from pyspark.sql import SparkSession
 
-from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, spent
+from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, medians, spent
 from tests.postgresql import LOGICAL, PostgresServer, running_postgresql
 from tidemark.jobs.workspace import Workspace
 from tidemark.model.source_address import SourceAddress, SourceKind
@@ -141,11 +140,11 @@ def main() -> None:
         spark = local_spark(warehouse=home, memory="4g", app_name="backfill", more=more)
         ways = Ways(spark, server, server.address(database), home, given.rows, given.partitions)
         runs = compare(ways, given.rounds, given.warm_ups)
-    plain = statistics.median(run.wall for run in runs["plain"])
+    _, plain = medians(runs["plain"])
     print("| way | wall s | CPU s | rows / s | rows / s against plain |")
     print("| --- | --- | --- | --- | --- |")
     for name, of_way in runs.items():
-        cpu, wall = (statistics.median(getattr(run, kind) for run in of_way) for kind in ("cpu", "wall"))
+        cpu, wall = medians(of_way)
         print(f"| {name} | {wall:.1f} | {cpu:.1f} | {given.rows / wall:,.0f} | {plain / wall:.2f} |", flush=True)
     print(f"load at the end: {', '.join(f'{load:.1f}' for load in psutil.getloadavg())}")
 

@@ -9,7 +9,6 @@ the whole process tree, Python and JVM. Rounds are interleaved, after some that 
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, spent
+from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, medians, spent
 from tidemark.changes.driver.views.catalog import resolve_view
 from tidemark.changes.driver.views.plan import plan_view_changes
 from tidemark.changes.driver.views.read import read_view_changes
@@ -139,9 +138,7 @@ def main() -> None:
             bench = Bench(spark, home, workspace, windows)
             for shape in given.shapes.split(","):
                 for way, runs in compared(bench, shape, given.rounds, given.warm_ups).items():
-                    cpu, wall = (
-                        statistics.median(values) for values in zip(*((r.cpu, r.wall) for r in runs), strict=True)
-                    )
+                    cpu, wall = medians(runs)
                     print(f"| {shape}: {way} | {cpu:.2f} | {wall:.2f} |", flush=True)
 
 

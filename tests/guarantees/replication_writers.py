@@ -140,7 +140,7 @@ class Writers:
         self.settle()
         session = _Session(self._connect)
         for table in self.tables:
-            self._until_accepted(session, lambda table=table: self._upsert(session, table))
+            self._until_accepted(self._upsert, session, table)
         session.end("COMMIT")
         session.connection.close()
 
@@ -149,19 +149,19 @@ class Writers:
         self.settle()
         session = _Session(self._connect)
         for table in self.tables:
-            self._until_accepted(session, lambda table=table: self._upsert(session, table))
+            self._until_accepted(self._upsert, session, table)
             session.run(f"TRUNCATE {table.sql}")
-            self._until_accepted(session, lambda table=table: self._insert(session, table))
+            self._until_accepted(self._insert, session, table)
         session.end("COMMIT")
         session.connection.close()
 
     @staticmethod
-    def _until_accepted(session: _Session, act: Callable[[], None]) -> None:
+    def _until_accepted(act: Callable[[_Session, SourceTable], None], session: _Session, table: SourceTable) -> None:
         """Again with other values as long as the table's constraints refuse them."""
         session.run("SAVEPOINT accepted")
         for _ in range(1_000):
             try:
-                act()
+                act(session, table)
                 return
             except _REFUSED:
                 session.run("ROLLBACK TO SAVEPOINT accepted")

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from tidemark.change_streams.driver.typed_values import texts_of, value_of
 from tidemark.delivery.driver.char_columns import CHAR_AS_STORED, char_length
 from tidemark.delivery.driver.fit import nullable
-from tidemark.delivery.driver.key_ranges import Key, key_range, rows_in_range
+from tidemark.delivery.driver.key_ranges import Key, rows_in_range_of
 from tidemark.delivery.driver.prepared import PreparedWrite
 from tidemark.errors import MissingMergeKey, TargetDoesNotFit, UpdateOfMissingRow
 from tidemark.jobs.raised_facts import facts_in, raised_with
@@ -148,8 +148,7 @@ def _merge(changes: DataFrame, path: str, target: str, columns: _Columns) -> Non
     is_set = {field.name: F.col(f"changes.set_{n}") for n, field in enumerate(columns.values)}
     old = {field.name: F.col(f"{table}.{quoted(field.name)}") for field in (*columns.keys, *columns.values)}
     keys = [Key(f"key_{n}", old[field.name], field.dataType) for n, field in enumerate(columns.keys)]
-    (found,) = changes.agg(key_range(keys)).collect()
-    possible = rows_in_range(keys, found[0])
+    possible = rows_in_range_of(changes, keys)
     same_key = reduce(Column.__and__, (old[name].eqNullSafe(value) for name, value in key.items()), possible)
     updated = {quoted(n): F.when(is_set[n], value).otherwise(old[n]) for n, value in new.items()}
     inserted = {quoted(n): _or_fail(whole, value, target) for n, value in key.items()}

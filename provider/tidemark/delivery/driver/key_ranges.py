@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -14,9 +14,9 @@ from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongTyp
 from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row
+    from pyspark.sql import DataFrame, Row
 
-__all__ = ["Key", "key_range", "rows_in_range"]
+__all__ = ["Key", "key_range", "rows_in_range", "rows_in_range_of"]
 
 _WITH_BOUNDS = (ByteType, ShortType, IntegerType, LongType, DateType)
 _LONGEST_TEXT = 1_000
@@ -37,7 +37,7 @@ class Key:
         return isinstance(self.data_type, _WITH_BOUNDS) or self.data_type == StringType()
 
 
-def key_range(keys: Iterable[Key]) -> Column:
+def key_range(keys: Sequence[Key]) -> Column:
     """An aggregate of the changes for `rows_in_range`: of each key column whether it has values and NULLs, and between
     which they lie.
     """
@@ -45,11 +45,17 @@ def key_range(keys: Iterable[Key]) -> Column:
     return F.struct(*bounds) if bounds else F.first(F.lit(None))
 
 
-def rows_in_range(keys: Iterable[Key], found: Row | None) -> Column:
+def rows_in_range(keys: Sequence[Key], found: Row | None) -> Column:
     """A condition of the target alone: the rows that a key of the changes can equal, by the answer to `key_range`."""
     with_bounds = [key for key in keys if key.has_bounds]
     possible = (_within(key, bounds) for key, bounds in zip(with_bounds, found or (), strict=True))
     return reduce(Column.__and__, possible, F.lit(True))
+
+
+def rows_in_range_of(changes: DataFrame, keys: Sequence[Key]) -> Column:
+    """`rows_in_range` of kept changes, which are asked once more."""
+    ((found,),) = changes.agg(key_range(keys)).collect()
+    return rows_in_range(keys, found)
 
 
 def _bounds(key: Key) -> Column:

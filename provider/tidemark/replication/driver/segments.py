@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from tidemark.delivery.driver.key_ranges import Key, key_range, rows_in_range
+from tidemark.delivery.driver.key_ranges import Key, rows_in_range_of
 from tidemark.errors import ObjectFailed
 from tidemark.jobs.raised_facts import facts_in, raised_with
 from tidemark.replication.driver.columns import METADATA_COLUMN, field_of
 from tidemark.replication.driver.fold import GOES, Folding, given_name, key_name, metadata_of, old_key_name, value_name
 from tidemark.replication.driver.object_events import ROWS
 from tidemark.replication.driver.target_table import Target
-from tidemark.replication.driver.values import texts_of, written_value
+from tidemark.replication.driver.values import spark_type, texts_of, written_value
 from tidemark.replication.driver.wide_rows import kept
 from tidemark.replication.planning.events import GOES as GOING
 from tidemark.replication.planning.types import SchemaChange
@@ -45,8 +45,7 @@ def merge_rows(
         rows = _with_left_values(session, target, rows, folding)
     keys = _keys_of_target(target, folding)
     with kept(session, rows, widest) as changes:
-        (found,) = changes.agg(key_range(keys)).collect()
-        _merge(target, changes, folding, rows_in_range(keys, found[0]), moves=moves)
+        _merge(target, changes, folding, rows_in_range_of(changes, keys), moves=moves)
 
 
 def append_rows(target: Target, events: DataFrame, folding: Folding) -> None:
@@ -135,9 +134,8 @@ def _with_left_values(session: SparkSession, target: Target, rows: DataFrame, fo
 
 
 def _keys_of_target(target: Target, folding: Folding) -> list[Key]:
-    kinds = {field.name.lower(): field.dataType for field in target.schema().fields}
     return [
-        Key(key_name(place), F.col(f"{target.name}.{quoted(column.name)}"), kinds[column.name.lower()])
+        Key(key_name(place), F.col(f"{target.name}.{quoted(column.name)}"), spark_type(column.type))
         for place, column in enumerate(folding.keys)
     ]
 
