@@ -77,6 +77,7 @@ def leave(spark: SparkSession, seconds: float = SECONDS_TO_LEAVE) -> bool:
             if time.monotonic() > until:
                 return False
             time.sleep(0.1)
+            remote.interruptAll()  # another thread's query may have arrived after the first
         remote.client.release_session()
     except PySparkException as error:
         return any(condition in str(error) for condition in _NOT_THERE)
