@@ -10,6 +10,7 @@ from tidemark.changes.driver.plan import plan_changes
 from tidemark.changes.driver.rows import read_changes
 from tidemark.changes.driver.views.read import read_view_changes
 from tidemark.client.change_streams import ChangeStreamsOfALake
+from tidemark.client.channels import ChannelsOfALake
 from tidemark.client.context import ClientContext
 from tidemark.client.descriptions import StreamDescription, look_and_describe, look_and_describe_all
 from tidemark.client.external_tables import ExternalTables
@@ -58,7 +59,7 @@ __all__ = ["Lake"]
 INFORMATION = {"default": StreamMode.STANDARD, "append_only": StreamMode.APPEND_ONLY}
 
 
-class Lake(RebasedStreams, OpenTransactions, ChangeStreamsOfALake):
+class Lake(RebasedStreams, OpenTransactions, ChangeStreamsOfALake, ChannelsOfALake):
     """The result of `connect`. Stream names are found in any case (R12)."""
 
     def __init__(self, context: ClientContext) -> None:

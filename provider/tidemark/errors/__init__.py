@@ -1,55 +1,5 @@
 """The one error tree. The docstring of a class is its message, filled with the facts that it carries as attributes.
-
-TidemarkError
-├── NotYetSupported
-├── InvalidArgument
-├── SqlCompilationError         a statement in the SQL of the source system
-├── SourceError                 the table that a stream reads
-│   ├── TableNotFound (SourceMoved) · AmbiguousTableName · CatalogTableMoved · NotADeltaTable
-│   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
-│   ├── LogIncomplete · CorruptLog · FileNotDescribed · NotAFile
-│   ├── VersionVacuumed · VersionNotFound
-│   └── ExternalTableNotFound · ExternalTableExists · FilesHaveNoSchema · FileFormatNotInstalled · DataFileChanged
-├── StreamError                 the stream itself
-│   ├── StreamNotFound · StreamExists · StreamOnStream
-│   ├── StreamStale · SourceRecreated · TrackingInterrupted
-│   ├── KeyNotUnique · KeyColumnChanged
-│   ├── StreamLocked · RebaseRefused · RecoveryRefused · RelocationRefused
-│   └── DocumentUnreadable · ImportRefused
-├── ChangeStreamError           a change stream, its partitions and its readers
-│   ├── ChangeStreamNotFound · ChangeStreamExists · ChangeStreamRefused
-│   ├── OutOfRange (PartitionExpired) · Unimplemented · PartitionTokenInvalid (an InvalidArgument)
-│   ├── WatchedTableChanged · KeyTwiceInTransaction · TransactionIncomplete
-│   ├── CaptureChanged (BatchBarred) · DiscardedBatchCaptured
-│   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed · UpdateOfMissingRow
-├── ReplicationError            a database that is replicated, and its objects
-│   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
-│   ├── SourceUnreachable · SourceRefused (SourceLocked) · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
-│   ├── SlotLost · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
-│   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed
-│       BackfillInterrupted (BackfillGaveWay)
-│       BackfillNeeded · ObjectsFailed · ValueDoesNotFit · ToastedKey · TargetMovedOn · TargetLost
-├── ViewError                   the view that a stream reads
-│   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
-├── TargetError                 the table that a statement writes
-│   ├── TargetNotFound · TargetNotDelta · TargetDoesNotFit · TargetForgetsTransactions
-│   ├── MissingMergeKey · AmbiguousMergeKey · ConstraintViolated · QuarantineDoesNotFit · SplitUnreadable
-│   └── TargetChanged · TargetRewound · SerialReused
-├── TransactionError            the protocol
-│   ├── PlanChanged · Superseded · Fenced · SubmitRefused · CommitRefused
-│   ├── TransactionNotFound · TransactionOpen · JobsMayBeAlive
-│   └── StatementRefused
-├── BrokerError                 a Kafka topic and its brokers
-│   ├── BrokerUnreachable · BrokerRefused · KafkaClientNotInstalled
-│   └── TopicNotFound · TopicRecreated · TopicPartitionsChanged · OffsetOutOfRange
-├── LakeError                   the storage of the tables
-│   └── StorageUnreachable · StorageRefused · DataFileUnreadable
-├── StoreError
-│   └── StoreUrlInvalid · StoreUnreachable · StoreRefused · StoreBusy · StoreNotMigrated · StoreTooNew
-│       StoreOlderThanLake
-└── JobError
-    └── JobDied · JobLeftNoResult · JobCancelled · JobDeadlineExceeded · JobFailed · JavaNotFound · SparkNotFound
-        SparkMasterUnfit · DirectoryNotPrivate · JobFilesUnusable
+`tidemark.errors.tree` draws the tree.
 """
 
 from __future__ import annotations
@@ -74,6 +24,21 @@ from tidemark.errors.change_streams import (
     Unimplemented,
     UpdateOfMissingRow,
     WatchedTableChanged,
+)
+from tidemark.errors.channels import (
+    ChannelClosed,
+    ChannelError,
+    ChannelHasUncommittedRows,
+    ChannelInvalid,
+    ChannelNotFound,
+    ChannelTokenLost,
+    CommitConflict,
+    IngestUnavailable,
+    KernelFailed,
+    RowsNotCommitted,
+    RowsRefused,
+    TableNotSupported,
+    TokenOutOfOrder,
 )
 from tidemark.errors.external_tables import (
     DataFileChanged,
@@ -241,7 +206,14 @@ __all__ = [
     "ChangeStreamExists",
     "ChangeStreamNotFound",
     "ChangeStreamRefused",
+    "ChannelClosed",
+    "ChannelError",
+    "ChannelHasUncommittedRows",
+    "ChannelInvalid",
+    "ChannelNotFound",
+    "ChannelTokenLost",
     "ChunkChanged",
+    "CommitConflict",
     "CommitRefused",
     "ConnectClientNotFound",
     "ConstraintViolated",
@@ -263,6 +235,7 @@ __all__ = [
     "FilesHaveNoSchema",
     "ImportRefused",
     "IncompatibleSchemaChange",
+    "IngestUnavailable",
     "InvalidArgument",
     "JavaNotFound",
     "JobCancelled",
@@ -275,6 +248,7 @@ __all__ = [
     "JobMayRunOn",
     "JobsMayBeAlive",
     "KafkaClientNotInstalled",
+    "KernelFailed",
     "KeyColumnChanged",
     "KeyNotUnique",
     "KeyTwiceInTransaction",
@@ -306,6 +280,8 @@ __all__ = [
     "ReplicationNotFound",
     "ReplicationRefused",
     "RowTrackingDisabled",
+    "RowsNotCommitted",
+    "RowsRefused",
     "SerialReused",
     "SlotAhead",
     "SlotBlocked",
@@ -347,6 +323,7 @@ __all__ = [
     "SubmitRefused",
     "Superseded",
     "TableNotFound",
+    "TableNotSupported",
     "TargetChanged",
     "TargetDoesNotFit",
     "TargetError",
@@ -358,6 +335,7 @@ __all__ = [
     "TargetRewound",
     "TidemarkError",
     "ToastedKey",
+    "TokenOutOfOrder",
     "TopicNotFound",
     "TopicPartitionsChanged",
     "TopicRecreated",

@@ -1,4 +1,60 @@
-"""The root of the error tree. The docstring of each class is its message."""
+"""The root of the error tree. The docstring of each class is its message.
+
+TidemarkError
+├── NotYetSupported
+├── InvalidArgument
+├── SqlCompilationError         a statement in the SQL of the source system
+├── SourceError                 the table that a stream reads
+│   ├── TableNotFound (SourceMoved) · AmbiguousTableName · CatalogTableMoved · NotADeltaTable
+│   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
+│   ├── LogIncomplete · CorruptLog · FileNotDescribed · NotAFile
+│   ├── VersionVacuumed · VersionNotFound
+│   └── ExternalTableNotFound · ExternalTableExists · FilesHaveNoSchema · FileFormatNotInstalled · DataFileChanged
+├── StreamError                 the stream itself
+│   ├── StreamNotFound · StreamExists · StreamOnStream
+│   ├── StreamStale · SourceRecreated · TrackingInterrupted
+│   ├── KeyNotUnique · KeyColumnChanged
+│   ├── StreamLocked · RebaseRefused · RecoveryRefused · RelocationRefused
+│   └── DocumentUnreadable · ImportRefused
+├── ChangeStreamError           a change stream, its partitions and its readers
+│   ├── ChangeStreamNotFound · ChangeStreamExists · ChangeStreamRefused
+│   ├── OutOfRange (PartitionExpired) · Unimplemented · PartitionTokenInvalid (an InvalidArgument)
+│   ├── WatchedTableChanged · KeyTwiceInTransaction · TransactionIncomplete
+│   ├── CaptureChanged (BatchBarred) · DiscardedBatchCaptured
+│   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed · UpdateOfMissingRow
+├── ChannelError                a channel, its rows and its table
+│   ├── TableNotSupported · ChannelNotFound · ChannelInvalid · ChannelClosed · ChannelTokenLost
+│   ├── ChannelHasUncommittedRows · RowsRefused · RowsNotCommitted · TokenOutOfOrder
+│   └── IngestUnavailable · CommitConflict · KernelFailed
+├── ReplicationError            a database that is replicated, and its objects
+│   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
+│   ├── SourceUnreachable · SourceRefused (SourceLocked) · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
+│   ├── SlotLost · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
+│   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed
+│       BackfillInterrupted (BackfillGaveWay)
+│       BackfillNeeded · ObjectsFailed · ValueDoesNotFit · ToastedKey · TargetMovedOn · TargetLost
+├── ViewError                   the view that a stream reads
+│   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
+├── TargetError                 the table that a statement writes
+│   ├── TargetNotFound · TargetNotDelta · TargetDoesNotFit · TargetForgetsTransactions
+│   ├── MissingMergeKey · AmbiguousMergeKey · ConstraintViolated · QuarantineDoesNotFit · SplitUnreadable
+│   └── TargetChanged · TargetRewound · SerialReused
+├── TransactionError            the protocol
+│   ├── PlanChanged · Superseded · Fenced · SubmitRefused · CommitRefused
+│   ├── TransactionNotFound · TransactionOpen · JobsMayBeAlive
+│   └── StatementRefused
+├── BrokerError                 a Kafka topic and its brokers
+│   ├── BrokerUnreachable · BrokerRefused · KafkaClientNotInstalled
+│   └── TopicNotFound · TopicRecreated · TopicPartitionsChanged · OffsetOutOfRange
+├── LakeError                   the storage of the tables
+│   └── StorageUnreachable · StorageRefused · DataFileUnreadable
+├── StoreError
+│   └── StoreUrlInvalid · StoreUnreachable · StoreRefused · StoreBusy · StoreNotMigrated · StoreTooNew
+│       StoreOlderThanLake
+└── JobError
+    └── JobDied · JobLeftNoResult · JobCancelled · JobDeadlineExceeded · JobFailed · JavaNotFound · SparkNotFound
+        SparkMasterUnfit · DirectoryNotPrivate · JobFilesUnusable
+"""
 
 from __future__ import annotations
 

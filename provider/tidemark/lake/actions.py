@@ -18,6 +18,7 @@ __all__ = [
     "add_file",
     "change_file",
     "changes_data",
+    "domain",
     "metadata",
     "parse_lines",
     "protocol",
@@ -131,6 +132,15 @@ def protocol(body: Mapping[str, Any]) -> Protocol:
 def transaction(body: Mapping[str, Any]) -> tuple[str, int]:
     """The application and the version of a `txn`. Raises ValueError if one is missing or of a wrong type."""
     return fields.text(body, "appId"), fields.whole(body, "version", least=-(2**63))
+
+
+def domain(body: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The name of a `domainMetadata` action, and its value; None if the domain was removed.
+
+    Raises ValueError if a field is missing or of a wrong type.
+    """
+    removed = fields.truth(body, "removed", default=False)
+    return fields.text(body, "domain"), None if removed else fields.text(body, "configuration")
 
 
 def row_id_mark(body: Mapping[str, Any]) -> int | None:

@@ -126,18 +126,23 @@ class DeltaLog:
             previous = commit.timestamp
             yield commit
 
-    def user_metadata(self, after: int, through: int) -> Iterator[str]:
-        """The `userMetadata` of the versions after + 1 … through, in order. Of other actions only the kind is read.
+    def commit_infos(self, after: int, through: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(version, `commitInfo`) of the versions after + 1 … through that have one, in order. Of other actions only
+        the kind is read.
 
         Raises LogIncomplete (a gap), CorruptLog.
         """
         for version, data in self._in_turn(range(after + 1, through + 1), after):
-            name = commit_name(version)
-            for _, info in actions.parse_lines(data, frozenset({b"commitInfo"}), name):
-                with _corrupt_if_garbled(name):
-                    said = fields.said_text(info, "userMetadata")
-                if said is not None:
-                    yield said
+            for _, info in actions.parse_lines(data, frozenset({b"commitInfo"}), commit_name(version)):
+                yield version, info
+
+    def user_metadata(self, after: int, through: int) -> Iterator[str]:
+        """The `userMetadata` of the versions after + 1 … through, in order. Raises as `commit_infos`."""
+        for version, info in self.commit_infos(after, through):
+            with _corrupt_if_garbled(commit_name(version)):
+                said = fields.said_text(info, "userMetadata")
+            if said is not None:
+                yield said
 
     def timestamp(self, version: int) -> datetime:
         """The time of the version's commit: its in-commit timestamp, else the file's time, which never decreases."""
@@ -265,6 +270,7 @@ class _StateFold:
         self._protocol: Protocol | None = None
         self._mark: int | None = None
         self._transactions: dict[str, int] = {}
+        self._domains: dict[str, str | None] = {}
 
     def take(self, state_actions: Iterable[tuple[str, dict[str, Any]]], file: str) -> None:
         with _corrupt_if_garbled(file):
@@ -275,13 +281,20 @@ class _StateFold:
                     self._protocol = actions.protocol(body)
                 elif kind == "txn":
                     self._transactions.update([actions.transaction(body)])
-                elif (mark := actions.row_id_mark(body)) is not None:
-                    self._mark = mark
+                else:
+                    self._take_domain(body)
+
+    def _take_domain(self, body: Mapping[str, Any]) -> None:
+        name, value = actions.domain(body)
+        self._domains[name] = value
+        if (mark := actions.row_id_mark(body)) is not None:
+            self._mark = mark
 
     def state(self, version: int) -> TableState:
         if self._metadata is None or self._protocol is None:
             raise CorruptLog(file=self._uri, problem=f"no metaData or no protocol up to version {version}")
-        return TableState(version, self._metadata, self._protocol, self._mark, self._transactions)
+        domains = {name: value for name, value in self._domains.items() if value is not None}
+        return TableState(version, self._metadata, self._protocol, self._mark, self._transactions, domains)
 
 
 @contextmanager

@@ -147,7 +147,7 @@ class Commit:
 @dataclass(frozen=True)
 class TableState:
     """A table at one version, without its files. `transactions`: appId → the newest committed version, which Delta
-    keeps after the commit itself is cleaned up.
+    keeps after the commit itself is cleaned up. `domains`: domain → its value.
     """
 
     version: int
@@ -155,6 +155,7 @@ class TableState:
     protocol: Protocol
     row_id_high_water_mark: int | None
     transactions: Mapping[str, int] = field(default_factory=dict)
+    domains: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def table_id(self) -> str:

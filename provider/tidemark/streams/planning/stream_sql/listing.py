@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+
+from tidemark.sql.like import like_pattern
 
 __all__ = ["listed", "name_parts"]
 
@@ -29,7 +30,7 @@ def listed(
     `like` knows % and _ and no case, `starts_with` knows case; both look at the last part of the name. At most `limit`
     are listed, those behind `from_name`.
     """
-    pattern = None if like is None else _pattern(like)
+    pattern = None if like is None else like_pattern(like)
     kept = []
     for name in sorted(names, key=_order):
         in_database, in_schema, last = name_parts(name)
@@ -51,10 +52,3 @@ def _order(name: str) -> tuple[str, str, str]:
 
 def _same(wanted: str | None, actual: str | None) -> bool:
     return wanted is None or (actual is not None and actual.casefold() == wanted.casefold())
-
-
-def _pattern(like: str) -> re.Pattern[str]:
-    """A backslash takes the meaning from the sign behind it."""
-    parts = re.findall(r"\\.|.", like, re.DOTALL)
-    wild = {"%": ".*", "_": "."}
-    return re.compile("".join(wild.get(part) or re.escape(part[-1]) for part in parts), re.IGNORECASE | re.DOTALL)

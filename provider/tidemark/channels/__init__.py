@@ -1,0 +1,1 @@
+"""Channels: rows into a table within seconds, each once, without files and without a Spark job per batch."""

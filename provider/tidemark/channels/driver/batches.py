@@ -1,0 +1,221 @@
+"""A batch of rows in the form of its table, and the errors of the rows that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from tidemark.channels.driver.arrow_types import buffer_type
+from tidemark.channels.driver.table_spec import TableSpec
+from tidemark.channels.driver.vectorised import from_array, from_values
+from tidemark.channels.model.columns import Column
+from tidemark.channels.model.rows import RowError, RowErrorKind
+from tidemark.channels.planning.values.convert import column_for, convert
+from tidemark.channels.planning.values.problem import ValueProblem
+from tidemark.errors import InvalidArgument
+
+__all__ = ["Batch", "batch_of"]
+
+_MISSING: Any = object()
+_ORDER = {kind: number for number, kind in enumerate(RowErrorKind)}
+_VALUE_ERRORS = _ORDER[RowErrorKind.WRONG_TYPE]  # from here on the first column counts, not the kind
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`rows`: those that fit, in their order, with the table's columns by their names in files. `parsed`: all rows.
+    `errors`: one for each other row, by row index.
+    """
+
+    rows: pa.Table
+    parsed: int
+    errors: tuple[RowError, ...]
+
+
+class _Source(Protocol):
+    """A batch by columns, in one of the forms that a writer can give."""
+
+    @property
+    def length(self) -> int: ...
+    def unknown(self) -> Iterable[tuple[int, list[str]]]: ...
+    def fast(self, column: Column, zone: tzinfo) -> pa.Array | None: ...
+    def values(self, column: Column) -> Sequence[Any]: ...
+    def lacks(self, column: Column) -> bool: ...
+
+
+def batch_of(rows: Any, spec: TableSpec, zone: tzinfo, now: datetime) -> Batch:
+    """The rows in the form of the table. `rows`: mappings by column name, an Arrow table or batch, or a pandas frame.
+    `zone`: of times without an offset. `now`: the present of defaults.
+
+    Names are found without case, or exactly in double quotes. Raises InvalidArgument for anything else.
+    """
+    source = _source(rows, spec)
+    found = _Errors()
+    for index, names in source.unknown():
+        found.add(index, ",".join(names), RowErrorKind.EXTRA_COLUMN, "the table has no such column", -1)
+    present = {name: default.at(now, spec.by_name[name.upper()], zone) for name, default in spec.defaults.items()}
+    arrays = [
+        _column(source, column, place, present.get(column.name), zone, found)
+        for place, column in enumerate(spec.columns)
+    ]
+    table = pa.Table.from_arrays(arrays, schema=spec.buffer_schema)
+    if found.first:
+        good = [index for index in range(source.length) if index not in found.first]
+        table = table.take(pa.array(good, pa.int64()))
+    return Batch(table, source.length, found.by_row())
+
+
+def _column(source: _Source, column: Column, place: int, default: Any, zone: tzinfo, found: _Errors) -> pa.Array:
+    if source.lacks(column):
+        if default is None and not column.nullable:
+            for index in range(source.length):
+                found.add(index, column.name, RowErrorKind.MISSING_COLUMN, "the column is missing", place)
+        return _constant(default, column, source.length)
+    fast = source.fast(column, zone)
+    if fast is not None and (column.nullable or not fast.null_count):
+        return fast
+    return _by_value(source.values(column), column, place, default, zone, found)
+
+
+def _constant(value: Any, column: Column, length: int) -> pa.Array:
+    kind = buffer_type(column.type)
+    return pa.nulls(length, kind) if value is None else pa.array([value], kind).take(pa.array([0] * length, pa.int64()))
+
+
+def _by_value(
+    values: Sequence[Any], column: Column, place: int, default: Any, zone: tzinfo, found: _Errors
+) -> pa.Array:
+    """The column by the rules of `convert`; NULL for a row with an error."""
+    converted = []
+    for index, value in enumerate(values):
+        fit = None
+        if value is _MISSING:
+            fit = default
+            if fit is None and not column.nullable:
+                found.add(index, column.name, RowErrorKind.MISSING_COLUMN, "the column is missing", place)
+        else:
+            try:
+                fit = convert(value, column.type, zone)
+                if fit is None and not column.nullable:
+                    found.add(index, column.name, RowErrorKind.NULL_VALUE, "it is NULL, and must not be", place)
+            except ValueProblem as problem:
+                found.add(index, column.name + problem.path, problem.kind, problem.message, place)
+        converted.append(fit)
+    return pa.array(converted, buffer_type(column.type))
+
+
+class _Errors:
+    """The first error of each row, in the order of the source system: unknown columns, missing ones, NULLs, then values
+    in the order of the columns.
+    """
+
+    def __init__(self) -> None:
+        self.first: dict[int, tuple[tuple[int, int], RowError]] = {}
+
+    def add(self, index: int, column: str, kind: RowErrorKind, message: str, place: int) -> None:
+        order = (min(_ORDER[kind], _VALUE_ERRORS), place)
+        known = self.first.get(index)
+        if known is None or order < known[0]:
+            self.first[index] = order, RowError(index, column, kind, message)
+        elif known[0][0] == order[0] < _VALUE_ERRORS:  # all columns of that problem
+            said = known[1]
+            self.first[index] = known[0], RowError(index, f"{said.column},{column}", kind, message)
+
+    def by_row(self) -> tuple[RowError, ...]:
+        return tuple(self.first[index][1] for index in sorted(self.first))
+
+
+class _ArrowRows:
+    """An Arrow table."""
+
+    def __init__(self, table: pa.Table, spec: TableSpec) -> None:
+        self._table, self._names, self._unknown = table, _spelled(table.column_names, spec), []
+        known = set(self._names.values())
+        self._unknown = [name for name in table.column_names if name not in known]
+
+    @property
+    def length(self) -> int:
+        return int(self._table.num_rows)
+
+    def unknown(self) -> Iterable[tuple[int, list[str]]]:
+        return ((index, self._unknown) for index in range(self.length)) if self._unknown else ()
+
+    def lacks(self, column: Column) -> bool:
+        return column.name not in self._names
+
+    def fast(self, column: Column, zone: tzinfo) -> pa.Array | None:
+        chunks = self._table.column(self._names[column.name])
+        return from_array(chunks.combine_chunks(), column.type, zone)
+
+    def values(self, column: Column) -> Sequence[Any]:
+        values: list[Any] = self._table.column(self._names[column.name]).to_pylist()
+        return values
+
+
+class _MappedRows:
+    """Mappings by column name. Rows may spell a name in different ways."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]], spec: TableSpec) -> None:
+        self._rows = rows
+        self._spec = spec
+        names = {name for row in rows for name in row}
+        self._spellings: dict[str, list[str]] = {}
+        self._unknown = set()
+        for name in names:
+            column = column_for(str(name), spec.by_name)
+            if column is None:
+                self._unknown.add(name)
+            else:
+                self._spellings.setdefault(column.name, []).append(name)
+
+    @property
+    def length(self) -> int:
+        return len(self._rows)
+
+    def unknown(self) -> Iterable[tuple[int, list[str]]]:
+        if not self._unknown:
+            return
+        for index, row in enumerate(self._rows):
+            names = [str(name) for name in row if name in self._unknown]
+            if names:
+                yield index, names
+
+    def lacks(self, column: Column) -> bool:
+        return column.name not in self._spellings
+
+    def fast(self, column: Column, zone: tzinfo) -> pa.Array | None:
+        values = self.values(column)
+        return from_values(values, column.type, zone)
+
+    def values(self, column: Column) -> Sequence[Any]:
+        names = self._spellings[column.name]
+        needs_value = not column.nullable or column.default is not None
+        absent = _MISSING if needs_value else None
+        if len(names) == 1:
+            (name,) = names
+            return [row.get(name, absent) for row in self._rows]
+        return [next((row[name] for name in names if name in row), absent) for row in self._rows]
+
+
+def _spelled(names: Iterable[str], spec: TableSpec) -> dict[str, str]:
+    """Name of the column → the name that the batch has for it."""
+    pairs = ((column_for(name, spec.by_name), name) for name in names)
+    return {column.name: name for column, name in pairs if column is not None}
+
+
+def _source(rows: Any, spec: TableSpec) -> _Source:
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    elif type(rows).__module__.startswith("pandas."):
+        rows = pa.Table.from_pandas(rows, preserve_index=False)
+    if isinstance(rows, pa.Table):
+        return _ArrowRows(rows, spec)
+    rows = list(rows) if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping) else None
+    if rows is None or not all(isinstance(row, Mapping) for row in rows):
+        problem = "it must be a list of dictionaries, an Arrow table or batch, or a pandas frame"
+        raise InvalidArgument(argument="rows", value=f"({type(rows).__name__})", problem=problem)
+    return _MappedRows(rows, spec)

@@ -1,0 +1,147 @@
+"""An open channel: rows go in, with the offset token of the last of them, and come out in the table together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from types import TracebackType
+from typing import Any
+
+from tidemark.channels.driver.batches import Batch, batch_of
+from tidemark.channels.driver.open_channel import OpenChannel
+from tidemark.channels.driver.table_spec import TableSpec
+from tidemark.channels.driver.table_writer import TableWriter
+from tidemark.channels.model.channels import ChannelStatus
+from tidemark.channels.model.rows import InsertAnswer, OnError, RowErrorKind
+from tidemark.channels.planning.tokens import TokenVerifier, token_problem
+from tidemark.errors import RowsRefused, TokenOutOfOrder
+
+__all__ = ["Channel", "ChannelOptions"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ChannelOptions:
+    """`zone`: of times without an offset. `verify`: the order of tokens; a batch out of order is a warning, or an error
+    with `strict_tokens`.
+    """
+
+    on_error: OnError = OnError.ABORT
+    zone: tzinfo = UTC
+    verify: TokenVerifier | None = None
+    strict_tokens: bool = False
+
+
+class Channel:
+    """The result of `IngestClient.open_channel`. One channel has one writer: rows keep their order within it.
+
+    Methods may be called from several threads. Inserts of several threads have no order among themselves.
+    """
+
+    def __init__(
+        self, opened: OpenChannel, writer: TableWriter, options: ChannelOptions, clock: Callable[[], datetime]
+    ) -> None:
+        self._opened, self._writer, self._options, self._clock = opened, writer, options, clock
+        self._token_at_open = opened.record.offset_token
+        self._last_token = self._token_at_open
+
+    @property
+    def name(self) -> str:
+        """The channel's name, in upper case unless it was quoted."""
+        return self._opened.key
+
+    @property
+    def table(self) -> str:
+        """The table's name."""
+        return self._opened.table
+
+    @property
+    def offset_token(self) -> str | None:
+        """The committed offset token at the open: continue behind the record that it names. None at first."""
+        return self._token_at_open
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the channel was not closed yet. It may have ended."""
+        return not self._opened.is_closed
+
+    def insert_rows(
+        self, rows: Any, end_offset_token: str | None = None, *, start_offset_token: str | None = None
+    ) -> InsertAnswer:
+        """Buffer rows for the next commit, with the token of the last of them.
+
+        `rows`: dictionaries by column name, an Arrow table or batch, or a pandas frame. Without rows the token moves
+        alone. Rows that do not fit are handled by `on_error`. Waits while the buffers are full. A row is in the table
+        once `flush` returns, or once `latest_committed_offset_token` has its token.
+
+        Raises RowsRefused (on_error="abort"), TokenOutOfOrder (`strict_tokens`), ChannelInvalid, ChannelClosed, and
+        RowsNotCommitted if the buffers stay full.
+        """
+        self._writer.require_open(self._opened)
+        batch, spec = self._batch(rows)
+        self._check_token(start_offset_token, end_offset_token, batch.parsed)
+        if batch.errors and self._options.on_error is OnError.ABORT:
+            first = batch.errors[0]
+            problem = f"column {first.column}: {first.message} ({first.kind})."
+            raise RowsRefused(row_index=first.row_index, table=self.table, problem=problem)
+        if batch.errors and self._options.on_error is OnError.SKIP_BATCH:
+            return InsertAnswer(0, batch.errors)
+        self._writer.insert(self._opened, batch, spec, end_offset_token)
+        self._last_token = end_offset_token or self._last_token
+        return InsertAnswer(batch.rows.num_rows, batch.errors)
+
+    def insert_row(self, row: Any, offset_token: str | None = None) -> InsertAnswer:
+        """Buffer one row; as `insert_rows`."""
+        return self.insert_rows([row], offset_token)
+
+    def latest_committed_offset_token(self) -> str | None:
+        """The token of the last record that is in the table, read anew at each call; None before the first.
+
+        Raises ChannelInvalid if another writer has the channel now.
+        """
+        return self._writer.latest_token(self._opened)
+
+    def flush(self) -> None:
+        """Return once all rows and tokens inserted before are committed. Raises ChannelInvalid, RowsNotCommitted."""
+        self._writer.flush(self._opened, self._opened.taken)
+
+    def status(self) -> ChannelStatus:
+        """The channel's state without a look at the table: code, reason, committed record, buffered rows."""
+        return self._opened.status()
+
+    def close(self, *, drop: bool = False) -> None:
+        """Flush, then end the channel for this client. The table keeps its token, unless `drop` removes the channel.
+
+        A second run does nothing. Raises ChannelInvalid, RowsNotCommitted.
+        """
+        self._writer.close(self._opened, drop=drop)
+
+    def __enter__(self) -> Channel:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def _batch(self, rows: Any) -> tuple[Batch, TableSpec]:
+        """The batch under the table's schema. An unknown column may be new, so the table is read anew once."""
+        spec = self._writer.spec
+        batch = batch_of(rows, spec, self._options.zone, self._clock())
+        if any(error.kind is RowErrorKind.EXTRA_COLUMN for error in batch.errors):
+            newer = self._writer.newest_spec()
+            if newer.schema_json != spec.schema_json:
+                return batch_of(rows, newer, self._options.zone, self._clock()), newer
+        return batch, spec
+
+    def _check_token(self, start: str | None, end: str | None, rows: int) -> None:
+        problem = token_problem(self._options.verify, self._last_token, start, end, rows)
+        if problem is None:
+            return
+        if self._options.strict_tokens:
+            raise TokenOutOfOrder(channel=self.name, table=self.table, problem=problem)
+        _log.warning("Channel %s of table %s: %s", self.name, self.table, problem)

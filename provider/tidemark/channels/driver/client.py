@@ -1,0 +1,181 @@
+"""The ingest client: channels to several tables, and one table writer for each."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, tzinfo
+from types import TracebackType
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tidemark.channels.driver.channel import Channel, ChannelOptions
+from tidemark.channels.driver.kernel import KernelEngine, KernelTable
+from tidemark.channels.driver.lake_files import LakeFiles
+from tidemark.channels.driver.orders import Drop, Open, SetToken
+from tidemark.channels.driver.table_commits import TableCommits
+from tidemark.channels.driver.table_writer import Limits, TableWriter
+from tidemark.channels.model.rows import OnError
+from tidemark.channels.planning.lag import lag_of
+from tidemark.channels.planning.names import key_of
+from tidemark.channels.planning.tokens import TokenVerifier
+from tidemark.errors import InvalidArgument, TidemarkError
+from tidemark.lake.delta_log import DeltaLog
+
+__all__ = ["IngestClient"]
+
+_log = logging.getLogger(__name__)
+
+
+class IngestClient:
+    """Opens channels, and commits what they buffer: within `max_client_lag`, all channels of a table together.
+
+    Use it as a context manager: its end flushes and closes all channels, or discards what is buffered after an error.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        engine: KernelEngine,
+        locate: Callable[[str], str],
+        *,
+        options: Mapping[str, Any],
+        max_client_lag: str | int = "1 second",
+        limits: Limits | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._name, self._engine, self._locate, self._options = name, engine, locate, options
+        self._limits = limits or Limits(lag=lag_of(max_client_lag))
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._writers: dict[str, TableWriter] = {}
+        self._channels: list[Channel] = []
+        self._upkeep = ThreadPoolExecutor(1, thread_name_prefix="channels upkeep")
+
+    def open_channel(
+        self,
+        name: str,
+        table: str,
+        *,
+        on_error: str = "abort",
+        default_timezone: str = "UTC",
+        offset_token: str | None = None,
+        fail_on_uncommitted_rows: bool = False,
+        verify_tokens: TokenVerifier | None = None,
+        strict_tokens: bool = False,
+    ) -> Channel:
+        """The channel of that name, for this writer alone: an earlier writer can commit no more.
+
+        `name`: without case, unless in double quotes. `on_error`: abort, continue or skip_batch. `offset_token`:
+        replaces the committed token, also without rows. `fail_on_uncommitted_rows`: refuse if an earlier writer of this
+        client has rows that are not committed; else they are discarded. `verify_tokens`: the order of tokens.
+
+        Raises InvalidArgument, TableNotFound, TableNotSupported, ChannelHasUncommittedRows, ChannelTokenLost,
+        KernelFailed.
+        """
+        options = ChannelOptions(_on_error(on_error), _zone(default_timezone), verify_tokens, strict_tokens)
+        writer = self._writer(table)
+        order = Open(key=key_of(name), table=table, by=self._name, token=offset_token)
+        opened = writer.open(order, fail_on_uncommitted_rows=fail_on_uncommitted_rows)
+        channel = Channel(opened, writer, options, self._clock)
+        with self._lock:
+            self._channels.append(channel)
+        return channel
+
+    def drop_channel(self, name: str, table: str) -> None:
+        """Remove a channel and its token, whoever has it. Nothing happens if there is none."""
+        self._writer(table).fulfil(Drop(key=key_of(name), table=table))
+
+    def set_offset_token(self, name: str, table: str, token: str | None) -> None:
+        """Give a channel another committed token. Its writer is not fenced. Raises ChannelNotFound."""
+        self._writer(table).fulfil(SetToken(key=key_of(name), table=table, token=token))
+
+    def flush(self) -> None:
+        """Return once everything inserted before is committed. Raises the first channel's ChannelInvalid, or
+        RowsNotCommitted.
+        """
+        for channel in self._open_channels():
+            channel.flush()
+
+    def close(self) -> None:
+        """Flush and close all channels. A second run does nothing. Raises as `flush`, after all were tried."""
+        first: TidemarkError | None = None
+        for channel in self._open_channels():
+            try:
+                channel.close()
+            except TidemarkError as error:
+                first = first or error
+        self._stop()
+        if first is not None:
+            raise first
+
+    def __enter__(self) -> IngestClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._stop()
+
+    def _open_channels(self) -> list[Channel]:
+        with self._lock:
+            return [channel for channel in self._channels if channel.is_open]
+
+    def _stop(self) -> None:
+        with self._lock:
+            writers, self._writers = list(self._writers.values()), {}
+        for writer in writers:
+            writer.stop()
+        self._upkeep.shutdown()
+
+    def _writer(self, table: str) -> TableWriter:
+        uri = self._locate(table)
+        with self._lock:
+            if uri not in self._writers:
+                self._writers[uri] = self._new_writer(table, uri)
+            return self._writers[uri]
+
+    def _new_writer(self, table: str, uri: str) -> TableWriter:
+        kernel = self._engine.table(uri)
+        commits = TableCommits(
+            table, kernel, LakeFiles(uri, self._options), DeltaLog.open(uri, self._options), clock=self._clock
+        )
+        writer = TableWriter(commits, self._limits, clock=self._clock, token=lambda: str(uuid.uuid4()))
+        commits.later = lambda work: self._later(kernel, writer, work)
+        return writer
+
+    def _later(self, kernel: KernelTable, writer: TableWriter, work: Sequence[Any]) -> None:
+        self._upkeep.submit(_keep_short, kernel, writer, work)
+
+
+def _keep_short(kernel: KernelTable, writer: TableWriter, work: Sequence[Any]) -> None:
+    """Checkpoints of the log, off the way of the acknowledgement. If they fail, the next commits leave others."""
+    try:
+        if kernel.do_later(work):
+            writer.read_soon()
+    except TidemarkError as error:
+        _log.warning("%s", error)
+
+
+def _on_error(text: str) -> OnError:
+    try:
+        return OnError(text.lower())
+    except ValueError:
+        problem = f"it must be one of {', '.join(OnError)}"
+        raise InvalidArgument(argument="on_error", value=text, problem=problem) from None
+
+
+def _zone(name: str) -> tzinfo:
+    if name.upper() == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        problem = "no time zone has that name, such as Europe/Berlin"
+        raise InvalidArgument(argument="default_timezone", value=name, problem=problem) from None

@@ -1,0 +1,151 @@
+"""Orders and buffers, committed: retried against the table as it is, until the fate of each is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import pyarrow as pa
+
+from tidemark.channels.driver.kernel import DataFile
+from tidemark.channels.driver.open_channel import Group
+from tidemark.channels.driver.orders import Order
+from tidemark.channels.driver.parquet import write_files
+from tidemark.channels.driver.refit import SchemaConflict, refit
+from tidemark.channels.driver.table_commits import TableCommits
+from tidemark.channels.driver.table_spec import TableSpec
+from tidemark.channels.model.channels import ChannelRecord, StatusCode
+from tidemark.channels.planning.owners import Ended, fate_of
+from tidemark.channels.planning.records import advanced
+from tidemark.errors import CommitConflict, TableNotFound, TableNotSupported, TidemarkError
+
+__all__ = ["Delivery", "fulfil"]
+
+_TRIES = 50
+
+
+def fulfil(orders: Sequence[Order], commits: TableCommits, clock: Callable[[], datetime]) -> None:
+    """Commit orders, at most one for each channel, in one commit. Each order's `done` is set, by record or error."""
+    problem: TidemarkError | None = None
+    for _ in range(_TRIES):
+        try:
+            records = _records(orders, commits, clock())
+            if any(record != commits.record(key) for key, record in records.items()):
+                commits.commit(records)
+        except CommitConflict as conflict:
+            problem = conflict
+            continue
+        except TidemarkError as error:
+            problem = error
+            break
+        for order in _waiting(orders):
+            order.done.set_result(records[order.key])
+        return
+    for order in _waiting(orders):
+        order.done.set_exception(problem)
+
+
+def _waiting(orders: Sequence[Order]) -> list[Order]:
+    return [order for order in orders if not order.done.done()]
+
+
+def _records(orders: Sequence[Order], commits: TableCommits, now: datetime) -> dict[str, ChannelRecord | None]:
+    found = {}
+    for order in _waiting(orders):
+        known = commits.record(order.key)
+        try:
+            found[order.key] = order.record(known, commits.spec.table_id, now)
+        except TidemarkError as refused:
+            order.done.set_exception(refused)
+    return found
+
+
+class Delivery:
+    """The buffers of several channels on their way into the table. `run` again after an error: nothing comes twice.
+
+    `token`: gives a new text for each file.
+    """
+
+    def __init__(self, groups: Sequence[Group], clock: Callable[[], datetime], token: Callable[[], str]) -> None:
+        self.groups = list(groups)
+        self.settled: list[Group] = []
+        self._clock, self._token = clock, token
+        self._tried: dict[str, ChannelRecord] = {}
+        self._files: tuple[tuple[frozenset[str], str], list[DataFile]] | None = None
+
+    def run(self, commits: TableCommits) -> None:
+        """Commit all groups in one commit, without those of channels that have ended meanwhile.
+
+        Raises CommitConflict after many tries, KernelFailed and errors of the storage. The groups left are in flight.
+        """
+        for _ in range(_TRIES):
+            self._decide_fates(commits)
+            now = self._clock()
+            files = self._written(commits, now)
+            if not self.groups:
+                return
+            self._tried = {group.channel.key: advanced(group.channel.record, group.step, now) for group in self.groups}
+            try:
+                commits.commit(self._tried, files)
+            except CommitConflict as conflict:
+                problem = conflict
+                continue
+            for group in list(self.groups):
+                self._settle(group, self._tried[group.channel.key])
+            return
+        raise problem
+
+    def _decide_fates(self, commits: TableCommits) -> None:
+        """Decide the fate of each channel that was not looked at since the table was read anew."""
+        try:
+            if commits.is_stale:
+                commits.refresh()
+        except (TableNotFound, TableNotSupported) as error:
+            code = StatusCode.MUST_REOPEN if isinstance(error, TableNotFound) else StatusCode.TABLE_NOT_SUPPORTED
+            for group in list(self.groups):
+                self._end(group, Ended(code, str(error)))
+        for group in list(self.groups):
+            if group.channel.generation != commits.generation:
+                self._decide(group, commits)
+
+    def _decide(self, group: Group, commits: TableCommits) -> None:
+        channel = group.channel
+        found = commits.record(channel.key)
+        fate = fate_of(channel.record, self._tried.get(channel.key), found)
+        if isinstance(fate, Ended) or found is None:
+            assert isinstance(fate, Ended)
+            channel.record = found or channel.record
+            self._end(group, fate)
+            return
+        channel.record, channel.generation = found, commits.generation
+        if fate:
+            self._settle(group, found)
+
+    def _written(self, commits: TableCommits, now: datetime) -> list[DataFile]:
+        """The files of exactly these groups under the table's schema, written once."""
+        spec = commits.spec
+        tables = [table for group in list(self.groups) for table in self._fitted(group, spec)]
+        state = frozenset(group.channel.key for group in self.groups), spec.schema_json
+        if self._files is None or self._files[0] != state:
+            written = []
+            if tables:
+                written = write_files(pa.concat_tables(tables), spec, commits.files, token=self._token(), now=now)
+            self._files = state, written
+        return self._files[1]
+
+    def _fitted(self, group: Group, spec: TableSpec) -> list[pa.Table]:
+        """The group's rows under the table's schema; none if they do not fit, and the channel has ended."""
+        try:
+            return [refit(rows, known, spec) for rows, known in group.rows]
+        except SchemaConflict as conflict:
+            self._end(group, Ended(StatusCode.SCHEMA_CHANGED, f"{conflict}."))
+            return []
+
+    def _settle(self, group: Group, record: ChannelRecord) -> None:
+        group.channel.record = record
+        self.groups.remove(group)
+        self.settled.append(group)
+
+    def _end(self, group: Group, ended: Ended) -> None:
+        group.channel.end(ended)
+        self.groups.remove(group)

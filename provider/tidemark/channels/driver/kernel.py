@@ -1,0 +1,218 @@
+"""Commits by Delta Kernel, in the JVM of a Spark driver or in a small one of our own. No Spark job runs.
+
+Kernel appends files and sets domain metadata in one commit. Two commits that set the same domain conflict; commits with
+different domains pass each other. A commit fails if another one changed the table's metadata, as RESTORE and
+CREATE OR REPLACE TABLE do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from tidemark.errors import CommitConflict, KernelFailed, TableNotFound
+from tidemark.model.table_log import Metadata, Protocol
+
+__all__ = ["Committed", "DataFile", "KernelEngine", "KernelSnapshot", "KernelTable"]
+
+_ENGINE_INFO = "Tidemark"
+_RETRIES = 200
+_PLAIN = "/!$&'()*+,;=:@~"
+_CONFLICTS = frozenset(
+    {
+        *("ConcurrentWriteException", "MetadataChangedException", "ProtocolChangedException"),
+        *("DomainDoesNotExistException", "MaxCommitRetryLimitReachedException", "CommitStateUnknownException"),
+    }
+)
+_CHECKPOINT = "CHECKPOINT"
+_DEFERRED = (_CHECKPOINT, "CHECKSUM_SIMPLE")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet file that is written and not committed. `path`: below the table, not encoded. `modified`: milliseconds
+    since 1970. `stats`: Delta's statistics as JSON, by names in files. `partition`: the value of each partition column
+    in Delta's form, by the column's name in files.
+    """
+
+    path: str
+    size: int
+    modified: int
+    rows: int
+    stats: str
+    partition: Mapping[str, str | None]
+
+
+class KernelEngine:
+    """The JVM's objects for all tables. `jvm`: py4j's view of it. `configuration`: Hadoop's, for file systems."""
+
+    def __init__(self, jvm: Any, configuration: Any) -> None:
+        self.jvm = jvm
+        self.kernel = jvm.io.delta.kernel
+        with _in_words("(engine)"):
+            self.engine = self.kernel.defaults.engine.DefaultEngine.create(configuration)
+
+    @classmethod
+    def of_session(cls, spark: Any) -> KernelEngine:
+        """The engine in the driver of a session that is not behind Connect."""
+        return cls(spark._jvm, spark._jsc.hadoopConfiguration())
+
+    def table(self, uri: str) -> KernelTable:
+        """The table at a canonical URI. Nothing is read yet."""
+        return KernelTable(self, uri)
+
+
+class KernelSnapshot:
+    """A table at one version. Properties are read when they are asked for."""
+
+    def __init__(self, uri: str, snapshot: Any) -> None:
+        self._uri, self.java = uri, snapshot
+        self.version = int(snapshot.getVersion())
+
+    def domain(self, name: str) -> str | None:
+        """The value of a domain; None if the table has none of that name."""
+        with _in_words(self._uri):
+            found = self.java.getDomainMetadata(name)
+            return str(found.get()) if found.isPresent() else None
+
+    def domains(self) -> dict[str, str]:
+        """Domain → value, of all."""
+        with _in_words(self._uri):
+            found = self.java.getActiveDomainMetadataMap().values()
+            return {one.getDomain(): one.getConfiguration() for one in found}
+
+    def metadata(self) -> Metadata:
+        """The table's metadata."""
+        with _in_words(self._uri):
+            said = self.java.getMetadata()
+            return Metadata(
+                table_id=said.getId(),
+                schema_json=said.getSchemaString(),
+                partition_columns=tuple(self.java.getPartitionColumnNames()),
+                configuration=dict(said.getConfiguration()),
+                provider=said.getFormat().getProvider(),
+            )
+
+    def protocol(self) -> Protocol:
+        """The table's protocol."""
+        with _in_words(self._uri):
+            said = self.java.getProtocol()
+            return Protocol(
+                said.getMinReaderVersion(),
+                said.getMinWriterVersion(),
+                tuple(said.getReaderFeatures()),
+                tuple(said.getWriterFeatures()),
+            )
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A commit. `after`: the table at its version, or None if other commits came between and it must be read anew.
+
+    `later`: work that keeps the log short, checkpoints above all; it may run in another thread, at any time.
+    """
+
+    version: int
+    after: KernelSnapshot | None
+    later: Sequence[Any]
+
+
+class KernelTable:
+    """One table. Methods may be called from several threads."""
+
+    def __init__(self, engine: KernelEngine, uri: str) -> None:
+        self.uri = uri
+        self._engine = engine
+        with _in_words(uri):
+            self._table = engine.kernel.Table.forPath(engine.engine, uri)
+
+    def latest(self) -> KernelSnapshot:
+        """The table now. Raises TableNotFound."""
+        with _in_words(self.uri):
+            return KernelSnapshot(self.uri, self._table.getLatestSnapshot(self._engine.engine))
+
+    def at(self, version: int) -> KernelSnapshot:
+        """The table at an earlier version. Raises KernelFailed if the log does not reach it."""
+        with _in_words(self.uri):
+            return KernelSnapshot(self.uri, self._table.getSnapshotAsOfVersion(self._engine.engine, version))
+
+    def commit(self, on: KernelSnapshot, files: Sequence[DataFile], domains: Mapping[str, str | None]) -> Committed:
+        """Append `files` and set `domains` (None removes one) in one commit, based on a snapshot.
+
+        Raises CommitConflict if another commit since then set one of the domains or changed the table's metadata, or if
+        it is unknown whether the commit happened: read the table, and decide anew.
+        """
+        engine = self._engine.engine
+        with _in_words(self.uri):
+            builder = on.java.buildUpdateTableTransaction(_ENGINE_INFO, self._engine.kernel.Operation.STREAMING_UPDATE)
+            transaction = builder.withMaxRetries(_RETRIES).build(engine)
+            actions = self._actions(files)
+            for name, value in domains.items():
+                if value is None:
+                    transaction.removeDomainMetadata(name)
+                else:
+                    transaction.addDomainMetadata(name, value)
+            rows = self._engine.kernel.utils.CloseableIterable.inMemoryIterable(actions)
+            done = transaction.commit(engine, rows)
+            after = done.getPostCommitSnapshot()
+            return Committed(
+                version=int(done.getVersion()),
+                after=KernelSnapshot(self.uri, after.get()) if after.isPresent() else None,
+                later=[hook for hook in done.getPostCommitHooks() if str(hook.getType()) in _DEFERRED],
+            )
+
+    def do_later(self, work: Sequence[Any]) -> bool:
+        """Write the checkpoint or the checksum that a commit left for later. Whether there was a checkpoint.
+
+        Raises KernelFailed.
+        """
+        with _in_words(self.uri):
+            for hook in work:
+                hook.threadSafeInvoke(self._engine.engine)
+            return any(str(hook.getType()) == _CHECKPOINT for hook in work)
+
+    def _actions(self, files: Sequence[DataFile]) -> Any:
+        """An iterator over the actions that add the files. Kernel's own way would round decimals in the statistics."""
+        kernel, java, handler = self._engine.kernel, self._engine.jvm.java.util, self._engine.engine.getJsonHandler()
+        rows = java.ArrayList()
+        for file in files:
+            text = kernel.internal.util.InternalUtils.singletonStringColumnVector(_add(file))
+            batch = handler.parseJson(text, kernel.internal.actions.SingleAction.FULL_SCHEMA, java.Optional.empty())
+            rows.add(batch.getRows().next())
+        return kernel.internal.util.Utils.toCloseableIterator(rows.iterator())
+
+
+def _add(file: DataFile) -> str:
+    """The action that adds a file (Delta protocol, "Add File"). Kernel gives it its row ids."""
+    body = {
+        "path": quote(file.path, safe=_PLAIN),
+        "partitionValues": file.partition,
+        "size": file.size,
+        "modificationTime": file.modified,
+        "dataChange": True,
+        "stats": file.stats,
+    }
+    return json.dumps({"add": body})
+
+
+@contextmanager
+def _in_words(table: str) -> Iterator[None]:
+    """Errors of the JVM as errors of the tree."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        name = str(error.java_exception.getClass().getSimpleName())
+        problem = f"{name}: {error.java_exception.getMessage()}"
+        if name in _CONFLICTS:
+            raise CommitConflict(table=table, problem=problem) from error
+        if name == "TableNotFoundException":
+            raise TableNotFound(path=table, hint="") from error
+        raise KernelFailed(table=table, problem=problem) from error
+    except (Py4JError, OSError) as error:
+        raise KernelFailed(table=table, problem=f"its JVM does not answer: {error}") from error

@@ -1,0 +1,56 @@
+"""Data files of one table, written below its directory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import fsspec
+
+from tidemark.lake.failures import storage_errors_named
+
+__all__ = ["LakeFiles"]
+
+
+class LakeFiles:
+    """Files below the table at a canonical URI. `options`: those of fsspec's file system."""
+
+    def __init__(self, uri: str, options: Mapping[str, Any]) -> None:
+        self._uri = uri
+        self._local = Path(uri.removeprefix("file://")) if uri.startswith("file://") else None
+        with storage_errors_named(uri):
+            self._filesystem: Any = None if self._local else fsspec.filesystem(urlsplit(uri).scheme, **options)
+
+    def write(self, name: str, data: bytes | memoryview) -> int | None:
+        """Write a new file. Its modification time in milliseconds since 1970, if the storage tells it.
+
+        Raises StorageRefused or StorageUnreachable. A half-written local file is removed.
+        """
+        uri = f"{self._uri}/{name}"
+        with storage_errors_named(uri):
+            if self._local is None:
+                self._filesystem.pipe_file(uri, bytes(data))
+                return None
+            return self._write_local(self._local / name, data)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file. Raises FileNotFoundError."""
+        with storage_errors_named(f"{self._uri}/{name}"):
+            if self._local is not None:
+                return (self._local / name).read_bytes()
+            return bytes(self._filesystem.cat_file(f"{self._uri}/{name}"))
+
+    def _write_local(self, path: Path, data: bytes | memoryview) -> int:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with path.open("xb") as file:
+                file.write(data)
+                return os.fstat(file.fileno()).st_mtime_ns // 1_000_000
+        except OSError:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise

@@ -1,0 +1,73 @@
+"""Orders to the table writer that change a channel's record, apart from rows: open, drop, and set a token."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from tidemark.channels.model.channels import ChannelRecord
+from tidemark.channels.planning.records import opened, with_token
+from tidemark.errors import ChannelNotFound, ChannelTokenLost
+
+__all__ = ["Drop", "Open", "Order", "SetToken"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """`done` has the committed record, or the error that refuses the order."""
+
+    key: str
+    table: str
+    done: Future[Any] = field(default_factory=Future)
+
+    def record(self, known: ChannelRecord | None, table_id: str, now: datetime) -> ChannelRecord | None:
+        """The next record; None to remove it. Raises an error of the tree to refuse the order."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Open(Order):
+    """Take the channel, from another writer if it has one. `token`: replaces the committed one unless None."""
+
+    by: str
+    token: str | None = None
+
+    def record(self, known: ChannelRecord | None, table_id: str, now: datetime) -> ChannelRecord | None:
+        """The record of the new owner. Raises ChannelTokenLost."""
+        if known is not None and known.token_lost is not None and self.token is None:
+            raise ChannelTokenLost(
+                channel=self.key, table=self.table, problem=known.token_lost, offset_token=known.offset_token
+            )
+        taken = opened(known, table_id, by=self.by, token=self.token, now=now)
+        return with_token(taken, self.token) if self.token is not None else taken
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drop(Order):
+    """Remove the channel and its token. `client_sequencer`: only if this writer still has it; None in any case.
+
+    A channel that is not there, or that another writer has taken since, stays as it is.
+    """
+
+    client_sequencer: int | None = None
+
+    def record(self, known: ChannelRecord | None, table_id: str, now: datetime) -> ChannelRecord | None:
+        """None, or the record of another owner."""
+        if known is not None and self.client_sequencer not in (None, known.client_sequencer):
+            return known
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetToken(Order):
+    """Give the channel another token. Fences nobody."""
+
+    token: str | None
+
+    def record(self, known: ChannelRecord | None, table_id: str, now: datetime) -> ChannelRecord | None:
+        """The record with the token. Raises ChannelNotFound."""
+        if known is None:
+            raise ChannelNotFound(channel=self.key, table=self.table, known="none of that name")
+        return with_token(known, self.token)

@@ -1,0 +1,144 @@
+"""Commits to one table, each based on the last known snapshot. Only the table writer's thread calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from tidemark.channels.driver.kernel import DataFile, KernelSnapshot, KernelTable
+from tidemark.channels.driver.lake_files import LakeFiles
+from tidemark.channels.driver.restores import newest_restore, rewound_domains
+from tidemark.channels.driver.table_spec import TableSpec, spec_of
+from tidemark.channels.model.channels import WATCH_DOMAIN, ChannelRecord, IngestWatch
+from tidemark.channels.planning.names import domain_of
+from tidemark.channels.planning.records import record_in, record_text, watch_in, watch_text
+from tidemark.errors import CommitConflict
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.segments import commit_name
+from tidemark.model.foreign_json import foreign_object
+
+__all__ = ["TableCommits"]
+
+_BETWEEN_WATCHES = timedelta(minutes=1)
+_TRIES = 50
+
+
+class TableCommits:
+    """`spec`: the table at the last known snapshot. `generation`: number of times that the table was read anew, after
+    which other writers may have the channels. `later`: takes the work that a commit leaves for later.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        table: KernelTable,
+        files: LakeFiles,
+        log: DeltaLog,
+        *,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.name, self.files = name, files
+        self._table, self._log, self._clock = table, log, clock
+        self.later: Callable[[Sequence[Any]], None] = _left
+        self._snapshot: KernelSnapshot | None = None
+        self._checked_to: int | None = None  # versions up to here were searched for RESTORE
+        self._watched_at: datetime | None = None
+        self.generation = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the table anew. Tokens go back first if it was restored since it was last looked at.
+
+        Raises TableNotFound, TableNotSupported, KernelFailed and errors of the storage.
+        """
+        for _ in range(_TRIES):
+            snapshot = self._table.latest()
+            self._adopt(snapshot, spec_of(self.name, snapshot.metadata(), snapshot.protocol()))
+            try:
+                if not self._set_back(snapshot):
+                    return
+            except CommitConflict:
+                continue  # another committer may have set the tokens back
+        raise CommitConflict(table=self.name, problem=f"{_TRIES} commits in a row met those of others")
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the table must be read anew before the next commit."""
+        return self._snapshot is None
+
+    def forget(self) -> None:
+        """The last known snapshot is not the table any more, or nobody knows whether it is."""
+        self._snapshot = None
+
+    def record(self, key: str) -> ChannelRecord | None:
+        """The committed record of a channel."""
+        return record_in(self._known().domain(domain_of(key)), self.spec.table_id)
+
+    def latest_record(self, key: str) -> ChannelRecord | None:
+        """The committed record of a channel, read anew. May be called from any thread."""
+        return record_in(self._table.latest().domain(domain_of(key)), self.spec.table_id)
+
+    def commit(self, records: Mapping[str, ChannelRecord | None], files: Sequence[DataFile] = ()) -> None:
+        """One commit of files and records (None removes one), read back. Raises CommitConflict and KernelFailed, after
+        which the table must be read anew.
+        """
+        on = self._known()
+        domains = {domain_of(key): None if record is None else record_text(record) for key, record in records.items()}
+        try:
+            committed = self._table.commit(on, files, {**domains, **self._watch(on)})
+            self._require_there(committed.version, domains)
+        except BaseException:
+            self.forget()
+            raise
+        self._snapshot = committed.after
+        self._checked_to = committed.version
+        self.later(committed.later)
+
+    def _known(self) -> KernelSnapshot:
+        if self._snapshot is None:
+            self.refresh()
+        assert self._snapshot is not None
+        return self._snapshot
+
+    def _adopt(self, snapshot: KernelSnapshot, spec: TableSpec) -> None:
+        self._snapshot, self.spec = snapshot, spec
+        self.generation += 1
+
+    def _set_back(self, snapshot: KernelSnapshot) -> bool:
+        """Whether the table was restored, and the tokens are set back now."""
+        watch = watch_in(snapshot.domain(WATCH_DOMAIN), self.spec.table_id)
+        known = max(self._checked_to or 0, watch.checked_to if watch is not None else 0)
+        if watch is None or known >= snapshot.version:
+            self._checked_to = snapshot.version
+            return False
+        restore = newest_restore(self._log, known, snapshot.version)
+        self._checked_to = snapshot.version
+        if restore is None:
+            return False
+        self._watched_at = None  # so that the same commit says that this RESTORE is done with
+        self.commit(rewound_domains(self._table, self._log, snapshot, restore, self.spec.table_id))
+        return True
+
+    def _watch(self, on: KernelSnapshot) -> dict[str, str]:
+        """The domain that says how far the log was searched, once a minute."""
+        now = self._clock()
+        if self._watched_at is not None and now - self._watched_at < _BETWEEN_WATCHES:
+            return {}
+        self._watched_at = now
+        return {WATCH_DOMAIN: watch_text(IngestWatch(self.spec.table_id, on.version))}
+
+    def _require_there(self, version: int, domains: Mapping[str, str | None]) -> None:
+        """A storage without conditional writes may let another commit overwrite this one."""
+        name, text = next(iter(domains.items()))
+        wanted = {"domain": name, "removed": text is None} | ({} if text is None else {"configuration": text})
+        for line in self.files.read(commit_name(version)).splitlines():
+            if line.startswith(b'{"domainMetadata"'):
+                said = foreign_object(line).get("domainMetadata", {})
+                if {**said, **wanted} == said:
+                    return
+        raise CommitConflict(table=self.name, problem=f"version {version} was overwritten by another writer")
+
+
+def _left(_: Sequence[Any]) -> None:
+    """Nobody keeps the log short yet; the next commits leave the same work."""

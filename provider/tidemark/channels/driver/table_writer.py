@@ -1,0 +1,306 @@
+"""One thread per table that commits the buffers of all its channels together (group commit).
+
+A round is one commit, of orders (open, drop, set a token) or of buffers:
+
+1. Buffers become one Parquet file, and each channel's record its next one.
+2. The commit is based on the last known snapshot. If another commit touched one of these channels or the table's
+   metadata, the table is read anew. The fate of each channel follows from its record there: committed after all, lost
+   to another writer, or to be tried again.
+3. The committed version is read back. Only then writers are told.
+
+A round whose outcome is unknown stays in flight until the table can be read. So a row is never committed twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tidemark.channels.driver.batches import Batch
+from tidemark.channels.driver.deliveries import Delivery, fulfil
+from tidemark.channels.driver.open_channel import OpenChannel
+from tidemark.channels.driver.orders import Drop, Open, Order
+from tidemark.channels.driver.table_commits import TableCommits
+from tidemark.channels.driver.table_spec import TableSpec
+from tidemark.channels.model.channels import ChannelRecord, StatusCode
+from tidemark.channels.planning.owners import Ended
+from tidemark.errors import (
+    ChannelClosed,
+    ChannelHasUncommittedRows,
+    ChannelInvalid,
+    RowsNotCommitted,
+    TidemarkError,
+)
+
+__all__ = ["Limits", "TableWriter"]
+
+_BETWEEN_READS = timedelta(seconds=1)
+_PAUSES = tuple(timedelta(seconds=seconds) for seconds in (0.5, 1, 2, 5, 10, 30))  # after failed commits in a row
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`lag`: the longest time that a row waits in a buffer. `channel_bytes`: a larger buffer is flushed at once.
+    `all_bytes`: inserts wait while the client's buffers of a table have more. `patience`: how long an insert, a flush
+    or an order waits for the table.
+    """
+
+    lag: timedelta = timedelta(seconds=1)
+    channel_bytes: int = 64 << 20
+    all_bytes: int = 256 << 20
+    patience: timedelta = timedelta(minutes=2)
+
+
+class TableWriter:
+    """The channels of one client to one table. Methods may be called from several threads."""
+
+    def __init__(
+        self, commits: TableCommits, limits: Limits, *, clock: Callable[[], datetime], token: Callable[[], str]
+    ) -> None:
+        self._commits, self._limits, self._clock, self._token = commits, limits, clock, token
+        self._changed = threading.Condition()
+        self._channels: dict[str, OpenChannel] = {}
+        self._orders: list[Order] = []
+        self._in_flight: Delivery | None = None
+        self._flush_wanted = self._read_wanted = self._is_stopping = False
+        self._read_at = clock()
+        self._failures = 0
+        self._problem: TidemarkError | None = None
+        self._thread = threading.Thread(target=self._run, name=f"channels of {commits.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def spec(self) -> TableSpec:
+        """The table at the last known version."""
+        return self._commits.spec
+
+    def open(self, order: Open, *, fail_on_uncommitted_rows: bool) -> OpenChannel:
+        """The channel for its new owner. Rows that an earlier owner in this client had buffered are discarded.
+
+        Raises ChannelHasUncommittedRows, ChannelTokenLost, and what a commit raises.
+        """
+        with self._changed:
+            earlier = self._channels.get(order.key)
+            if earlier is not None and fail_on_uncommitted_rows and self._has_rows(earlier):
+                raise ChannelHasUncommittedRows(channel=order.key, table=order.table, rows=self._rows_of(earlier))
+            if earlier is not None:
+                at = self._clock()
+                earlier.end(Ended(StatusCode.TAKEN, f"{order.by} opened it again at {at:%Y-%m-%d %H:%M:%S} UTC."))
+        record = self.fulfil(order)
+        assert record is not None  # an open ends with one
+        channel = OpenChannel(order.key, order.table, record, record.offset_token)
+        with self._changed:
+            self._channels[order.key] = channel
+        return channel
+
+    def fulfil(self, order: Order) -> ChannelRecord | None:
+        """The record after the order. Raises what refuses it, and RowsNotCommitted if the table does not answer."""
+        with self._changed:
+            self._orders.append(order)
+            self._changed.notify_all()
+        try:
+            found: ChannelRecord | None = order.done.result(self._limits.patience.total_seconds())
+        except TimeoutError:
+            raise self._not_committed() from None
+        return found
+
+    def insert(self, channel: OpenChannel, batch: Batch, spec: TableSpec, token: str | None) -> int:
+        """Buffer a batch of the schema `spec`. The number of the insert. Waits while the buffers are full.
+
+        Raises ChannelInvalid, ChannelClosed, and RowsNotCommitted if the buffers stay full.
+        """
+        with self._changed:
+            has_room = self._changed.wait_for(
+                lambda: channel.ended is not None or self._buffered() <= self._limits.all_bytes,
+                self._limits.patience.total_seconds(),
+            )
+            self.require_open(channel)
+            if not has_room:
+                raise self._not_committed()
+            was_empty = channel.oldest is None
+            number = channel.add(batch, spec, token, self._clock())
+            if was_empty or channel.byte_count >= self._limits.channel_bytes:
+                self._changed.notify_all()
+            return number
+
+    def flush(self, channel: OpenChannel, through: int) -> None:
+        """Return once the insert of that number is committed. Raises ChannelInvalid, RowsNotCommitted."""
+        with self._changed:
+            if channel.settled < through and channel.ended is None:
+                self._flush_wanted = True
+                self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: channel.ended is not None or channel.settled >= through,
+                self._limits.patience.total_seconds(),
+            )
+            if channel.settled < through:
+                self.require_open(channel)
+                raise self._not_committed()
+
+    def close(self, channel: OpenChannel, *, drop: bool) -> None:
+        """Flush the channel and end it for this client; `drop` removes it with its token. A second run does nothing."""
+        if channel.is_closed:
+            return
+        self.flush(channel, channel.taken)
+        if drop:
+            sequencer = channel.record.client_sequencer
+            self.fulfil(Drop(key=channel.key, table=channel.table, client_sequencer=sequencer))
+        with self._changed:
+            channel.is_closed = True
+            if self._channels.get(channel.key) is channel:
+                del self._channels[channel.key]
+
+    def latest_token(self, channel: OpenChannel) -> str | None:
+        """The committed offset token in the table now. Raises ChannelInvalid if this writer lost the channel."""
+        found = self._commits.latest_record(channel.key)
+        with self._changed:
+            if channel.ended is not None:
+                raise self._invalid(channel)
+        return found.offset_token if found is not None else None
+
+    def newest_spec(self) -> TableSpec:
+        """The table as it is now, or as it was a second ago. The last known one if it cannot be read."""
+        with self._changed:
+            if self._clock() - self._read_at >= _BETWEEN_READS:
+                self.read_soon()
+                self._changed.wait_for(lambda: not self._read_wanted, self._limits.patience.total_seconds())
+            return self.spec
+
+    def read_soon(self) -> None:
+        """Read the table anew before the next commit: its log has a new checkpoint, or the schema may have changed."""
+        with self._changed:
+            self._read_wanted = True
+            self._changed.notify_all()
+
+    def require_open(self, channel: OpenChannel) -> None:
+        """Raises ChannelInvalid or ChannelClosed."""
+        if channel.ended is not None:
+            raise self._invalid(channel)
+        if channel.is_closed:
+            raise ChannelClosed(channel=channel.key, table=channel.table)
+
+    def stop(self) -> None:
+        """End the thread, after what is in its hands. Buffers are not flushed."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while self._round():
+                pass
+        except BaseException as error:
+            self._end_all(Ended(StatusCode.MUST_REOPEN, f"its client failed: {error!r}."))
+            raise
+
+    def _round(self) -> bool:
+        """Wait for work, and do one commit. False at the end."""
+        with self._changed:
+            while not (self._is_stopping or self._orders or self._read_wanted or self._in_flight or self._is_due()):
+                self._changed.wait(self._seconds_left())
+            if self._is_stopping:
+                return False
+            orders = self._next_orders()
+            reads = self._read_wanted and self._in_flight is None and not orders
+        if orders:
+            fulfil(orders, self._commits, self._clock)
+        elif reads:
+            self._read()
+        else:
+            self._deliver()
+        return True
+
+    def _read(self) -> None:
+        try:
+            self._commits.refresh()
+        except TidemarkError:
+            self._commits.forget()  # the next commit reads the table, and reports what is wrong
+        with self._changed:
+            self._read_wanted, self._read_at = False, self._clock()
+            self._changed.notify_all()
+
+    def _end_all(self, ended: Ended) -> None:
+        with self._changed:
+            for channel in self._channels.values():
+                channel.end(ended)
+            self._changed.notify_all()
+
+    def _deliver(self) -> None:
+        """One round of buffers: that in flight, or a new one."""
+        with self._changed:
+            if self._in_flight is None:
+                self._flush_wanted = False
+                groups = [channel.take(self._clock()) for channel in self._channels.values() if channel.oldest]
+                self._in_flight = Delivery(groups, self._clock, self._token)
+            delivery = self._in_flight
+        try:
+            delivery.run(self._commits)
+        except TidemarkError as problem:
+            self._failed(problem)
+        else:
+            self._failures, self._problem = 0, None
+            self._in_flight = None
+        with self._changed:
+            for group in delivery.settled:
+                group.channel.settled = group.through
+            self._changed.notify_all()
+
+    def _failed(self, problem: TidemarkError) -> None:
+        self._problem = problem
+        pause = _PAUSES[min(self._failures, len(_PAUSES) - 1)]
+        self._failures += 1
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopping, pause.total_seconds())
+
+    def _next_orders(self) -> list[Order]:
+        """The orders of the next commit: one for each channel, in their order."""
+        if self._in_flight is not None:
+            return []
+        taken: dict[str, Order] = {}
+        for order in self._orders:
+            taken.setdefault(order.key, order)
+        self._orders = [order for order in self._orders if taken[order.key] is not order]
+        return list(taken.values())
+
+    def _is_due(self) -> bool:
+        if self._flush_wanted or any(one.byte_count >= self._limits.channel_bytes for one in self._channels.values()):
+            return True
+        left = self._seconds_left()
+        return left is not None and left <= 0
+
+    def _seconds_left(self) -> float | None:
+        """Seconds until the oldest buffered row has waited for the lag; None without any."""
+        waiting = [channel.oldest for channel in self._channels.values() if channel.oldest is not None]
+        if not waiting:
+            return None
+        return (min(waiting) + self._limits.lag - self._clock()).total_seconds()
+
+    def _buffered(self) -> int:
+        in_flight = sum(group.byte_count for group in self._in_flight.groups) if self._in_flight is not None else 0
+        return in_flight + sum(channel.byte_count for channel in self._channels.values())
+
+    def _has_rows(self, channel: OpenChannel) -> bool:
+        return channel.ended is None and channel.settled < channel.taken
+
+    def _rows_of(self, channel: OpenChannel) -> int:
+        groups = self._in_flight.groups if self._in_flight is not None else []
+        in_flight = sum(group.step.rows_inserted for group in groups if group.channel is channel)
+        return channel.row_count + in_flight
+
+    def _invalid(self, channel: OpenChannel) -> ChannelInvalid:
+        assert channel.ended is not None
+        return ChannelInvalid(
+            channel=channel.key,
+            table=channel.table,
+            code=int(channel.ended.code),
+            problem=channel.ended.problem,
+            offset_token=channel.record.offset_token,
+        )
+
+    def _not_committed(self) -> RowsNotCommitted:
+        seconds = self._limits.patience.total_seconds()
+        problem = str(self._problem) if self._problem is not None else f"no commit ended within {seconds:.0f} seconds."
+        return RowsNotCommitted(table=self._commits.name, problem=problem)

@@ -1,0 +1,74 @@
+"""A channel's state, as the table's own log keeps it: the value of one domain of Delta's domain metadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+__all__ = ["DOMAIN_PREFIX", "WATCH_DOMAIN", "ChannelRecord", "ChannelStatus", "IngestWatch", "StatusCode"]
+
+DOMAIN_PREFIX = "tidemark.channel."
+WATCH_DOMAIN = "tidemark.ingest"
+
+
+class StatusCode(IntEnum):
+    """The state of an open channel, by the numbers of the source system."""
+
+    OK = 0
+    TABLE_NOT_SUPPORTED = 6
+    GONE = 19  # swept after 30 idle days, or dropped
+    TAKEN = 20  # another writer opened it
+    OUT_OF_ORDER = 21
+    MUST_REOPEN = 36  # the table was restored, recreated or dropped
+    SCHEMA_CHANGED = 40
+
+
+@dataclass(frozen=True)
+class ChannelRecord:
+    """The committed state of a channel. It changes in the commit that adds the rows, so both are there or neither is.
+
+    `table_id`: the table that it belongs to; in a copy of the log it is another's. `client_sequencer`: number of opens,
+    which fences earlier writers. `row_sequencer`: number of commits with rows or tokens. `offset_token`: the token of
+    the last committed record; None before the first. Times are milliseconds since 1970. `opened_by`: the latest writer.
+    Counts are of all rows since `created_on`. `latency_ms`: from insert to commit, an average over recent commits.
+    `ended`: why the latest writer was fenced, if not by an open. `token_lost`: why the token is not known.
+    """
+
+    table_id: str
+    client_sequencer: int
+    row_sequencer: int
+    offset_token: str | None
+    created_on: int
+    last_ingest: int
+    opened_on: int
+    opened_by: str
+    rows_inserted: int = 0
+    rows_parsed: int = 0
+    rows_error_count: int = 0
+    last_error_message: str | None = None
+    last_error_offset_upper_bound: str | None = None
+    last_error_timestamp: int | None = None
+    latency_ms: int | None = None
+    ended: str | None = None
+    token_lost: str | None = None
+
+
+@dataclass(frozen=True)
+class IngestWatch:
+    """The version up to which the log was searched for commits that take rows back (RESTORE)."""
+
+    table_id: str
+    checked_to: int
+
+
+@dataclass(frozen=True)
+class ChannelStatus:
+    """An open channel as its writer sees it. `problem`: what ended it, if `code` is not OK."""
+
+    name: str
+    table: str
+    code: StatusCode
+    problem: str | None
+    record: ChannelRecord
+    buffered_rows: int
+    buffered_bytes: int

@@ -1,0 +1,53 @@
+"""Rows that a writer hands over, and the answers to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["InsertAnswer", "OnError", "RowError", "RowErrorKind"]
+
+
+class OnError(StrEnum):
+    """The effect of a row that does not fit the table (seed 001, ON_ERROR)."""
+
+    ABORT = "abort"  # raises; no row of the batch is taken, the token stays
+    CONTINUE = "continue"  # takes the other rows; the token moves past the bad ones
+    SKIP_BATCH = "skip_batch"  # takes no row of the batch and reports all errors; the token stays
+
+
+class RowErrorKind(StrEnum):
+    """The classes of row errors, in the order of checks: a row has the first that applies."""
+
+    EXTRA_COLUMN = "extra_column"
+    MISSING_COLUMN = "missing_column"
+    NULL_VALUE = "null_value"
+    WRONG_TYPE = "wrong_type"
+    INVALID_VALUE = "invalid_value"
+    OUT_OF_RANGE = "out_of_range"
+    TOO_LARGE = "too_large"
+
+
+@dataclass(frozen=True)
+class RowError:
+    """The first problem of a row. `row_index`: its place in the batch, from 0. `column`: the column's name, or the
+    names of all columns of that problem, separated by commas; empty for the row as a whole.
+    """
+
+    row_index: int
+    column: str
+    kind: RowErrorKind
+    message: str
+
+
+@dataclass(frozen=True)
+class InsertAnswer:
+    """The result of one insert. `rows`: rows that the buffer took. `errors`: one for each bad row, by row index."""
+
+    rows: int
+    errors: tuple[RowError, ...] = ()
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a row was refused."""
+        return bool(self.errors)

@@ -1,0 +1,43 @@
+"""What has become of a writer's channel, from the record that its table has now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from tidemark.channels.model.channels import ChannelRecord, StatusCode
+
+__all__ = ["Ended", "Fate", "fate_of"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a writer's channel: its code, and who ended it and when."""
+
+    code: StatusCode
+    problem: str
+
+
+Fate = bool | Ended  # True: the commit that was tried is there; False: it is not, and may be tried again
+
+
+def fate_of(own: ChannelRecord, tried: ChannelRecord | None, found: ChannelRecord | None) -> Fate:
+    """The fate of a writer's own record, of which `tried` was to be the next, by the record in the table."""
+    if found is None:
+        return Ended(StatusCode.GONE, "it was dropped, or its table was recreated.")
+    if tried is not None and _same(found, tried):
+        return True
+    if found.client_sequencer == own.client_sequencer and found.row_sequencer == own.row_sequencer:
+        return False
+    if found.ended is not None:
+        return Ended(StatusCode.MUST_REOPEN, found.ended)
+    if found.client_sequencer != own.client_sequencer:
+        at = datetime.fromtimestamp(found.opened_on / 1000, UTC)
+        return Ended(StatusCode.TAKEN, f"{found.opened_by} opened it at {at:%Y-%m-%d %H:%M:%S} UTC.")
+    problem = f"its row sequencer is {found.row_sequencer}, and this writer is at {own.row_sequencer}."
+    return Ended(StatusCode.OUT_OF_ORDER, problem)
+
+
+def _same(found: ChannelRecord, tried: ChannelRecord) -> bool:
+    numbers = (tried.client_sequencer, tried.row_sequencer)
+    return (found.client_sequencer, found.row_sequencer) == numbers

@@ -1,0 +1,1 @@
+"""The conversion of one value to the type of its column."""

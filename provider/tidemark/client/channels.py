@@ -1,0 +1,96 @@
+"""Channels from a notebook: the ingest client, and what tables say of their channels."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tidemark.channels.driver.client import IngestClient
+from tidemark.channels.driver.jvm import start_engine
+from tidemark.channels.driver.kernel import KernelEngine
+from tidemark.channels.planning.listing import ShownChannel, records_of, shown_channel
+from tidemark.client.context import ClientContext
+from tidemark.client.lake_tables import lake_tables
+from tidemark.jobs.remote import is_remote
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.sql.like import like_pattern
+from tidemark.sql.table_names import table_name
+
+__all__ = ["ChannelsOfALake"]
+
+
+class ChannelsOfALake:
+    """The part of `Lake` that writes rows through channels. Their names are found in any case."""
+
+    _context: ClientContext
+
+    def ingest_client(
+        self, name: str, *, max_client_lag: str | int = "1 second", hadoop: Mapping[str, str] | None = None
+    ) -> IngestClient:
+        """A client that opens channels; `name` is what other writers see of it. Rows are committed within the lag.
+
+        `max_client_lag`: "N", "N seconds" or "N minutes", from 1 second to 10 minutes. It commits in the JVM of the
+        Spark session. Behind Spark Connect it starts a small JVM of its own, with `hadoop` as settings of file systems.
+        Raises InvalidArgument, and IngestUnavailable if no JVM can be started.
+        """
+        context = self._context
+        return IngestClient(
+            name,
+            _engine(context, hadoop or {}),
+            lambda table: context.tables.locate(table)[0],
+            options=context.options,
+            max_client_lag=max_client_lag,
+            clock=context.store.clock,
+        )
+
+    def show_channels(self, *, like: str | None = None, table: str | None = None) -> tuple[ShownChannel, ...]:
+        """The channels of all tables, or of one, by table and name. `like` knows % and _ and no case.
+
+        Raises TableNotFound for a table that was named.
+        """
+        pattern = None if like is None else like_pattern(like)
+        return tuple(
+            shown
+            for name in ([table] if table is not None else lake_tables(self._context).names())
+            for shown in self._channels(name)
+            if pattern is None or pattern.fullmatch(shown.name)
+        )
+
+    def set_channel_offset_token(self, table: str, channel: str, token: str | None) -> None:
+        """Give a channel another committed offset token. Its writer is not fenced. Raises ChannelNotFound."""
+        with self.ingest_client(self._context.who) as client:
+            client.set_offset_token(channel, table, token)
+
+    def drop_channel(self, table: str, channel: str) -> None:
+        """Remove a channel with its token, whoever has it. A second run does nothing."""
+        with self.ingest_client(self._context.who) as client:
+            client.drop_channel(channel, table)
+
+    def _channels(self, table: str) -> Iterator[ShownChannel]:
+        uri, _ = self._context.tables.locate(table)
+        state = DeltaLog.open(uri, self._context.options).state()
+        now = self._context.store.clock()
+        for key, record in sorted(records_of(state).items()):
+            yield shown_channel(key, record, _names(table), now)
+
+
+@functools.cache
+def _own_engine(hadoop: tuple[tuple[str, str], ...]) -> KernelEngine:
+    """One JVM for this process, not one for each client."""
+    return start_engine(dict(hadoop))
+
+
+def _engine(context: ClientContext, hadoop: Mapping[str, str]) -> KernelEngine:
+    if is_remote(context.spark):
+        return _own_engine(tuple(sorted(hadoop.items())))
+    return KernelEngine.of_session(context.spark)
+
+
+def _names(table: str) -> dict[str, Any]:
+    """Database, schema and name of a table; a path is the name."""
+    meant = table_name(table)
+    if meant.path is not None:
+        return {"database": "", "schema": "", "table": meant.path}
+    *outer, name = meant.parts
+    return {"database": outer[-2] if len(outer) > 1 else "", "schema": outer[-1] if outer else "", "table": name}

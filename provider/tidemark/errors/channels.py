@@ -1,0 +1,83 @@
+"""Errors of channels, of their rows and of their tables."""
+
+from __future__ import annotations
+
+from tidemark.errors.tree import TidemarkError
+
+__all__ = [
+    "ChannelClosed",
+    "ChannelError",
+    "ChannelHasUncommittedRows",
+    "ChannelInvalid",
+    "ChannelNotFound",
+    "ChannelTokenLost",
+    "CommitConflict",
+    "IngestUnavailable",
+    "KernelFailed",
+    "RowsNotCommitted",
+    "RowsRefused",
+    "TableNotSupported",
+    "TokenOutOfOrder",
+]
+
+
+class ChannelError(TidemarkError):
+    """{message}"""
+
+
+class TableNotSupported(ChannelError):
+    """Table {table} cannot take rows of channels (code 6): {problem}."""
+
+
+class ChannelNotFound(ChannelError):
+    """Table {table} has no channel {channel}. These exist: {known}."""
+
+
+class ChannelInvalid(ChannelError):
+    """Channel {channel} of table {table} can write no more (code {code}): {problem} Rows that were not committed are
+    discarded. Open the channel again and continue behind its committed offset token, which is {offset_token!r}.
+    """
+
+
+class ChannelClosed(ChannelError):
+    """Channel {channel} of table {table} is closed. Open it again to write."""
+
+
+class ChannelHasUncommittedRows(ChannelError):
+    """Channel {channel} of table {table} has {rows} rows that are not committed yet. Flush or close the writer that has
+    them, or open the channel without fail_on_uncommitted_rows, which discards them.
+    """
+
+
+class ChannelTokenLost(ChannelError):
+    """Channel {channel} of table {table} cannot be opened: {problem} Its offset token {offset_token!r} may be ahead of
+    the rows. Set the token of the last row that the table has (`lake.set_channel_offset_token`), or drop the channel.
+    """
+
+
+class RowsRefused(ChannelError):
+    """Row {row_index} for table {table} does not fit: {problem} No row of the batch was taken, and the offset token did
+    not move.
+    """
+
+
+class RowsNotCommitted(ChannelError):
+    """Rows of table {table} could not be committed: {problem} They stay in the buffer. The next flush tries
+    again.
+    """
+
+
+class TokenOutOfOrder(ChannelError):
+    """Channel {channel} of table {table}: {problem} No row of the batch was taken."""
+
+
+class IngestUnavailable(ChannelError):
+    """No channel can be opened here: {problem}. {remedy}"""
+
+
+class CommitConflict(ChannelError):
+    """A commit to {table} met another one: {problem}. Nothing was written by it, or it is unknown whether it was."""
+
+
+class KernelFailed(ChannelError):
+    """Delta Kernel failed for {table}: {problem}"""
