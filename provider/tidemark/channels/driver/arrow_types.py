@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from tidemark.channels.model.columns import Column, ColumnType, Kind
 
-__all__ = ["buffer_schema", "buffer_type", "file_schema"]
+__all__ = ["buffer_schema", "buffer_type", "file_schema", "paths_with_dictionary"]
 
 _SIMPLE = {
     Kind.BOOLEAN: pa.bool_(),
@@ -43,6 +43,27 @@ def buffer_type(kind: ColumnType) -> pa.DataType:
 def file_schema(columns: Sequence[Column]) -> pa.Schema:
     """The columns of a Parquet file, with Delta's field ids if the table has them."""
     return pa.schema([_file_field(column) for column in columns])
+
+
+def paths_with_dictionary(schema: pa.Schema) -> list[str]:
+    """The leaves of a file that may have a dictionary: all but floating-point ones. Spark looks for 0.0 in a dictionary
+    that has -0.0 alone, and skips the rows.
+    """
+    leaves = (leaf for field in schema for leaf in _leaves(field.name, field.type))
+    return [path for path, kind in leaves if not pa.types.is_floating(kind)]
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(f"{path}.{field.name}", field.type)
+    elif pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    else:
+        yield path, kind
 
 
 def _file_field(column: Column) -> pa.Field:

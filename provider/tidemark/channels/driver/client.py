@@ -112,6 +112,10 @@ class IngestClient:
         if first is not None:
             raise first
 
+    def discard(self) -> None:
+        """End without a flush: rows that are not committed are lost, and come again by their tokens."""
+        self._stop()
+
     def __enter__(self) -> IngestClient:
         return self
 
@@ -121,7 +125,7 @@ class IngestClient:
         if kind is None:
             self.close()
         else:
-            self._stop()
+            self.discard()
 
     def _open_channels(self) -> list[Channel]:
         with self._lock:

@@ -98,7 +98,7 @@ class Delivery:
     def _decide_fates(self, commits: TableCommits) -> None:
         """Decide the fate of each channel that was not looked at since the table was read anew."""
         try:
-            if commits.is_stale:
+            if commits.is_stale():
                 commits.refresh()
         except (TableNotFound, TableNotSupported) as error:
             code = StatusCode.MUST_REOPEN if isinstance(error, TableNotFound) else StatusCode.TABLE_NOT_SUPPORTED

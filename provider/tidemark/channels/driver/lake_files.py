@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import fsspec
 
 from tidemark.lake.failures import storage_errors_named
+from tidemark.lake.storage import listed_time
 
 __all__ = ["LakeFiles"]
 
@@ -43,6 +44,18 @@ class LakeFiles:
             if self._local is not None:
                 return (self._local / name).read_bytes()
             return bytes(self._filesystem.cat_file(f"{self._uri}/{name}"))
+
+    def mark(self, name: str) -> tuple[object, ...] | None:
+        """A value that another file of that name does not have; None if there is no file."""
+        with storage_errors_named(f"{self._uri}/{name}"):
+            try:
+                if self._local is not None:
+                    found = (self._local / name).stat()
+                    return found.st_ino, found.st_size, found.st_mtime_ns
+                info = self._filesystem.info(f"{self._uri}/{name}", refresh=True)
+            except FileNotFoundError:
+                return None
+            return info.get("ETag"), info.get("etag"), info.get("size"), listed_time(info)
 
     def _write_local(self, path: Path, data: bytes | memoryview) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ class OpenChannel:
     """`record`: the last committed one that is known. `offset_token`: of the last buffered record. `oldest`: when the
     first of the buffered rows or tokens came; None without any. `taken`, `settled`: number of the latest insert, and of
     the latest one that is committed. `generation`: of the table's reads, as of which this writer has the channel.
+    `is_told`: whether an error has told the writer of the end.
     """
 
     key: str
@@ -39,6 +40,7 @@ class OpenChannel:
     settled: int = 0
     generation: int = -1
     ended: Ended | None = None
+    is_told: bool = False
     is_closed: bool = False
 
     def add(self, batch: Batch, spec: TableSpec, token: str | None, now: datetime) -> int:

@@ -8,7 +8,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemark.channels.driver.arrow_types import file_schema
+from tidemark.channels.driver.arrow_types import file_schema, paths_with_dictionary
 from tidemark.channels.driver.kernel import DataFile
 from tidemark.channels.driver.lake_files import LakeFiles
 from tidemark.channels.driver.partitions import Part, parts_of
@@ -39,6 +39,7 @@ def _write(part: Part, spec: TableSpec, files: LakeFiles, name: str, now: dateti
         table,
         target,
         compression="snappy",
+        use_dictionary=paths_with_dictionary(table.schema),
         store_decimal_as_integer=True,
         coerce_timestamps="us",
         write_page_index=False,

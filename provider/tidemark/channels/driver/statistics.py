@@ -72,6 +72,8 @@ def _bounds(values: pa.ChunkedArray, column: Column) -> tuple[Any, Any]:
     if kind in _TIMES:
         zone = "Z" if kind is Kind.TIMESTAMP else ""
         return _millis(low.value // 1000, zone), _millis(-(-high.value // 1000), zone)
+    if kind in (Kind.FLOAT, Kind.DOUBLE):  # Spark compares -0.0 as smaller than 0.0 when it skips files
+        return low.as_py() or -0.0, high.as_py() or 0.0
     if kind is Kind.STRING:
         return low.as_py()[:_PREFIX], _cut_up(high.as_py())
     return low.as_py(), high.as_py()

@@ -44,6 +44,7 @@ class TableCommits:
         self._snapshot: KernelSnapshot | None = None
         self._checked_to: int | None = None  # versions up to here were searched for RESTORE
         self._watched_at: datetime | None = None
+        self._mark: tuple[object, ...] | None = None
         self.generation = 0
         self.refresh()
 
@@ -62,10 +63,13 @@ class TableCommits:
                 continue  # another committer may have set the tokens back
         raise CommitConflict(table=self.name, problem=f"{_TRIES} commits in a row met those of others")
 
-    @property
     def is_stale(self) -> bool:
-        """Whether the table must be read anew before the next commit."""
-        return self._snapshot is None
+        """Whether the table must be read anew before the next commit.
+
+        So it must if it was dropped, or created again at its path. A commit would break the new table's log.
+        """
+        on = self._snapshot
+        return on is None or self.files.mark(commit_name(on.version)) != self._mark
 
     def forget(self) -> None:
         """The last known snapshot is not the table any more, or nobody knows whether it is."""
@@ -84,6 +88,9 @@ class TableCommits:
         which the table must be read anew.
         """
         on = self._known()
+        if self.is_stale():
+            self.forget()
+            raise CommitConflict(table=self.name, problem=f"version {on.version} is not the one that was read")
         domains = {domain_of(key): None if record is None else record_text(record) for key, record in records.items()}
         try:
             committed = self._table.commit(on, files, {**domains, **self._watch(on)})
@@ -93,6 +100,7 @@ class TableCommits:
             raise
         self._snapshot = committed.after
         self._checked_to = committed.version
+        self._mark = self.files.mark(commit_name(committed.version))
         self.later(committed.later)
 
     def _known(self) -> KernelSnapshot:
@@ -103,6 +111,7 @@ class TableCommits:
 
     def _adopt(self, snapshot: KernelSnapshot, spec: TableSpec) -> None:
         self._snapshot, self.spec = snapshot, spec
+        self._mark = self.files.mark(commit_name(snapshot.version))
         self.generation += 1
 
     def _set_back(self, snapshot: KernelSnapshot) -> bool:

@@ -140,8 +140,12 @@ class TableWriter:
                 raise self._not_committed()
 
     def close(self, channel: OpenChannel, *, drop: bool) -> None:
-        """Flush the channel and end it for this client; `drop` removes it with its token. A second run does nothing."""
-        if channel.is_closed:
+        """Flush the channel and end it for this client; `drop` removes it with its token. A second run does nothing.
+
+        Raises what `flush` raises; ChannelInvalid only if no call has raised it for this channel yet.
+        """
+        if channel.is_closed or channel.is_told:
+            channel.is_closed = True
             return
         self.flush(channel, channel.taken)
         if drop:
@@ -292,6 +296,7 @@ class TableWriter:
 
     def _invalid(self, channel: OpenChannel) -> ChannelInvalid:
         assert channel.ended is not None
+        channel.is_told = True
         return ChannelInvalid(
             channel=channel.key,
             table=channel.table,
