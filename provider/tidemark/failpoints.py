@@ -14,6 +14,7 @@ __all__ = [
     "BACKFILL_OBJECT_POINTS",
     "CAPTURE_EVENTS_POINTS",
     "CHANGE_STREAM_POINTS",
+    "CHANNEL_POINTS",
     "KILL_AT",
     "KILL_ONCE",
     "PARTITION_POINTS",
@@ -74,6 +75,13 @@ REPLICATION_POINTS = (
     *CAPTURE_EVENTS_POINTS,
     *BACKFILL_OBJECT_POINTS,
     *APPLY_POINTS,
+)
+
+CHANNEL_POINTS = (
+    "channel.opened",
+    "channel.written",
+    "channel.committed",
+    "channel.settled",
 )
 
 PARTITION_POINTS = (

@@ -18,6 +18,7 @@ from tidemark.channels.model.channels import ChannelRecord, StatusCode
 from tidemark.channels.planning.owners import Ended, fate_of
 from tidemark.channels.planning.records import advanced
 from tidemark.errors import CommitConflict, TableNotFound, TableNotSupported, TidemarkError
+from tidemark.failpoints import failpoint
 
 __all__ = ["Delivery", "fulfil"]
 
@@ -38,6 +39,7 @@ def fulfil(orders: Sequence[Order], commits: TableCommits, clock: Callable[[], d
         except TidemarkError as error:
             problem = error
             break
+        failpoint("channel.opened")
         for order in _waiting(orders):
             order.done.set_result(records[order.key])
         return
@@ -85,11 +87,13 @@ class Delivery:
             if not self.groups:
                 return
             self._tried = {group.channel.key: advanced(group.channel.record, group.step, now) for group in self.groups}
+            failpoint("channel.written")
             try:
                 commits.commit(self._tried, files)
             except CommitConflict as conflict:
                 problem = conflict
                 continue
+            failpoint("channel.settled")
             for group in list(self.groups):
                 self._settle(group, self._tried[group.channel.key])
             return

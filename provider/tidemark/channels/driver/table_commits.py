@@ -14,6 +14,7 @@ from tidemark.channels.model.channels import WATCH_DOMAIN, ChannelRecord, Ingest
 from tidemark.channels.planning.names import domain_of
 from tidemark.channels.planning.records import record_in, record_text, watch_in, watch_text
 from tidemark.errors import CommitConflict
+from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.segments import commit_name
 from tidemark.model.foreign_json import foreign_object
@@ -94,6 +95,7 @@ class TableCommits:
         domains = {domain_of(key): None if record is None else record_text(record) for key, record in records.items()}
         try:
             committed = self._table.commit(on, files, {**domains, **self._watch(on)})
+            failpoint("channel.committed")
             self._require_there(committed.version, domains)
         except BaseException:
             self.forget()
