@@ -61,7 +61,7 @@ def test_a_capture_that_was_killed_is_gone_on_with(
     source.sql("INSERT INTO t VALUES (100, 'later')")
     result = run(spark, spec, source=source.address)
     assert result.error is None, result.error
-    report = from_plain(CaptureReport, result.facts)
+    report = from_plain(CaptureReport, result.report)
     rows = spark.read.format("delta").load(f"file://{tmp_path}/events").collect()
     assert Counter(row["change"] for row in rows) == {"INSERT": 32, "UPDATE": 10, "DELETE": 6, "SCHEMA": 1}
     assert len({row["uuid"] for row in rows}) == len(rows) == 49

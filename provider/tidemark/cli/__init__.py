@@ -7,6 +7,7 @@ from airflow.cli.cli_config import CLICommand, GroupCommand
 from tidemark.cli.change_streams import change_stream_commands
 from tidemark.cli.clean import clean_command
 from tidemark.cli.consumer_groups import consumer_group_commands
+from tidemark.cli.ingest import ingest_commands
 from tidemark.cli.objects import object_commands
 from tidemark.cli.replications import replication_commands
 from tidemark.cli.spark import spark_commands
@@ -46,6 +47,9 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
         ),
         GroupCommand(
             name="spark", help="Start, list and end the warm Spark of this host", subcommands=spark_commands()
+        ),
+        GroupCommand(
+            name="ingest", help="Run the ingest service, and manage its writers' tokens", subcommands=ingest_commands()
         ),
         GroupCommand(name="db", help="Migrate and check the control store", subcommands=store_commands()),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tidemark.errors.tree import TidemarkError
 
 __all__ = [
+    "BodyTooLarge",
+    "BodyUnreadable",
     "ChannelClosed",
     "ChannelError",
     "ChannelHasUncommittedRows",
@@ -12,12 +14,17 @@ __all__ = [
     "ChannelNotFound",
     "ChannelTokenLost",
     "CommitConflict",
+    "ContinuationTokenStale",
+    "IngestBusy",
+    "IngestForbidden",
+    "IngestUnauthenticated",
     "IngestUnavailable",
     "KernelFailed",
     "RowsNotCommitted",
     "RowsRefused",
     "TableNotSupported",
     "TokenOutOfOrder",
+    "TokensFileUnreadable",
 ]
 
 
@@ -81,3 +88,36 @@ class CommitConflict(ChannelError):
 
 class KernelFailed(ChannelError):
     """Delta Kernel failed for {table}: {problem}"""
+
+
+class BodyUnreadable(ChannelError):
+    """The body of the request cannot be read: {problem}. No row of it was taken."""
+
+
+class BodyTooLarge(ChannelError):
+    """The body of the request has more than {limit} bytes, also after decompression. Send fewer rows at a time."""
+
+
+class IngestBusy(ChannelError):
+    """The buffers of table {table} are full. {problem} Nothing was taken. Send the rows again in {seconds} seconds."""
+
+
+class TokensFileUnreadable(ChannelError):
+    """The file of the ingest service's tokens, {path}, cannot be read: {problem}. Restore it, or remove it and add the
+    tokens again.
+    """
+
+
+class IngestUnauthenticated(ChannelError):
+    """The ingest service does not know the writer: {problem}. `airflow tidemark ingest tokens add` makes a token."""
+
+
+class IngestForbidden(ChannelError):
+    """The token of {writer} may not write table {table}. It may write: {tables}."""
+
+
+class ContinuationTokenStale(ChannelError):
+    """STALE_CONTINUATION_TOKEN_SEQUENCER: channel {channel} of table {table} expects another continuation token.
+    {problem} No row was taken. Ask for the channel's status, or open it again, and continue behind its committed offset
+    token.
+    """

@@ -25,6 +25,8 @@ TidemarkError
 ├── ChannelError                a channel, its rows and its table
 │   ├── TableNotSupported · ChannelNotFound · ChannelInvalid · ChannelClosed · ChannelTokenLost
 │   ├── ChannelHasUncommittedRows · RowsRefused · RowsNotCommitted · TokenOutOfOrder
+│   ├── BodyUnreadable · BodyTooLarge · ContinuationTokenStale
+│   ├── IngestBusy · IngestUnauthenticated · IngestForbidden · TokensFileUnreadable
 │   └── IngestUnavailable · CommitConflict · KernelFailed
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused

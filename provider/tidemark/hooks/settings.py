@@ -60,6 +60,11 @@ class TidemarkSettings:
         return f"{self.lake_root}/_tidemark"
 
     @property
+    def ingest_tokens(self) -> Path:
+        """The file with the hashes of the ingest service's tokens."""
+        return self.home / "tidemark-ingest-tokens.json"
+
+    @property
     def former_jobs_roots(self) -> tuple[Path, ...]:
         """The directories of job files of earlier releases, whose leftovers are swept."""
         in_the_lake = self.lake_root.startswith("file://")

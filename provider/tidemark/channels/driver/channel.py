@@ -64,6 +64,11 @@ class Channel:
         return self._token_at_open
 
     @property
+    def spec(self) -> TableSpec:
+        """The table at the last known version."""
+        return self._writer.spec
+
+    @property
     def is_open(self) -> bool:
         """Whether the channel was not closed yet. It may have ended."""
         return not self._opened.is_closed
@@ -78,7 +83,7 @@ class Channel:
         once `flush` returns, or once `latest_committed_offset_token` has its token.
 
         Raises RowsRefused (on_error="abort"), TokenOutOfOrder (`strict_tokens`), ChannelInvalid, ChannelClosed, and
-        RowsNotCommitted if the buffers stay full.
+        IngestBusy if the buffers stay full.
         """
         self._writer.require_open(self._opened)
         batch, spec = self._batch(rows)

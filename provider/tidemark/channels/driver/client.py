@@ -66,19 +66,21 @@ class IngestClient:
         fail_on_uncommitted_rows: bool = False,
         verify_tokens: TokenVerifier | None = None,
         strict_tokens: bool = False,
+        opened_by: str | None = None,
     ) -> Channel:
         """The channel of that name, for this writer alone: an earlier writer can commit no more.
 
         `name`: without case, unless in double quotes. `on_error`: abort, continue or skip_batch. `offset_token`:
         replaces the committed token, also without rows. `fail_on_uncommitted_rows`: refuse if an earlier writer of this
         client has rows that are not committed; else they are discarded. `verify_tokens`: the order of tokens.
+        `opened_by`: the writer, if it is another than the client.
 
         Raises InvalidArgument, TableNotFound, TableNotSupported, ChannelHasUncommittedRows, ChannelTokenLost,
         KernelFailed.
         """
         options = ChannelOptions(_on_error(on_error), _zone(default_timezone), verify_tokens, strict_tokens)
         writer = self._writer(table)
-        order = Open(key=key_of(name), table=table, by=self._name, token=offset_token)
+        order = Open(key=key_of(name), table=table, by=opened_by or self._name, token=offset_token)
         opened = writer.open(order, fail_on_uncommitted_rows=fail_on_uncommitted_rows)
         channel = Channel(opened, writer, options, self._clock)
         with self._lock:
@@ -92,6 +94,11 @@ class IngestClient:
     def set_offset_token(self, name: str, table: str, token: str | None) -> None:
         """Give a channel another committed token. Its writer is not fenced. Raises ChannelNotFound."""
         self._writer(table).fulfil(SetToken(key=key_of(name), table=table, token=token))
+
+    def buffered_bytes(self) -> int:
+        """Bytes of all rows that are not committed."""
+        with self._lock:
+            return sum(writer.buffered_bytes for writer in self._writers.values())
 
     def flush(self) -> None:
         """Return once everything inserted before is committed. Raises the first channel's ChannelInvalid, or

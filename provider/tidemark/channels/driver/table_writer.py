@@ -30,6 +30,7 @@ from tidemark.errors import (
     ChannelClosed,
     ChannelHasUncommittedRows,
     ChannelInvalid,
+    IngestBusy,
     RowsNotCommitted,
     TidemarkError,
 )
@@ -43,14 +44,15 @@ _PAUSES = tuple(timedelta(seconds=seconds) for seconds in (0.5, 1, 2, 5, 10, 30)
 @dataclass(frozen=True)
 class Limits:
     """`lag`: the longest time that a row waits in a buffer. `channel_bytes`: a larger buffer is flushed at once.
-    `all_bytes`: inserts wait while the client's buffers of a table have more. `patience`: how long an insert, a flush
-    or an order waits for the table.
+    `all_bytes`: inserts wait while the client's buffers of a table have more. `patience`: how long a flush or an order
+    waits for the table. `insert_patience`: how long an insert waits for room in the buffers.
     """
 
     lag: timedelta = timedelta(seconds=1)
     channel_bytes: int = 64 << 20
     all_bytes: int = 256 << 20
     patience: timedelta = timedelta(minutes=2)
+    insert_patience: timedelta = timedelta(minutes=2)
 
 
 class TableWriter:
@@ -70,6 +72,12 @@ class TableWriter:
         self._problem: TidemarkError | None = None
         self._thread = threading.Thread(target=self._run, name=f"channels of {commits.name}", daemon=True)
         self._thread.start()
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of all rows that are not committed."""
+        with self._changed:
+            return self._buffered()
 
     @property
     def spec(self) -> TableSpec:
@@ -109,16 +117,20 @@ class TableWriter:
     def insert(self, channel: OpenChannel, batch: Batch, spec: TableSpec, token: str | None) -> int:
         """Buffer a batch of the schema `spec`. The number of the insert. Waits while the buffers are full.
 
-        Raises ChannelInvalid, ChannelClosed, and RowsNotCommitted if the buffers stay full.
+        Raises ChannelInvalid, ChannelClosed, and IngestBusy if the buffers stay full.
         """
         with self._changed:
             has_room = self._changed.wait_for(
                 lambda: channel.ended is not None or self._buffered() <= self._limits.all_bytes,
-                self._limits.patience.total_seconds(),
+                self._limits.insert_patience.total_seconds(),
             )
             self.require_open(channel)
             if not has_room:
-                raise self._not_committed()
+                self._flush_wanted = True
+                self._changed.notify_all()
+                seconds = max(1, round(self._limits.lag.total_seconds()))
+                problem = str(self._problem) if self._problem is not None else "They are being committed."
+                raise IngestBusy(table=self._commits.name, seconds=seconds, problem=problem)
             was_empty = channel.oldest is None
             number = channel.add(batch, spec, token, self._clock())
             if was_empty or channel.byte_count >= self._limits.channel_bytes:

@@ -1,0 +1,1 @@
+"""The ingest service: channels over HTTP, in the driver of a submitted Spark application."""

@@ -1,0 +1,189 @@
+"""The ingest service's HTTP: routes, limits, and errors of the tree as answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+
+from tidemark import __version__
+from tidemark.channels.driver.service.access import Access
+from tidemark.channels.driver.service.bodies import collected, plain
+from tidemark.channels.driver.service.desk import Body, IngestDesk, Tokens
+from tidemark.channels.driver.service.measures import Measures
+from tidemark.channels.driver.service.messages import (
+    BulkStatus,
+    ChannelAnswer,
+    Opened,
+    OpenRequest,
+    Problem,
+    RowsAnswer,
+    StatusRequest,
+)
+from tidemark.errors import (
+    BodyTooLarge,
+    BodyUnreadable,
+    ChannelClosed,
+    ChannelHasUncommittedRows,
+    ChannelInvalid,
+    ChannelNotFound,
+    ChannelTokenLost,
+    CommitConflict,
+    ContinuationTokenStale,
+    IngestBusy,
+    IngestForbidden,
+    IngestUnauthenticated,
+    InvalidArgument,
+    KernelFailed,
+    RowsNotCommitted,
+    RowsRefused,
+    StorageRefused,
+    StorageUnreachable,
+    TableNotFound,
+    TableNotSupported,
+    TidemarkError,
+    TokenOutOfOrder,
+)
+
+__all__ = ["ServiceLimits", "ingest_app"]
+
+_STATUS: dict[type[TidemarkError], int] = {
+    IngestUnauthenticated: 401,
+    IngestForbidden: 403,
+    TableNotFound: 404,
+    ChannelNotFound: 404,
+    ContinuationTokenStale: 400,
+    InvalidArgument: 400,
+    BodyUnreadable: 400,
+    ChannelInvalid: 409,
+    ChannelClosed: 409,
+    ChannelHasUncommittedRows: 409,
+    ChannelTokenLost: 409,
+    TableNotSupported: 409,
+    TokenOutOfOrder: 409,
+    BodyTooLarge: 413,
+    RowsRefused: 422,
+    IngestBusy: 429,
+    RowsNotCommitted: 503,
+    CommitConflict: 503,
+    KernelFailed: 503,
+    StorageRefused: 503,
+    StorageUnreachable: 503,
+}
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Problem} for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)
+}
+
+Table = Annotated[str, Path(max_length=500, description="schema.table, as below the lake's root")]
+ChannelName = Annotated[str, Path(max_length=260)]
+Text = Annotated[str | None, Query(max_length=10_000)]
+
+
+@dataclass(frozen=True)
+class ServiceLimits:
+    """`body_bytes`: of a request, before and after decompression."""
+
+    body_bytes: int = 16 << 20
+
+
+def ingest_app(desk: IngestDesk, access: Access, measures: Measures, limits: ServiceLimits) -> FastAPI:
+    """The app. Each route but /health and /metrics needs a bearer token, and one for its table."""
+    app = FastAPI(title="Tidemark ingest service", version=__version__, docs_url=None, redoc_url=None)
+    app.exception_handler(TidemarkError)(_problem)
+    app.middleware("http")(_measured(measures))
+
+    def guard(request: Request, table: Table, authorization: Annotated[str | None, Header()] = None) -> None:
+        grant = access.writer(authorization)
+        access.require(grant, table)
+        request.state.writer = grant.name
+
+    router = APIRouter(prefix="/v1/tables/{table}", dependencies=[Depends(guard)], responses=_PROBLEMS)
+    _add_channel_routes(router, desk)
+    _add_rows_route(router, desk, measures, limits)
+    app.include_router(router)
+    _add_operations(app, desk, measures)
+    return app
+
+
+def _add_channel_routes(router: APIRouter, desk: IngestDesk) -> None:
+    @router.put("/channels/{channel}", summary="Open a channel")
+    def open_channel(request: Request, table: Table, channel: ChannelName, how: OpenRequest | None = None) -> Opened:
+        return desk.open(table, channel, how or OpenRequest(), request.state.writer)
+
+    @router.post("/channels/{channel}/flush", summary="Wait until the channel's rows are committed")
+    def flush(table: Table, channel: ChannelName) -> ChannelAnswer:
+        return desk.flush(table, channel)
+
+    @router.delete("/channels/{channel}", status_code=204, summary="Drop a channel with its offset token")
+    def drop(table: Table, channel: ChannelName) -> None:
+        desk.drop(table, channel)
+
+    @router.post("/channel-status", summary="The state of many channels")
+    def status(table: Table, asked: StatusRequest) -> BulkStatus:
+        return desk.status(table, asked.channel_names)
+
+
+def _add_rows_route(router: APIRouter, desk: IngestDesk, measures: Measures, limits: ServiceLimits) -> None:
+    @router.post("/channels/{channel}/rows", summary="Append rows")
+    async def append(
+        request: Request,
+        table: Table,
+        channel: ChannelName,
+        continuation_token: Annotated[str, Query(max_length=100)],
+        offset_token: Text = None,
+        start_offset_token: Text = None,
+    ) -> RowsAnswer:
+        """The body has rows in JSON lines (application/x-ndjson) or an Arrow stream
+        (application/vnd.apache.arrow.stream), perhaps compressed by gzip or zstd. `offset_token` is that of the
+        last row.
+        """
+        if int(request.headers.get("content-length") or 0) > limits.body_bytes:
+            raise BodyTooLarge(limit=limits.body_bytes)
+        body = await collected(request.stream(), limits.body_bytes)
+        encoding, media_type = request.headers.get("content-encoding"), request.headers.get("content-type")
+
+        def take() -> RowsAnswer:
+            sent = Body(plain(body, encoding, limits.body_bytes), media_type)
+            return desk.append(table, channel, sent, Tokens(continuation_token, start_offset_token, offset_token))
+
+        answer = await run_in_threadpool(take)
+        measures.took(table, answer.rows, answer.error_count, len(body))
+        return answer
+
+
+def _add_operations(app: FastAPI, desk: IngestDesk, measures: Measures) -> None:
+    @app.get("/health", summary="Whether the service runs")
+    def health() -> dict[str, Any]:
+        return {"status": "ok", "open_channels": desk.open_channels}
+
+    @app.get("/metrics", summary="Metrics in OpenMetrics text")
+    def metrics() -> Response:
+        return Response(measures.text(), media_type=measures.media_type)
+
+
+def _measured(measures: Measures) -> Callable[[Request, Callable[[Request], Awaitable[Response]]], Awaitable[Response]]:
+    async def measured(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
+        began = time.perf_counter()
+        response = await go_on(request)
+        route = request.scope.get("route")
+        measures.answered(getattr(route, "name", "none"), response.status_code, time.perf_counter() - began)
+        return response
+
+    return measured
+
+
+async def _problem(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, TidemarkError)
+    status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
+    headers = {}
+    if isinstance(error, IngestBusy):
+        headers["Retry-After"] = str(error.facts["seconds"])
+    if isinstance(error, IngestUnauthenticated):
+        headers["WWW-Authenticate"] = "Bearer"
+    body = Problem(error=type(error).__name__, message=str(error), code=error.facts.get("code"))
+    return JSONResponse(body.model_dump(), status, headers)

@@ -1,0 +1,149 @@
+"""The channels that writers have open at the service, and the requests on them. HTTP is elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tidemark.channels.driver.channel import Channel
+from tidemark.channels.driver.client import IngestClient
+from tidemark.channels.driver.service.bodies import rows_of_body
+from tidemark.channels.driver.service.messages import (
+    BulkStatus,
+    ChannelAnswer,
+    Opened,
+    OpenRequest,
+    RowProblem,
+    RowsAnswer,
+)
+from tidemark.channels.model.channels import ChannelRecord
+from tidemark.channels.planning.names import key_of
+from tidemark.errors import ChannelNotFound, ContinuationTokenStale
+
+__all__ = ["Body", "IngestDesk", "Tokens"]
+
+_SHOWN_ERRORS = 100
+
+
+@dataclass(frozen=True)
+class Body:
+    """A request's rows, as they came. `media_type`: of the rows; None for JSON lines."""
+
+    data: bytes
+    media_type: str | None
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """`continuation`: the turn of the request. `start`, `end`: offset tokens of its first and its last row."""
+
+    continuation: str
+    start: str | None = None
+    end: str | None = None
+
+
+@dataclass
+class _Served:
+    """A channel that a writer has open. `appended`: requests that were taken, which its continuation token counts."""
+
+    channel: Channel
+    sequencer: int
+    appended: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def token(self) -> str:
+        return f"{self.sequencer}_{self.appended}"
+
+
+class IngestDesk:
+    """Opens, feeds, shows and drops channels. `records`: the committed records of a table's channels by key.
+
+    Methods may be called from several threads. Requests on one channel are handled one after the other.
+    """
+
+    def __init__(self, client: IngestClient, records: Callable[[str], dict[str, ChannelRecord]]) -> None:
+        self._client, self._records = client, records
+        self._lock = threading.Lock()
+        self._served: dict[tuple[str, str], _Served] = {}
+
+    @property
+    def open_channels(self) -> int:
+        """Number of channels that writers have open."""
+        with self._lock:
+            return len(self._served)
+
+    def open(self, table: str, channel: str, request: OpenRequest, writer: str) -> Opened:
+        """Open a channel for a writer; an earlier writer's continuation tokens are stale. Raises as `open_channel`."""
+        opened = self._client.open_channel(
+            channel,
+            table,
+            on_error=request.on_error,
+            default_timezone=request.default_timezone,
+            offset_token=request.offset_token,
+            fail_on_uncommitted_rows=request.fail_on_uncommitted_rows,
+            opened_by=writer,
+        )
+        served = _Served(opened, opened.status().record.client_sequencer)
+        with self._lock:
+            self._served[table.lower(), opened.name] = served
+        return Opened(next_continuation_token=served.token, channel_status=_answer(served))
+
+    def append(self, table: str, channel: str, body: Body, tokens: Tokens) -> RowsAnswer:
+        """Take rows into the channel's buffer, with the token of the last of them.
+
+        Raises ChannelNotFound if no writer has it open here, ContinuationTokenStale for a request that came before or
+        after its turn, and what `insert_rows` raises.
+        """
+        served = self._open_one(table, channel)
+        with served.lock:
+            if tokens.continuation != served.token:
+                problem = f"It is {served.token!r}, and {tokens.continuation!r} was sent."
+                raise ContinuationTokenStale(channel=channel, table=table, problem=problem)
+            rows = rows_of_body(body.data, body.media_type, served.channel.spec)
+            answer = served.channel.insert_rows(rows, tokens.end, start_offset_token=tokens.start)
+            served.appended += 1
+            return RowsAnswer(
+                next_continuation_token=served.token,
+                rows=answer.rows,
+                error_count=len(answer.errors),
+                errors=[RowProblem.of(error) for error in answer.errors[:_SHOWN_ERRORS]],
+            )
+
+    def flush(self, table: str, channel: str) -> ChannelAnswer:
+        """The channel's state once all rows taken before are committed. Raises as `Channel.flush`, ChannelNotFound."""
+        served = self._open_one(table, channel)
+        served.channel.flush()
+        return _answer(served)
+
+    def status(self, table: str, channels: Sequence[str]) -> BulkStatus:
+        """The state of each channel, open here or not. Channels that do not exist are left out."""
+        committed = self._records(table)
+        found = {}
+        for name in channels:
+            key = key_of(name)
+            if key in committed:
+                served = self._served.get((table.lower(), key))
+                status = served.channel.status() if served is not None else None
+                found[name] = ChannelAnswer.of(key, table, committed[key], status)
+        return BulkStatus(channel_statuses=found)
+
+    def drop(self, table: str, channel: str) -> None:
+        """Remove the channel with its token, whoever has it. A second run does nothing."""
+        self._client.drop_channel(channel, table)
+        with self._lock:
+            self._served.pop((table.lower(), key_of(channel)), None)
+
+    def _open_one(self, table: str, channel: str) -> _Served:
+        with self._lock:
+            served = self._served.get((table.lower(), key_of(channel)))
+        if served is None:
+            problem = "it was not opened at this service since its start"
+            raise ChannelNotFound(channel=channel, table=table, known=f"other channels, and {problem}")
+        return served
+
+
+def _answer(served: _Served) -> ChannelAnswer:
+    status = served.channel.status()
+    return ChannelAnswer.of(served.channel.name, served.channel.table, status.record, status)

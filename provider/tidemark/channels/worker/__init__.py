@@ -1,0 +1,1 @@
+"""Channels on the side of Airflow: the tokens of writers, and the order to serve."""

@@ -1,0 +1,211 @@
+"""The ingest service over HTTP: rows of writers in any language, each with its own token."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+import zstandard
+
+from tests.engine.channels.landing import Landing
+from tests.engine.channels.served import Writer, grant, served
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Path:
+    file = tmp_path / "tokens.json"
+    grant(file, app="secret: orders", other="foreign: db.*")
+    return file
+
+
+@pytest.fixture
+def address(landing: Landing, tokens: Path) -> Iterator[str]:
+    landing.create()
+    with served(landing, tokens) as found:
+        yield found
+
+
+@pytest.fixture
+def writer(address: str) -> Iterator[Writer]:
+    with httpx.Client(base_url=address, headers={"Authorization": "Bearer secret"}, timeout=60) as http:
+        yield Writer(http)
+
+
+@pytest.mark.quick
+def test_rows_are_appended_in_turn_and_committed_with_their_token(landing: Landing, writer: Writer) -> None:
+    opened = writer.open("c")
+    assert opened["channel_status"]["last_committed_offset_token"] is None
+    first = writer.append("c", opened["next_continuation_token"], [{"id": 1}, {"id": 2}], "2")
+    assert (first.status_code, first.json()["rows"]) == (200, 2)
+    again = writer.append("c", opened["next_continuation_token"], [{"id": 1}, {"id": 2}], "2")  # its answer was lost
+    assert again.status_code == 400
+    assert "STALE_CONTINUATION_TOKEN_SEQUENCER" in again.json()["message"]
+    second = writer.append("c", first.json()["next_continuation_token"], [{"id": 3}], "3")
+    assert second.status_code == 200
+    (known,) = writer.status("c", "nobody").values()
+    assert (known["last_committed_offset_token"], known["buffered_rows"]) == (None, 3)
+    assert writer.flush("c").json()["last_committed_offset_token"] == "3"
+    assert landing.rows(columns="id") == [(1,), (2,), (3,)]
+    assert landing.records()["C"].opened_by == "app"
+
+
+def test_a_second_writer_of_a_channel_makes_the_first_ones_tokens_stale(writer: Writer, landing: Landing) -> None:
+    first = writer.open("c")
+    writer.append("c", first["next_continuation_token"], [{"id": 1}], "1")
+    refused = writer.http.put("/v1/tables/orders/channels/c", json={"fail_on_uncommitted_rows": True})
+    assert (refused.status_code, refused.json()["error"]) == (409, "ChannelHasUncommittedRows")
+    second = writer.open("C")
+    stale = writer.append("c", first["next_continuation_token"], [{"id": 2}], "2")
+    assert stale.status_code == 400
+    taken = writer.append("c", second["next_continuation_token"], [{"id": 3}], "3")
+    assert taken.status_code == 200
+    writer.flush("c")
+    assert landing.rows(columns="id") == [(3,)]
+
+
+@pytest.mark.parametrize("form", ["json", "gzip", "zstd", "arrow", "arrow zstd"])
+def test_bodies_are_json_lines_or_arrow_perhaps_compressed(landing: Landing, writer: Writer, form: str) -> None:
+    headers = {}
+    body = b'{"id": 1, "name": "a"}\n{"ID": "2"}\n'
+    if form.startswith("arrow"):
+        table = pa.table({"id": [1, 2], "name": ["a", None]})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as out:
+            out.write_table(table)
+        body = sink.getvalue().to_pybytes()
+        headers["Content-Type"] = "application/vnd.apache.arrow.stream"
+    if form.endswith("zstd"):
+        body, headers["Content-Encoding"] = zstandard.compress(body), "zstd"
+    if form == "gzip":
+        body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
+    opened = writer.open("c")
+    answer = writer.append("c", opened["next_continuation_token"], body, "2", headers=headers)
+    assert answer.status_code == 200, answer.text
+    writer.flush("c")
+    assert landing.rows() == [(1, "a"), (2, None)]
+
+
+BOMB = zstandard.compress(b"\n" * (2 << 20))
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "error"),
+    [
+        (b"{", {}, 400, "BodyUnreadable"),
+        (b"no arrow", {"Content-Type": "application/vnd.apache.arrow.stream"}, 400, "BodyUnreadable"),
+        (b"{}", {"Content-Type": "text/csv"}, 400, "BodyUnreadable"),
+        (b"{}", {"Content-Encoding": "br"}, 400, "BodyUnreadable"),
+        (b"no gzip", {"Content-Encoding": "gzip"}, 400, "BodyUnreadable"),
+        pytest.param(BOMB, {"Content-Encoding": "zstd"}, 413, "BodyTooLarge", id="bomb"),
+        pytest.param(b"x" * (2 << 20), {}, 413, "BodyTooLarge", id="large"),
+        (b'{"id": "x"}', {}, 422, "RowsRefused"),
+        (b'{"other": 1}', {}, 422, "RowsRefused"),
+    ],
+)
+def test_a_bad_body_is_refused_and_the_channel_goes_on(
+    landing: Landing, writer: Writer, body: bytes, headers: dict[str, str], status: int, error: str
+) -> None:
+    token = writer.open("c")["next_continuation_token"]
+    refused = writer.append("c", token, body, "9", headers=headers)
+    assert (refused.status_code, refused.json()["error"]) == (status, error), refused.text
+    assert writer.append("c", token, [{"id": 1}], "1").status_code == 200
+    writer.flush("c")
+    assert landing.rows(columns="id") == [(1,)]
+    assert landing.token("C") == "1"
+
+
+def test_a_body_without_a_length_is_bounded_too(writer: Writer) -> None:
+    token = writer.open("c")["next_continuation_token"]
+    refused = writer.http.post(
+        "/v1/tables/orders/channels/c/rows", params={"continuation_token": token}, content=iter([b"x" * (1 << 19)] * 4)
+    )
+    assert refused.status_code == 413
+
+
+def test_bad_rows_are_answered_with_their_place(writer: Writer) -> None:
+    token = writer.open("c", on_error="continue")["next_continuation_token"]
+    answer = writer.append("c", token, [{"id": 1}, {"id": "x"}], "2").json()
+    assert (answer["rows"], answer["error_count"]) == (1, 1)
+    assert answer["errors"] == [
+        {"row_index": 1, "column": "id", "kind": "invalid_value", "message": "'x' (str) is not a number"}
+    ]
+
+
+def test_each_token_writes_its_own_tables_and_counts_from_the_next_request_on(
+    landing: Landing, address: str, tokens: Path
+) -> None:
+    def open_as(token: str | None) -> httpx.Response:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return httpx.put(f"{address}/v1/tables/orders/channels/c", headers=headers, timeout=60)
+
+    assert [open_as(token).status_code for token in (None, "guess", "foreign")] == [401, 401, 403]
+    assert open_as(None).headers["WWW-Authenticate"] == "Bearer"
+    assert open_as("secret").status_code == 200
+    grant(tokens, app="renewed: o*s")
+    assert [open_as(token).status_code for token in ("secret", "renewed")] == [401, 200]
+    tokens.write_text("half of a fi")
+    assert open_as("renewed").status_code == 401
+
+
+def test_full_buffers_are_429_with_a_time_to_wait(landing: Landing, tokens: Path) -> None:
+    landing.create()
+    with (
+        served(landing, tokens, all_bytes=10_000) as address,
+        httpx.Client(base_url=address, headers={"Authorization": "Bearer secret"}, timeout=60) as http,
+    ):
+        writer = Writer(http)
+        token = writer.open("c")["next_continuation_token"]
+        rows = [{"id": at, "name": "n" * 100} for at in range(200)]
+        taken = writer.append("c", token, rows, "1")
+        assert taken.status_code == 200
+        token = taken.json()["next_continuation_token"]
+        answers = [writer.append("c", token, rows, "2")]
+        assert answers[0].status_code == 429
+        assert int(answers[0].headers["Retry-After"]) >= 1
+        while answers[-1].status_code == 429:
+            answers.append(writer.append("c", token, rows, "2"))
+        writer.flush("c")
+    assert landing.sql("SELECT count(*) FROM {t}")[0][0] == 400
+
+
+def test_what_is_not_there_is_404_and_what_cannot_be_written_409(landing: Landing, address: str, tokens: Path) -> None:
+    grant(tokens, app="secret: *")
+    landing.create("generated", "id BIGINT, g BIGINT GENERATED ALWAYS AS (id + 1)")
+    headers = {"Authorization": "Bearer secret"}
+    with httpx.Client(base_url=address, headers=headers, timeout=60) as http:
+        found = {table: http.put(f"/v1/tables/{table}/channels/c") for table in ("nowhere", "generated")}
+        assert [(one.status_code, one.json()["error"]) for one in found.values()] == [
+            (404, "TableNotFound"),
+            (409, "TableNotSupported"),
+        ]
+        assert Writer(http).append("never opened", "1_0", [{"id": 1}]).json()["error"] == "ChannelNotFound"
+        assert http.put("/v1/tables/orders/channels/c", json={"typo": 1}).status_code == 422
+        assert http.put("/v1/tables/orders/channels/c", json={"on_error": "ignore"}).status_code == 400
+
+
+def test_a_dropped_channel_is_gone_with_its_token(landing: Landing, writer: Writer) -> None:
+    writer.append("c", writer.open("c")["next_continuation_token"], [{"id": 1}], "1")
+    writer.flush("c")
+    assert writer.http.delete("/v1/tables/orders/channels/c").status_code == 204
+    assert writer.http.delete("/v1/tables/orders/channels/c").status_code == 204
+    assert writer.status("c") == {}
+    assert writer.open("c")["channel_status"]["last_committed_offset_token"] is None
+
+
+def test_health_metrics_and_the_document_need_no_token(address: str, writer: Writer) -> None:
+    writer.append("c", writer.open("c", on_error="continue")["next_continuation_token"], [{"id": 1}, {"id": "x"}], "1")
+    assert httpx.get(f"{address}/health").json() == {"status": "ok", "open_channels": 1}
+    metrics = httpx.get(f"{address}/metrics")
+    assert metrics.headers["Content-Type"].startswith("application/openmetrics-text")
+    assert 'tidemark_ingest_rows_total{table="orders"} 1.0' in metrics.text
+    assert 'tidemark_ingest_row_errors_total{table="orders"} 1.0' in metrics.text
+    assert "tidemark_ingest_open_channels 1.0" in metrics.text
+    document: dict[str, Any] = httpx.get(f"{address}/openapi.json").json()
+    assert "/v1/tables/{table}/channels/{channel}/rows" in document["paths"]
