@@ -26,7 +26,7 @@ CLASSES := -XX:SharedArchiveFile=$(CURDIR)/.cache/spark.jsa -Xlog:cds=off -Xlog:
 AIRFLOW := env AIRFLOW_HOME="$(HOME_DIR)" AIRFLOW__CORE__DAGS_FOLDER="$(CURDIR)/dags" AIRFLOW__CORE__LOAD_EXAMPLES=False \
   PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONWARNINGS=ignore JAVA_TOOL_OPTIONS="$(or $(JAVA_TOOL_OPTIONS),$(SHORT_LIVED_JVM) $(CLASSES))"
 
-.PHONY: help setup test test-quick test-all coverage demo demo-replication ui lint bench clean check-java
+.PHONY: help setup test test-quick test-all coverage demo demo-replication demo-ingest soak ui lint bench clean check-java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -75,6 +75,12 @@ demo: $(STAMP) ## real flights through a stream, DAYS=1; again: it goes on
 
 demo-replication: $(STAMP) ## a PostgreSQL that is written to, replicated in ROUNDS=2
 	@$(AIRFLOW) $(BIN)/python dags/replication/demo.py --rounds $(or $(ROUNDS),2)
+
+demo-ingest: $(STAMP) ## the ingest service, and four writers that send the flights of a day; two get killed
+	@$(AIRFLOW) $(BIN)/python dags/ingest/demo.py
+
+soak: $(STAMP) ## writers of channels, killed KILLS=200 times at random moments
+	@TIDEMARK_SOAK=$(or $(KILLS),200) $(PYTEST) --timeout 3600 tests/guarantees/test_killed_writers_each_row_once.py -k two_hundred
 
 ui: $(STAMP) ## Airflow with the example DAGs at http://127.0.0.1:8080; PORT=8081 LISTEN=0.0.0.0 for others
 	@$(AIRFLOW) PORT=$(or $(PORT),8080) LISTEN=$(or $(LISTEN),127.0.0.1) .ci/ui

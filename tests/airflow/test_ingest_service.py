@@ -1,0 +1,175 @@
+"""`airflow tidemark ingest`: a submitted service, writers with tokens of their own, and ends of either side."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.airflow.command_line import Said, run_airflow
+from tests.ports import lasting_port
+from tests.table_templates import put_table
+from tests.until import wait_until
+from tidemark.channels.planning.listing import records_of
+from tidemark.lake.delta_log import DeltaLog
+
+pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
+
+WRITER = Path(__file__).parents[2] / "dags" / "ingest" / "writer.py"
+AIRFLOW = Path(sys.executable).with_name("airflow")
+LINES = 2_000
+
+
+def ingest(*arguments: str) -> Said:
+    return run_airflow("tidemark", "ingest", *arguments)
+
+
+@pytest.fixture
+def home(airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
+    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path / 'tidemark.db'}")
+    return tmp_path
+
+
+def test_tokens_are_printed_once_and_kept_as_hashes(home: Path) -> None:
+    (made,) = json.loads(ingest("tokens", "add", "app", "--table", "db.*", "--output", "json").stdout)
+    assert len(made["token"]) >= 40
+    file = home / "tidemark-ingest-tokens.json"
+    assert made["token"] not in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+    (listed,) = json.loads(ingest("tokens", "list", "--output", "json").stdout)
+    assert listed == {"name": "app", "tables": "db.*", "created_at": made["created_at"]}
+    ingest("tokens", "add", "app", "--table", "other.t", "--output", "json")
+    (renewed,) = json.loads(ingest("tokens", "list", "--output", "json").stdout)
+    assert renewed["tables"] == "other.t"
+    for _ in range(2):
+        assert json.loads(ingest("tokens", "remove", "app", "--output", "json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("tokens", "add", "app"), "name the tables"),
+        (("tokens", "add", " ", "--table", "db.*"), "printable name"),
+        (("serve", "--host", "0.0.0.0"), "others could read the tokens"),
+        (("serve", "--port", "70000"), "from 0 to 65535"),
+        (("serve", "--certificate", "cert.pem"), "needs its key"),
+    ],
+)
+def test_bad_arguments_end_the_command_before_anything_starts(home: Path, arguments: Any, problem: str) -> None:
+    said = ingest(*arguments)
+    assert said.returncode == 1
+    assert problem in said.stderr
+
+
+def test_a_broken_file_of_tokens_is_named(home: Path) -> None:
+    (home / "tidemark-ingest-tokens.json").write_text("half of a fi")
+    assert "TokensFileUnreadable" in ingest("tokens", "list").stderr
+
+
+@dataclass
+class Service:
+    """A service of its own process."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def is_ready(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        try:
+            return httpx.get(f"{self.url}/health", timeout=5).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def kill(self) -> None:
+        """The command, spark-submit, the JVM and the Python in it, all at once."""
+        whole = [self.process, *psutil.Process(self.process.pid).children(recursive=True)]
+        for one in whole:
+            one.kill()
+        self.process.wait()
+
+
+@contextmanager
+def serving(home: Path, port: int) -> Iterator[Service]:
+    log = home / f"service-{time.monotonic_ns()}.log"
+    command = [str(AIRFLOW), "tidemark", "ingest", "serve", "--port", str(port)]
+    with log.open("wb") as said:
+        service = Service(subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT), port, log)
+    try:
+        wait_until(service.is_ready, seconds=120)
+        yield service
+    finally:
+        if service.process.poll() is None:
+            service.kill()
+
+
+def test_rows_are_in_the_table_once_though_writers_and_service_were_killed(home: Path, spark: SparkSession) -> None:
+    table = home / "lake" / "db" / "events"
+    put_table(
+        spark, table, "CREATE TABLE {t} (n BIGINT) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+    )
+    (made,) = json.loads(ingest("tokens", "add", "app", "--table", "db.events", "--output", "json").stdout)
+    lines = home / "lines.jsonl"
+    lines.write_text("".join(f'{{"n": {n}}}\n' for n in range(1, LINES + 1)))
+    environment = os.environ | {"INGEST_TOKEN": made["token"], "INGEST_PAUSE": "0.05"}
+
+    def writer(service: Service, channel: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, str(WRITER), service.url, "db.events", channel, str(lines)]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def rows() -> list[int]:
+        return [row.n for row in spark.read.format("delta").load(str(table)).collect()]
+
+    def token(channel: str) -> int:
+        record = records_of(DeltaLog.open(str(table)).state()).get(channel)
+        return int(record.offset_token or 0) if record is not None else 0
+
+    port = lasting_port()
+    with serving(home, port) as service:
+        killed = writer(service, "killed")
+        cut_off = writer(service, "cut off")
+        wait_until(lambda: all(0 < token(channel) < LINES for channel in ("KILLED", "CUT OFF")))
+        killed.kill()
+        service.kill()
+        assert killed.wait() == -signal.SIGKILL
+        assert cut_off.wait(60) != 0
+    with serving(home, port) as service:
+        writers = [writer(service, channel) for channel in ("killed", "cut off")]
+        for one in writers:
+            said, problem = one.communicate(timeout=120)
+            assert one.returncode == 0, problem
+            assert said.decode().strip().endswith(f"{LINES} lines are in db.events")
+        assert sorted(rows()) == sorted([*range(1, LINES + 1)] * 2)
+        append_without_a_flush(service, made["token"])
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.wait(60) == 0, service.log.read_text()
+    assert max(rows()) == LINES + 1
+
+
+def append_without_a_flush(service: Service, bearer: str) -> None:
+    """A row that the service has taken just before its end."""
+    headers = {"Authorization": f"Bearer {bearer}"}
+    channel = f"{service.url}/v1/tables/db.events/channels/last"
+    opened = httpx.put(channel, headers=headers, timeout=60).json()
+    tokens = {"continuation_token": opened["next_continuation_token"], "offset_token": "1"}
+    taken = httpx.post(f"{channel}/rows", params=tokens, content=f'{{"n": {LINES + 1}}}', headers=headers)
+    assert taken.status_code == 200
