@@ -27,6 +27,8 @@ OURS = {  # who parses JSON besides, and whose text that is
     "streams/planning/stream_document.py": "a document that the user hands over",
     "jobs/raised_facts.py": "what a query of ours raised",
     "changes/driver/views/catalog.py": "Spark's answer about its catalog",
+    "channels/driver/json_rows.py": "rows of a writer, with decimals",
+    "channels/planning/values/variants.py": "a value of a writer, with decimals",
 }
 
 

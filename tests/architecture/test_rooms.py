@@ -17,6 +17,7 @@ WORDS = {"model", "planning", "store", "worker", "driver"}
 ROOMS = {
     "change_streams": WORDS,
     "changes": WORDS,
+    "channels": WORDS,
     "delivery": WORDS,
     "replication": WORDS | {"sources"},
     "streams": WORDS,

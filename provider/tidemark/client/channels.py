@@ -63,7 +63,7 @@ class ChannelsOfALake:
             client.set_offset_token(channel, table, token)
 
     def drop_channel(self, table: str, channel: str) -> None:
-        """Remove a channel with its token, whoever has it. A second run does nothing."""
+        """Remove a channel with its token, also from a writer that has it open. A second run does nothing."""
         with self.ingest_client(self._context.who) as client:
             client.drop_channel(channel, table)
 

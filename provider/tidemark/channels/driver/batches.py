@@ -109,8 +109,8 @@ def _by_value(
 
 
 class _Errors:
-    """The first error of each row, in the order of the source system: unknown columns, missing ones, NULLs, then values
-    in the order of the columns.
+    """The first error of each row, in the order of the source system. Unknown columns come first, then missing ones,
+    NULLs, and values in the order of the columns.
     """
 
     def __init__(self) -> None:

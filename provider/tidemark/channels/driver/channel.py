@@ -103,7 +103,7 @@ class Channel:
         return self.insert_rows([row], offset_token)
 
     def latest_committed_offset_token(self) -> str | None:
-        """The token of the last record that is in the table, read anew at each call; None before the first.
+        """The token of the last record in the table, read at each call; None before the first.
 
         Raises ChannelInvalid if another writer has the channel now.
         """
@@ -134,7 +134,7 @@ class Channel:
             self.close()
 
     def _batch(self, rows: Any) -> tuple[Batch, TableSpec]:
-        """The batch under the table's schema. An unknown column may be new, so the table is read anew once."""
+        """The batch under the table's schema. An unknown column may be new, so the table is read again once."""
         spec = self._writer.spec
         batch = batch_of(rows, spec, self._options.zone, self._clock())
         if any(error.kind is RowErrorKind.EXTRA_COLUMN for error in batch.errors):

@@ -88,7 +88,7 @@ class IngestClient:
         return channel
 
     def drop_channel(self, name: str, table: str) -> None:
-        """Remove a channel and its token, whoever has it. Nothing happens if there is none."""
+        """Remove a channel and its token, also from a writer that has it open. Nothing happens if there is none."""
         self._writer(table).fulfil(Drop(key=key_of(name), table=table))
 
     def set_offset_token(self, name: str, table: str, token: str | None) -> None:

@@ -76,7 +76,7 @@ class Delivery:
         self._files: tuple[tuple[frozenset[str], str], list[DataFile]] | None = None
 
     def run(self, commits: TableCommits) -> None:
-        """Commit all groups in one commit, without those of channels that have ended meanwhile.
+        """Commit all groups in one commit, without those of channels that have ended.
 
         Raises CommitConflict after many tries, KernelFailed and errors of the storage. The groups left are in flight.
         """
@@ -100,7 +100,7 @@ class Delivery:
         raise problem
 
     def _decide_fates(self, commits: TableCommits) -> None:
-        """Decide the fate of each channel that was not looked at since the table was read anew."""
+        """Decide the fate of each channel that was not checked since the table was read again."""
         try:
             if commits.is_stale():
                 commits.refresh()

@@ -63,7 +63,7 @@ def _kernel_jars(home: Path, ivy: Path) -> list[Path]:
 
 
 def _found(directory: Path) -> list[Path] | None:
-    """The jars beside those of Spark: Kernel, and whatever file systems Spark's packages brought."""
+    """The jars beside those of Spark: Kernel, and the file systems of Spark's packages."""
     jars = sorted(path for path in directory.glob("*.jar") if not path.name.startswith(_OLDER))
     jars += sorted(directory.glob("com.fasterxml.jackson.datatype_jackson-datatype-jdk8-*.jar"))
     has = all(any(path.name.startswith(f"{name}{_PACKAGE[2]}") for path in jars) for name in _KERNEL)

@@ -111,7 +111,7 @@ class KernelSnapshot:
 
 @dataclass(frozen=True)
 class Committed:
-    """A commit. `after`: the table at its version, or None if other commits came between and it must be read anew.
+    """A commit. `after`: the table at its version. None if other commits came between: the table must be read again.
 
     `later`: work that keeps the log short, checkpoints above all; it may run in another thread, at any time.
     """
@@ -143,8 +143,8 @@ class KernelTable:
     def commit(self, on: KernelSnapshot, files: Sequence[DataFile], domains: Mapping[str, str | None]) -> Committed:
         """Append `files` and set `domains` (None removes one) in one commit, based on a snapshot.
 
-        Raises CommitConflict if another commit since then set one of the domains or changed the table's metadata, or if
-        it is unknown whether the commit happened: read the table, and decide anew.
+        Raises CommitConflict if another commit since then set one of the domains or changed the table's metadata. It is
+        also raised if nobody knows whether the commit happened. Read the table again, and decide.
         """
         engine = self._engine.engine
         with _in_words(self.uri):

@@ -20,7 +20,7 @@ __all__ = ["Group", "OpenChannel"]
 class OpenChannel:
     """`record`: the last committed one that is known. `offset_token`: of the last buffered record. `oldest`: when the
     first of the buffered rows or tokens came; None without any. `taken`, `settled`: number of the latest insert, and of
-    the latest one that is committed. `generation`: of the table's reads, as of which this writer has the channel.
+    the latest one that is committed. `generation`: the read of the table that last showed this writer as the owner.
     `is_told`: whether an error has told the writer of the end.
     """
 
@@ -100,7 +100,7 @@ class OpenChannel:
 
 @dataclass(frozen=True)
 class Group:
-    """What one commit takes of a channel: its rows in their order, each with its schema, and the step of its record.
+    """One commit's part of a channel: its rows in their order, with their schemas, and the step of its record.
     `through`: the number of the last insert in it.
     """
 

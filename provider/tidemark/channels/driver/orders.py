@@ -48,7 +48,7 @@ class Open(Order):
 class Drop(Order):
     """Remove the channel and its token. `client_sequencer`: only if this writer still has it; None in any case.
 
-    A channel that is not there, or that another writer has taken since, stays as it is.
+    A channel that does not exist, or that another writer has taken since, is left alone.
     """
 
     client_sequencer: int | None = None

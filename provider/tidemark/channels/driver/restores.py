@@ -1,6 +1,7 @@
 """Channels of a table that was restored to an earlier version: their tokens go back with the rows.
 
-RESTORE leaves domain metadata as it is. Whoever sees it first sets the tokens back, before another row is committed.
+RESTORE leaves domain metadata as it is. The first committer that sees it sets the tokens back, before another row is
+committed.
 """
 
 from __future__ import annotations

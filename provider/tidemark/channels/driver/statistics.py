@@ -1,5 +1,6 @@
-"""Delta's statistics of a file: number of rows, smallest and largest values, and NULLs (Delta protocol, "Per-file
-Statistics"), so that readers skip files.
+"""Delta's statistics of a file, so that readers skip files (Delta protocol, "Per-file Statistics").
+
+They are the number of rows, and the smallest value, the largest value and the number of NULLs of columns.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ _TRIES = 50
 
 
 class TableCommits:
-    """`spec`: the table at the last known snapshot. `generation`: number of times that the table was read anew, after
-    which other writers may have the channels. `later`: takes the work that a commit leaves for later.
+    """`spec`: the table at the last known snapshot. `generation`: number of times that the table was read. After each,
+    other writers may have the channels. `later`: takes the work that a commit leaves for later.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class TableCommits:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the table anew. Tokens go back first if it was restored since it was last looked at.
+        """Read the table again. Tokens go back first if it was restored since it was last looked at.
 
         Raises TableNotFound, TableNotSupported, KernelFailed and errors of the storage.
         """
@@ -65,7 +65,7 @@ class TableCommits:
         raise CommitConflict(table=self.name, problem=f"{_TRIES} commits in a row met those of others")
 
     def is_stale(self) -> bool:
-        """Whether the table must be read anew before the next commit.
+        """Whether the table must be read again before the next commit.
 
         So it must if it was dropped, or created again at its path. A commit would break the new table's log.
         """
@@ -81,12 +81,13 @@ class TableCommits:
         return record_in(self._known().domain(domain_of(key)), self.spec.table_id)
 
     def latest_record(self, key: str) -> ChannelRecord | None:
-        """The committed record of a channel, read anew. May be called from any thread."""
+        """The committed record of a channel in the table now. May be called from any thread."""
         return record_in(self._table.latest().domain(domain_of(key)), self.spec.table_id)
 
     def commit(self, records: Mapping[str, ChannelRecord | None], files: Sequence[DataFile] = ()) -> None:
-        """One commit of files and records (None removes one), read back. Raises CommitConflict and KernelFailed, after
-        which the table must be read anew.
+        """One commit of files and records (None removes one), read back.
+
+        Raises CommitConflict and KernelFailed. After them the table must be read again.
         """
         on = self._known()
         if self.is_stale():

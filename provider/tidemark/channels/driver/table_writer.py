@@ -4,9 +4,9 @@ A round is one commit, of orders (open, drop, set a token) or of buffers:
 
 1. Buffers become one Parquet file, and each channel's record its next one.
 2. The commit is based on the last known snapshot. If another commit touched one of these channels or the table's
-   metadata, the table is read anew. The fate of each channel follows from its record there: committed after all, lost
+   metadata, the table is read again. The fate of each channel follows from its record there: committed after all, lost
    to another writer, or to be tried again.
-3. The committed version is read back. Only then writers are told.
+3. The committed version is read back. Only then flushes return.
 
 A round whose outcome is unknown stays in flight until the table can be read. So a row is never committed twice.
 """
@@ -185,7 +185,7 @@ class TableWriter:
             return self.spec
 
     def read_soon(self) -> None:
-        """Read the table anew before the next commit: its log has a new checkpoint, or the schema may have changed."""
+        """Read the table again before the next commit: its log has a new checkpoint, or the schema may have changed."""
         with self._changed:
             self._read_wanted = True
             self._changed.notify_all()

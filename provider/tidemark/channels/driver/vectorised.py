@@ -104,7 +104,7 @@ def _narrowed(array: pa.Array) -> pa.Array | None:
 
 
 def _cast(array: pa.Array, kind: ColumnType, zone: tzinfo) -> pa.Array | None:
-    """Between types of which every value is one of the other, by PyArrow's own checks."""
+    """Between types that have the same values, by PyArrow's own checks."""
     given = array.type
     if pa.types.is_integer(given) and kind.kind in _WHOLE:
         return pc.cast(array, buffer_type(kind))

@@ -25,7 +25,7 @@ class StatusCode(IntEnum):
 
 @dataclass(frozen=True)
 class ChannelRecord:
-    """The committed state of a channel. It changes in the commit that adds the rows, so both are there or neither is.
+    """The committed state of a channel. It changes in the commit that adds the rows, so both are stored or neither is.
 
     `table_id`: the table that it belongs to; in a copy of the log it is another's. `client_sequencer`: number of opens,
     which fences earlier writers. `row_sequencer`: number of commits with rows or tokens. `offset_token`: the token of

@@ -1,4 +1,4 @@
-"""Jobs of channels: the ingest service, which runs until it is told to stop."""
+"""Jobs of channels: the ingest service, which runs until it is cancelled."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ class RowErrorKind(StrEnum):
 
 @dataclass(frozen=True)
 class RowError:
-    """The first problem of a row. `row_index`: its place in the batch, from 0. `column`: the column's name, or the
-    names of all columns of that problem, separated by commas; empty for the row as a whole.
+    """The first problem of a row. `row_index`: its place in the batch, from 0. `column`: the name of the column. If
+    several columns have that problem, their names with commas between them.
     """
 
     row_index: int

@@ -1,4 +1,4 @@
-"""What has become of a writer's channel, from the record that its table has now."""
+"""The fate of a writer's channel, from the record that its table has now."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Fate = bool | Ended  # True: the commit that was tried is there; False: it is no
 
 
 def fate_of(own: ChannelRecord, tried: ChannelRecord | None, found: ChannelRecord | None) -> Fate:
-    """The fate of a writer's own record, of which `tried` was to be the next, by the record in the table."""
+    """The fate of a writer's own record, by the record in the table. `tried`: the next record, if a commit had it."""
     if found is None:
         return Ended(StatusCode.GONE, "it was dropped, or its table was recreated.")
     if tried is not None and _same(found, tried):

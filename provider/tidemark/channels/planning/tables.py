@@ -25,8 +25,8 @@ _SUPPORTED = frozenset(
 def columns_for_channels(table: str, metadata: Metadata, protocol: Protocol) -> tuple[Column, ...]:
     """The columns of a table that takes rows of channels. Raises TableNotSupported (code 6).
 
-    The table needs domain metadata. CHECK constraints, invariants, identity and generated columns, collations and
-    geographic types are refused: Delta Kernel cannot commit to them, or would not check them.
+    The table needs domain metadata. CHECK constraints, invariants, identity and generated columns,
+    collations and geographic types are refused. Delta Kernel cannot commit to them, or would not check them.
     """
     problem = _problem(metadata, protocol)
     if problem is not None:

@@ -1,4 +1,4 @@
-"""The file with the writers' tokens, of which it has hashes only. The ingest service reads it when it changes."""
+"""The file with the hashes of the writers' tokens. The ingest service reads it when it changes."""
 
 from __future__ import annotations
 

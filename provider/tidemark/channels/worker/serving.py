@@ -1,4 +1,4 @@
-"""The ingest service as a job: it runs until it is told to stop."""
+"""The ingest service as a job: it runs until it is cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may write what: the tokens of a file, which is read again when it changes."""
+"""The rights of writers: the tokens of a file, which is read again when it changes."""
 
 from __future__ import annotations
 

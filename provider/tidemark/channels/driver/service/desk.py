@@ -93,8 +93,8 @@ class IngestDesk:
     def append(self, table: str, channel: str, body: Body, tokens: Tokens) -> RowsAnswer:
         """Take rows into the channel's buffer, with the token of the last of them.
 
-        Raises ChannelNotFound if no writer has it open here, ContinuationTokenStale for a request that came before or
-        after its turn, and what `insert_rows` raises.
+        Raises ChannelNotFound if no writer has it open here, and what `insert_rows` raises. Raises
+        ContinuationTokenStale for a request that came before or after its turn.
         """
         served = self._open_one(table, channel)
         with served.lock:
@@ -130,7 +130,7 @@ class IngestDesk:
         return BulkStatus(channel_statuses=found)
 
     def drop(self, table: str, channel: str) -> None:
-        """Remove the channel with its token, whoever has it. A second run does nothing."""
+        """Remove the channel with its token, also from a writer that has it open. A second run does nothing."""
         self._client.drop_channel(channel, table)
         with self._lock:
             self._served.pop((table.lower(), key_of(channel)), None)

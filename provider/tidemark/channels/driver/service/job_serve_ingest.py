@@ -34,7 +34,7 @@ _SECONDS_FOR_REQUESTS = 5
 
 
 def serve_ingest(job: JobContext, request: ServeIngest) -> IngestServed:
-    """Serve until the job must stop. Then take no more requests, finish those that are there, and commit all rows.
+    """Serve until the job must stop. Then take no more requests, finish the open ones, and commit all rows.
 
     Raises InvalidArgument, and IngestUnavailable if it cannot listen. A second run is another service: writers open
     their channels again.

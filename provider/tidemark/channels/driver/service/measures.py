@@ -1,4 +1,4 @@
-"""What the ingest service counts, in OpenMetrics text."""
+"""The metrics of the ingest service, in OpenMetrics text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Measures"]
 
 
 class Measures:
-    """`open_channels`, `buffered_bytes`: what is so at the moment of a look."""
+    """`open_channels`, `buffered_bytes`: functions that are called at each scrape."""
 
     media_type = CONTENT_TYPE_LATEST
 

@@ -109,7 +109,7 @@ class RowProblem(BaseModel):
 
 
 class RowsAnswer(BaseModel):
-    """`rows`: taken into the buffer. `error_count`: rows that were not, of which `errors` has the first 100."""
+    """`rows`: taken into the buffer. `error_count`: rows that were not. `errors`: the first 100 of their problems."""
 
     next_continuation_token: str
     rows: int

@@ -23,7 +23,7 @@ _NO_ARRAY = ("", "null")
 def convert(value: Any, kind: ColumnType, zone: tzinfo) -> Any:
     """The value in the form in which PyArrow takes it for this type; None stays None. Raises ValueProblem.
 
-    TIMESTAMP and TIMESTAMP_NTZ are microseconds, VARIANT is a JSON text, MAP a list of pairs, STRUCT a dict by the
+    TIMESTAMP and TIMESTAMP_NTZ are microseconds, VARIANT is a JSON text, MAP a list of pairs. STRUCT is a dict by the
     names of its fields in files. `zone`: of times without an offset.
     """
     if value is None:
