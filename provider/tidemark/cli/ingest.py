@@ -37,6 +37,11 @@ _KEY = Arg(("--key",), help="The certificate's key in PEM", metavar="FILE")  # t
 _PROXY = Arg(  # type: ignore[no-untyped-call]
     ("--behind-proxy",), help="Something in front of the service has the certificate", action="store_true"
 )
+_ONLY = Arg(  # type: ignore[no-untyped-call]
+    ("--only-writer",),
+    help="Nobody else writes the tables; needed on S3 without a coordinating log store",
+    action="store_true",
+)
 _LAG = Arg(  # type: ignore[no-untyped-call]
     ("--max-client-lag",), help="How long rows may wait in the buffer (default: 1 second)", default="1 second"
 )
@@ -54,7 +59,7 @@ def ingest_commands() -> tuple[ActionCommand | GroupCommand, ...]:
             name="remove", help="Remove a token; a second run is fine", func=remove_token, args=(_NAME, *shared)
         ),
     ]
-    serve_args = (_HOST, _PORT, _CERTIFICATE, _KEY, _PROXY, _LAG, CONNECTION, ARG_VERBOSE)
+    serve_args = (_HOST, _PORT, _CERTIFICATE, _KEY, _PROXY, _LAG, _ONLY, CONNECTION, ARG_VERBOSE)
     return (
         ActionCommand(name="serve", help="Run the ingest service until SIGTERM", func=serve, args=serve_args),
         GroupCommand(name="tokens", help="Add, list and remove the tokens of writers", subcommands=tokens),
@@ -149,6 +154,7 @@ def _request(args: Namespace, settings: TidemarkSettings) -> ServeIngest:
         key=_file(args.key),
         behind_proxy=args.behind_proxy,
         max_client_lag=args.max_client_lag,
+        only_writer=args.only_writer,
     )
 
 

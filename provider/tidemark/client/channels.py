@@ -26,12 +26,18 @@ class ChannelsOfALake:
     _context: ClientContext
 
     def ingest_client(
-        self, name: str, *, max_client_lag: str | int = "1 second", hadoop: Mapping[str, str] | None = None
+        self,
+        name: str,
+        *,
+        max_client_lag: str | int = "1 second",
+        only_writer: bool = False,
+        hadoop: Mapping[str, str] | None = None,
     ) -> IngestClient:
         """A client that opens channels; `name` is what other writers see of it. Rows are committed within the lag.
 
         `max_client_lag`: "N", "N seconds" or "N minutes", from 1 second to 10 minutes. It commits in the JVM of the
         Spark session. Behind Spark Connect it starts a small JVM of its own, with `hadoop` as settings of file systems.
+        `only_writer`: nobody else writes the tables, which S3 needs without a log store that coordinates commits.
         Raises InvalidArgument, and IngestUnavailable if no JVM can be started.
         """
         context = self._context
@@ -41,6 +47,7 @@ class ChannelsOfALake:
             lambda table: context.tables.locate(table)[0],
             options=context.options,
             max_client_lag=max_client_lag,
+            only_writer=only_writer,
             clock=context.store.clock,
         )
 

@@ -14,6 +14,7 @@ __all__ = [
     "ChannelNotFound",
     "ChannelTokenLost",
     "CommitConflict",
+    "CommitsMayBeLost",
     "ContinuationTokenStale",
     "IngestBusy",
     "IngestForbidden",
@@ -80,6 +81,13 @@ class TokenOutOfOrder(ChannelError):
 
 class IngestUnavailable(ChannelError):
     """No channel can be opened here: {problem}. {remedy}"""
+
+
+class CommitsMayBeLost(ChannelError):
+    """Table {table} is on S3, where Delta has no conditional writes: two committers can overwrite each other. No
+    channel was opened. Name a log store that coordinates commits (spark.delta.logStore.{scheme}.impl, for all writers). Or
+    declare that this client is the table's only writer (only_writer=True, --only-writer).
+    """
 
 
 class CommitConflict(ChannelError):

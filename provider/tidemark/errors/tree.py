@@ -27,7 +27,7 @@ TidemarkError
 │   ├── ChannelHasUncommittedRows · RowsRefused · RowsNotCommitted · TokenOutOfOrder
 │   ├── BodyUnreadable · BodyTooLarge · ContinuationTokenStale
 │   ├── IngestBusy · IngestUnauthenticated · IngestForbidden · TokensFileUnreadable
-│   └── IngestUnavailable · CommitConflict · KernelFailed
+│   └── IngestUnavailable · CommitsMayBeLost · CommitConflict · KernelFailed
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked) · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled

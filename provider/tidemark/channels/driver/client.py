@@ -21,6 +21,7 @@ from tidemark.channels.driver.table_writer import Limits, TableWriter
 from tidemark.channels.model.rows import OnError
 from tidemark.channels.planning.lag import lag_of
 from tidemark.channels.planning.names import key_of
+from tidemark.channels.planning.storages import require_safe_commits
 from tidemark.channels.planning.tokens import TokenVerifier
 from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.lake.delta_log import DeltaLog
@@ -33,7 +34,8 @@ _log = logging.getLogger(__name__)
 class IngestClient:
     """Opens channels, and commits what they buffer: within `max_client_lag`, all channels of a table together.
 
-    Use it as a context manager: its end flushes and closes all channels, or discards what is buffered after an error.
+    `only_writer`: whether nobody else writes its tables, which matters on S3 alone. Use it as a context manager: its
+    end flushes and closes all channels, or discards what is buffered after an error.
     """
 
     def __init__(
@@ -45,9 +47,11 @@ class IngestClient:
         options: Mapping[str, Any],
         max_client_lag: str | int = "1 second",
         limits: Limits | None = None,
+        only_writer: bool = False,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._name, self._engine, self._locate, self._options = name, engine, locate, options
+        self._only_writer = only_writer
         self._limits = limits or Limits(lag=lag_of(max_client_lag))
         self._clock = clock
         self._lock = threading.Lock()
@@ -75,8 +79,8 @@ class IngestClient:
         client has rows that are not committed; else they are discarded. `verify_tokens`: the order of tokens.
         `opened_by`: the writer, if it is another than the client.
 
-        Raises InvalidArgument, TableNotFound, TableNotSupported, ChannelHasUncommittedRows, ChannelTokenLost,
-        KernelFailed.
+        Raises InvalidArgument, TableNotFound, TableNotSupported, CommitsMayBeLost, ChannelHasUncommittedRows,
+        ChannelTokenLost, KernelFailed.
         """
         options = ChannelOptions(_on_error(on_error), _zone(default_timezone), verify_tokens, strict_tokens)
         writer = self._writer(table)
@@ -153,6 +157,7 @@ class IngestClient:
             return self._writers[uri]
 
     def _new_writer(self, table: str, uri: str) -> TableWriter:
+        require_safe_commits(table, uri, self._engine.log_store(uri), only_writer=self._only_writer)
         kernel = self._engine.table(uri)
         commits = TableCommits(
             table, kernel, LakeFiles(uri, self._options), DeltaLog.open(uri, self._options), clock=self._clock

@@ -29,6 +29,8 @@ _CONFLICTS = frozenset(
     }
 )
 _CHECKPOINT = "CHECKPOINT"
+_SCHEMES = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "hdfs", "file")
+_LOG_STORE = "io.delta.kernel.logStore.{}.impl"
 _DEFERRED = (_CHECKPOINT, "CHECKSUM_SIMPLE")
 
 
@@ -51,7 +53,7 @@ class KernelEngine:
     """The JVM's objects for all tables. `jvm`: py4j's view of it. `configuration`: Hadoop's, for file systems."""
 
     def __init__(self, jvm: Any, configuration: Any) -> None:
-        self.jvm = jvm
+        self.jvm, self._configuration = jvm, configuration
         self.kernel = jvm.io.delta.kernel
         with _in_words("(engine)"):
             self.engine = self.kernel.defaults.engine.DefaultEngine.create(configuration)
@@ -59,7 +61,17 @@ class KernelEngine:
     @classmethod
     def of_session(cls, spark: Any) -> KernelEngine:
         """The engine in the driver of a session that is not behind Connect."""
-        return cls(spark._jvm, spark._jsc.hadoopConfiguration())
+        configuration = spark._jsparkSession.sessionState().newHadoopConf()
+        for scheme in _SCHEMES:
+            log_store = spark.conf.get(f"spark.delta.logStore.{scheme}.impl", None)
+            if log_store is not None:
+                configuration.set(_LOG_STORE.format(scheme), log_store)
+        return cls(spark._jvm, configuration)
+
+    def log_store(self, uri: str) -> str | None:
+        """The class that writes commits of tables at such a URI, if the configuration names one."""
+        found = self._configuration.get(_LOG_STORE.format(uri.partition("://")[0]))
+        return None if found is None else str(found)
 
     def table(self, uri: str) -> KernelTable:
         """The table at a canonical URI. Nothing is read yet."""

@@ -13,7 +13,8 @@ __all__ = ["SERVE_INGEST", "IngestServed", "ServeIngest"]
 class ServeIngest:
     """`tokens_file`: a local file of `Grants`. `certificate`, `key`: local files in PEM; None for plain HTTP.
     `behind_proxy`: whether something in front of it has the certificate. `buffer_bytes`: of rows per table that are not
-    committed; beyond it writers get 429. `body_bytes`: of one request.
+    committed; beyond it writers get 429. `body_bytes`: of one request. `only_writer`: whether nobody
+    else writes the tables.
     """
 
     lake_root: str
@@ -26,6 +27,7 @@ class ServeIngest:
     max_client_lag: str = "1 second"
     buffer_bytes: int = 256 << 20
     body_bytes: int = 16 << 20
+    only_writer: bool = False
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ def serve_ingest(job: JobContext, request: ServeIngest) -> IngestServed:
         tables.locate,
         options=job.options,
         limits=limits,
+        only_writer=request.only_writer,
         clock=utc_now,
     )
     server = _server(IngestDesk(client, tables.records), client, request)
