@@ -85,8 +85,8 @@ class IngestUnavailable(ChannelError):
 
 class CommitsMayBeLost(ChannelError):
     """Table {table} is on S3, where Delta has no conditional writes: two committers can overwrite each other. No
-    channel was opened. Name a log store that coordinates commits (spark.delta.logStore.{scheme}.impl, for all writers). Or
-    declare that this client is the table's only writer (only_writer=True, --only-writer).
+    channel was opened. Name a log store that coordinates commits, for all writers (spark.delta.logStore.{scheme}.impl).
+    Or declare that this client is the table's only writer (only_writer=True, --only-writer).
     """
 
 
