@@ -31,6 +31,7 @@ _OPERATORS = (
     "tidemark.operators.replication_objects",
     "tidemark.operators.replication_lifecycle",
     "tidemark.operators.replication_retention",
+    "tidemark.operators.ingest",
 )
 _SENSORS = (
     "tidemark.sensors.streams",

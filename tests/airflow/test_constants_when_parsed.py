@@ -19,6 +19,7 @@ from tidemark.operators.change_streams import (
 )
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.consumer_groups import AlterConsumerGroupOperator, CreateConsumerGroupOperator
+from tidemark.operators.ingest import IngestRowsOperator
 from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
 from tidemark.operators.partitions import PlanPartitionsOperator, ReadPartitionOperator
 from tidemark.operators.rebase import RebaseStreamOperator
@@ -129,6 +130,7 @@ def test_a_writer_in_a_group_leaves_its_stream_to_the_group() -> None:
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CREATE = {"stream": "s", "on": "t.orders"}
+INGEST = {"source": "lines", "table": "t.lines", "channel": "c"}
 ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
 
 
@@ -163,6 +165,11 @@ ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
             ["append", "merge", "{{ w }}"],
             ["apend", "mine:write"],
         ),
+        (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "source", ["lines", "m.n:f", "{{ s }}"], ["csv", "m:", ""]),
+        (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "channel", ["c", '"C"', "{{ c }}"], ["", "a\nb"]),
+        (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "on_error", ["abort", "Continue"], ["ignore", ""]),
+        (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "seconds", [None, 5, "5.5", "{{ s }}"], [-1, "long"]),
+        (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "max_client_lag", ["2 minutes", "{{ l }}"], ["0", "1 day"]),
     ],
 )
 def test_other_constants_are_checked_likewise(

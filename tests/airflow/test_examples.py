@@ -39,6 +39,7 @@ TARGETS = {
     "shop.prices": "id BIGINT, price BIGINT",
     "shop.prices_mirror": "id BIGINT, price BIGINT",
 }
+LANDING = {"shop.log_lines": "at TIMESTAMP, level STRING, message STRING"}
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,8 @@ def shop(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]
     mine.sql("INSERT INTO {t} VALUES (1, 10, 'new'), (2, 10, 'new')", "shop.orders")
     for name, columns in TARGETS.items():
         mine.create(name, columns)
+    for name, columns in LANDING.items():
+        mine.create(name, columns, row_tracking=True)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("TIDEMARK_LAKE_ROOT", str(mine.root))
         environment.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{root}/control.db")
@@ -185,6 +188,29 @@ def test_a_table_is_vacuumed_and_what_its_stream_has_not_read_stays_r88(
     assert (held["stream"], held["offset"]) == ("unread", 1)
     advance_stream(hook.open_store(), "unread", 2, "a test", "seen")
     assert run_dag(vacuum_orders).returned("vacuum")["files"] == 1
+
+
+@pytest.mark.spark
+def test_lines_of_log_files_are_in_a_table_each_once(run_dag: RunDag, shop: Lake, tmp_path: Path) -> None:
+    from tests.airflow.examples.landing import land_logs
+
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    line = '{"at": "2026-03-01T00:00:00Z", "level": "%s", "message": "m"}\n'
+    (logs / "messages_1.jsonl").write_text(line % "info" + '{"level": "debug", "at": "no time"}\n' + line % "warning")
+    conf = {"logs": str(logs), "seconds": 60}
+    first = run_dag(land_logs, at=DAY, conf=conf)
+    assert first.state == "success"
+    wanted = {"rows": 2, "errors": 1, "from_token": None, "to_token": "messages_1.jsonl:3", "is_empty": True}
+    assert {name: first.returned("logs")[name] for name in wanted} == wanted
+    with (logs / "messages_1.jsonl").open("a") as file:
+        file.write(line % "error" + '{"level": "half of a li')
+    (logs / "messages_2.jsonl").write_text(line % "info")
+    second = run_dag(land_logs, at=DAY + timedelta(days=1), conf=conf)
+    wanted = {"rows": 2, "errors": 0, "from_token": "messages_1.jsonl:3", "to_token": "messages_2.jsonl:1"}
+    assert {name: second.returned("logs")[name] for name in wanted} == wanted
+    assert [row[1] for row in shop.rows("shop.log_lines")] == ["error", "info", "info", "warning"]
+    assert run_dag(land_logs, at=DAY + timedelta(days=2), conf=conf).returned("logs")["rows"] == 0
 
 
 @pytest.fixture

@@ -76,6 +76,7 @@ GIVEN: dict[str, Any] = {
 MORE = {
     "AlterConsumerGroupOperator": {"action": "reset", "start": "now"},
     "ConsumeStreamOperator": {"target": "t.copy", "write_as": "append"},
+    "IngestRowsOperator": {"source": "lines"},
     "ReadPartitionOperator": {"target": "t.copy"},
     "ReplayWindowOperator": {"target": "t.copy"},
     "WriteStreamOperator": {"target": "t.copy"},

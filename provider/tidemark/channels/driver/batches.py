@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from tidemark.channels.driver.arrow_types import buffer_type
+from tidemark.channels.driver.json_rows import rows_of_json
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.driver.vectorised import from_array, from_values
 from tidemark.channels.model.columns import Column
@@ -48,10 +49,11 @@ class _Source(Protocol):
 
 
 def batch_of(rows: Any, spec: TableSpec, zone: tzinfo, now: datetime) -> Batch:
-    """The rows in the form of the table. `rows`: mappings by column name, an Arrow table or batch, or a pandas frame.
-    `zone`: of times without an offset. `now`: the present of defaults.
+    """The rows in the form of the table. `rows`: mappings by column name, an Arrow table or batch, a pandas frame, or
+    bytes of JSON lines. `zone`: of times without an offset. `now`: the present of defaults.
 
-    Names are found without case, or exactly in double quotes. Raises InvalidArgument for anything else.
+    Names are found without case, or exactly in double quotes. Raises InvalidArgument for anything else, and
+    BodyUnreadable for bytes that are no JSON lines.
     """
     source = _source(rows, spec)
     found = _Errors()
@@ -208,6 +210,8 @@ def _spelled(names: Iterable[str], spec: TableSpec) -> dict[str, str]:
 
 
 def _source(rows: Any, spec: TableSpec) -> _Source:
+    if isinstance(rows, bytes):
+        rows = rows_of_json(rows, spec)
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     elif type(rows).__module__.startswith("pandas."):
@@ -216,6 +220,6 @@ def _source(rows: Any, spec: TableSpec) -> _Source:
         return _ArrowRows(rows, spec)
     rows = list(rows) if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping) else None
     if rows is None or not all(isinstance(row, Mapping) for row in rows):
-        problem = "it must be a list of dictionaries, an Arrow table or batch, or a pandas frame"
+        problem = "it must be a list of dictionaries, an Arrow table or batch, a pandas frame, or bytes of JSON lines"
         raise InvalidArgument(argument="rows", value=f"({type(rows).__name__})", problem=problem)
     return _MappedRows(rows, spec)

@@ -38,15 +38,16 @@ class ChannelOptions:
 class Channel:
     """The result of `IngestClient.open_channel`. One channel has one writer: rows keep their order within it.
 
-    Methods may be called from several threads. Inserts of several threads have no order among themselves.
+    `record_at_open`: the committed state then. Methods may be called from several threads. Inserts of several threads
+    have no order among themselves.
     """
 
     def __init__(
         self, opened: OpenChannel, writer: TableWriter, options: ChannelOptions, clock: Callable[[], datetime]
     ) -> None:
         self._opened, self._writer, self._options, self._clock = opened, writer, options, clock
-        self._token_at_open = opened.record.offset_token
-        self._last_token = self._token_at_open
+        self.record_at_open = opened.record
+        self._last_token = opened.record.offset_token
 
     @property
     def name(self) -> str:
@@ -61,7 +62,7 @@ class Channel:
     @property
     def offset_token(self) -> str | None:
         """The committed offset token at the open: continue behind the record that it names. None at first."""
-        return self._token_at_open
+        return self.record_at_open.offset_token
 
     @property
     def spec(self) -> TableSpec:
@@ -78,9 +79,9 @@ class Channel:
     ) -> InsertAnswer:
         """Buffer rows for the next commit, with the token of the last of them.
 
-        `rows`: dictionaries by column name, an Arrow table or batch, or a pandas frame. Without rows the token moves
-        alone. Rows that do not fit are handled by `on_error`. Waits while the buffers are full. A row is in the table
-        once `flush` returns, or once `latest_committed_offset_token` has its token.
+        `rows`: dictionaries by column name, an Arrow table or batch, a pandas frame, or bytes of JSON lines. Without
+        rows the token moves alone. Rows that do not fit are handled by `on_error`. Waits while the buffers are full. A
+        row is in the table once `flush` returns, or once `latest_committed_offset_token` has its token.
 
         Raises RowsRefused (on_error="abort"), TokenOutOfOrder (`strict_tokens`), ChannelInvalid, ChannelClosed, and
         IngestBusy if the buffers stay full.

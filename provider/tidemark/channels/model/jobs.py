@@ -1,12 +1,14 @@
-"""Jobs of channels: the ingest service, which runs until it is cancelled."""
+"""Jobs of channels: the ingest service, which runs until it is cancelled, and one read of a source."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from tidemark.model.jobs import Job
 
-__all__ = ["SERVE_INGEST", "IngestServed", "ServeIngest"]
+__all__ = ["INGEST_ROWS", "SERVE_INGEST", "IngestRows", "IngestServed", "IngestedRows", "ServeIngest"]
 
 
 @dataclass(frozen=True)
@@ -39,3 +41,40 @@ class IngestServed:
 
 
 SERVE_INGEST = Job("serve_ingest", ServeIngest, IngestServed, "channels.driver.service.job_serve_ingest:serve_ingest")
+
+
+@dataclass(frozen=True)
+class IngestRows:
+    """`source`: a name of Tidemark's own sources, or `module:function`. `options`: its arguments beside the token.
+    `writer`: shown to other writers of the channel. `seconds`: the run ends after them; None: once the source is empty.
+    """
+
+    lake_root: str
+    table: str
+    channel: str
+    source: str
+    writer: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    on_error: str = "abort"
+    default_timezone: str = "UTC"
+    max_client_lag: str = "1 second"
+    seconds: float | None = None
+    only_writer: bool = False
+
+
+@dataclass(frozen=True)
+class IngestedRows:
+    """The committed part of a run. `from_token`, `to_token`: the channel's tokens before and after it. `is_empty`:
+    whether the source had no more rows. `latency_ms`: from insert to commit, an average over recent commits.
+    """
+
+    rows: int
+    errors: int
+    from_token: str | None
+    to_token: str | None
+    latency_ms: int | None
+    is_empty: bool
+    last_error: str | None = None
+
+
+INGEST_ROWS = Job("ingest_rows", IngestRows, IngestedRows, "channels.driver.job_ingest_rows:ingest_rows")

@@ -1,0 +1,87 @@
+"""The INGEST_ROWS job: a replayable source is read from the channel's committed token on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any
+
+from tidemark.channels.driver.channel import Channel
+from tidemark.channels.driver.client import IngestClient
+from tidemark.channels.driver.jvm import start_engine
+from tidemark.channels.driver.kernel import KernelEngine
+from tidemark.channels.driver.sources.lines import lines
+from tidemark.channels.model.jobs import IngestedRows, IngestRows
+from tidemark.jobs.context import JobContext
+from tidemark.jobs.remote import is_remote
+from tidemark.jobs.run import utc_now
+from tidemark.lake.tables import resolve
+from tidemark.streams.driver.function import load_function
+
+__all__ = ["ingest_rows"]
+
+Source = Callable[..., Iterable[tuple[Any, str]]]
+_OWN: dict[str, Source] = {"lines": lines}
+_HADOOP = "spark.hadoop."
+
+
+def ingest_rows(job: JobContext, request: IngestRows) -> IngestedRows:
+    """Read the source until it is empty or the time is over, and commit its rows through the channel.
+
+    A second run continues behind the committed token, and fences the first one. Raises StatementRefused for a source
+    that cannot be imported, and what a channel and the source raise. Rows that were committed before stay.
+    """
+    source = _OWN.get(request.source) or load_function(request.source)
+    client = IngestClient(
+        request.writer,
+        _engine(job),
+        lambda table: resolve(table, request.lake_root, job.options)[0],
+        options=job.options,
+        max_client_lag=request.max_client_lag,
+        only_writer=request.only_writer,
+        clock=utc_now,
+    )
+    with client:
+        channel = client.open_channel(
+            request.channel,
+            request.table,
+            on_error=request.on_error,
+            default_timezone=request.default_timezone,
+        )
+        is_empty = _read(job, request, channel, source)
+        channel.flush()
+        return _report(channel, is_empty=is_empty)
+
+
+def _read(job: JobContext, request: IngestRows, channel: Channel, source: Source) -> bool:
+    """Whether the source is empty now."""
+    until = utc_now() + timedelta(seconds=request.seconds) if request.seconds is not None else None
+    job.progress.say(f"channel {channel.name} of {channel.table} begins behind token {channel.offset_token!r}")
+    for rows, token in source(channel.offset_token, **request.options):
+        channel.insert_rows(rows, token)
+        job.stop_if_due()
+        if until is not None and utc_now() >= until:
+            return False
+    return True
+
+
+def _report(channel: Channel, *, is_empty: bool) -> IngestedRows:
+    before, after = channel.record_at_open, channel.status().record
+    return IngestedRows(
+        rows=after.rows_inserted - before.rows_inserted,
+        errors=after.rows_error_count - before.rows_error_count,
+        from_token=before.offset_token,
+        to_token=after.offset_token,
+        latency_ms=after.latency_ms,
+        is_empty=is_empty,
+        last_error=after.last_error_message if after.rows_error_count > before.rows_error_count else None,
+    )
+
+
+def _engine(job: JobContext) -> KernelEngine:
+    """The driver's own JVM, or a small one if the session is behind Spark Connect."""
+    if not is_remote(job.session):
+        return KernelEngine.of_session(job.session)
+    settings: dict[str, str] = dict(job.session.conf.getAll)
+    hadoop = {name[len(_HADOOP) :]: value for name, value in settings.items() if name.startswith(_HADOOP)}
+    return start_engine(hadoop)

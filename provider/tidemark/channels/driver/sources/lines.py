@@ -1,0 +1,72 @@
+"""Lines of files in a directory, in the order of their names (the log exporter of seed 001). A token is `file:line`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from tidemark.errors import InvalidArgument
+from tidemark.lake.file_listing import FileListing
+from tidemark.lake.file_names import FileFilter
+from tidemark.lake.storage import Storage
+
+__all__ = ["lines"]
+
+_JSON = "json"
+_TEXT = "text"
+
+
+def lines(
+    after_token: str | None,
+    *,
+    directory: str,
+    glob: str | None = None,
+    form: str = _JSON,
+    rows_per_batch: int = 10_000,
+    storage_options: dict[str, Any] | None = None,
+) -> Iterator[tuple[Any, str]]:
+    """(rows, token) of the lines behind a token, in batches. Lines of the file that is written last may grow.
+
+    `form`: json for a JSON object in each line; text for rows with the columns file, line_number and line. The last
+    line counts once it has its newline. Files must not change otherwise, and later files need later names. Raises
+    InvalidArgument for a token that is no line of the directory.
+    """
+    if form not in (_JSON, _TEXT):
+        raise InvalidArgument(argument="form", value=form, problem=f"it must be {_JSON} or {_TEXT}")
+    last, at = _place(after_token)
+    storage = Storage(directory, storage_options)
+    listing = FileListing(directory, options=storage_options, only=FileFilter(glob=glob) if glob else None)
+    names = sorted(file.name for page in listing.pages() for file in page if file.problem is None)
+    if last is not None and last not in names:
+        problem = f"{directory} has no file of that name; set the channel's offset token to a line that exists"
+        raise InvalidArgument(argument="offset_token", value=after_token, problem=problem)
+    for name in names:
+        if last is None or name >= last:
+            yield from _of_file(storage, name, at if name == last else 0, form, rows_per_batch)
+
+
+def _place(token: str | None) -> tuple[str | None, int]:
+    if token is None:
+        return None, 0
+    name, _, number = token.rpartition(":")
+    if not name or not number.isdecimal():
+        raise InvalidArgument(argument="offset_token", value=token, problem="it must be file:line")
+    return name, int(number)
+
+
+def _of_file(storage: Storage, name: str, skipped: int, form: str, size: int) -> Iterator[tuple[Any, str]]:
+    with storage.open(name) as file:
+        whole = (line for line in file if line.endswith(b"\n"))
+        rest = islice(whole, skipped, None)
+        at = skipped
+        while batch := list(islice(rest, size)):
+            rows = (
+                b"".join(batch) if form == _JSON else [_text_row(name, at + n, one) for n, one in enumerate(batch, 1)]
+            )
+            at += len(batch)
+            yield rows, f"{name}:{at}"
+
+
+def _text_row(name: str, number: int, line: bytes) -> dict[str, Any]:
+    return {"file": name, "line_number": number, "line": line.decode(errors="replace").rstrip("\r\n")}

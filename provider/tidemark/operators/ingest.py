@@ -1,0 +1,151 @@
+"""Rows of a replayable source, through a channel into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import InvalidArgument
+from tidemark.operators._base import flag_of, key_of, one_of, owner_of, seconds_of
+from tidemark.operators._constants import check_constants
+from tidemark.operators._spark import SparkOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.channels.model.jobs import IngestedRows, IngestRows
+
+__all__ = ["IngestRowsOperator"]
+
+_SOURCES = ("lines",)
+_ON_ERROR = ("abort", "continue", "skip_batch")
+
+
+class IngestRowsOperator(SparkOperator):
+    """Reads a source from the channel's committed offset token on, and commits its rows, each once.
+
+    A source is a function `source(after_token, **source_options)` that yields (rows, token). From the same token on it
+    yields the same rows again. A retry, a clear or the next run continues behind the committed token, and fences an
+    attempt that is still alive. Returns {table, channel, rows, errors, from_token, to_token, latency_ms, is_empty,
+    last_error}. Raises TableNotFound, TableNotSupported, RowsRefused, ChannelInvalid, ChannelTokenLost,
+    CommitsMayBeLost, StatementRefused for a source that cannot be imported, InvalidArgument.
+
+    :param source: lines, or `module:function` beside the DAG file. (templated)
+    :param table: the table that gets the rows. (templated)
+    :param channel: the channel's name; one for each partition of the source. (templated)
+    :param source_options: further arguments of the source, by name. (templated)
+    :param on_error: abort, continue or skip_batch: what becomes of a row that does not fit. (templated)
+    :param seconds: end the run after this time; None reads until the source is empty. (templated)
+    :param max_client_lag: how long rows may wait for a commit. (templated)
+    :param only_writer: whether nobody else writes the table, which S3 needs. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "source", "table", "channel", "source_options", "on_error", "seconds", "max_client_lag", "only_writer",
+        "conn_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        source: str,
+        table: str,
+        channel: str,
+        source_options: Mapping[str, Any] | None = None,
+        on_error: str = "abort",
+        seconds: float | str | None = None,
+        max_client_lag: str = "1 second",
+        only_writer: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.source = source
+        self.table = table
+        self.channel = channel
+        self.source_options = source_options
+        self.on_error = on_error
+        self.seconds = seconds
+        self.max_client_lag = max_client_lag
+        self.only_writer = only_writer
+        check_constants(
+            self,
+            source=_source_of,
+            channel=_channel_of,
+            on_error=lambda name, value: one_of(_ON_ERROR, name, value),
+            seconds=_seconds_of,
+            max_client_lag=_lag_of,
+            only_writer=flag_of,
+            source_options=_options_of,
+        )
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The report of the run."""
+        from tidemark.channels.model.jobs import INGEST_ROWS
+
+        self.hook.table_uri(self.table)  # a typo is found before a JVM starts
+        runtime = self.runtime(functions=True)
+        done = runtime.run_job(INGEST_ROWS, self._request(context), key=key_of(context))
+        if done.errors:
+            self.log.warning("%s rows did not fit %s; the last: %s", done.errors, self.table, done.last_error)
+        self.log.info("%s rows are in %s; the token is %r.", done.rows, self.table, done.to_token)
+        answer = {"table": self.table, "channel": self.channel, **_facts(done)}
+        for asset in self.outlets:
+            context["outlet_events"][asset].extra = answer
+        return answer
+
+    def _request(self, context: Context) -> IngestRows:
+        from tidemark.channels.model.jobs import IngestRows
+
+        return IngestRows(
+            lake_root=self.hook.settings.lake_root,
+            table=self.table,
+            channel=self.channel,
+            source=_source_of("source", self.source),
+            writer=owner_of(context),
+            options=_options_of("source_options", self.source_options),
+            on_error=one_of(_ON_ERROR, "on_error", self.on_error),
+            max_client_lag=_lag_of("max_client_lag", self.max_client_lag),
+            seconds=_seconds_of("seconds", self.seconds),
+            only_writer=flag_of("only_writer", self.only_writer),
+        )
+
+
+def _facts(done: IngestedRows) -> dict[str, Any]:
+    from tidemark.model.codec import to_plain
+
+    found: dict[str, Any] = to_plain(done)
+    return found
+
+
+def _source_of(argument: str, value: str) -> str:
+    module, _, function = str(value).partition(":")
+    is_function = all(part.isidentifier() for part in (*module.split("."), function))
+    if value not in _SOURCES and not is_function:
+        problem = f"it must be {' or '.join(_SOURCES)}, or module:function"
+        raise InvalidArgument(argument=argument, value=value, problem=problem)
+    return str(value)
+
+
+def _channel_of(argument: str, value: str) -> str:
+    from tidemark.channels.planning.names import key_of as key_of_channel
+
+    return key_of_channel(value if isinstance(value, str) else "")
+
+
+def _options_of(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidArgument(argument=argument, value=value, problem="it must be arguments of the source by name")
+    return dict(value or {})
+
+
+def _lag_of(argument: str, value: str) -> str:
+    from tidemark.channels.planning.lag import lag_of
+
+    lag_of(value)
+    return str(value)
+
+
+def _seconds_of(argument: str, value: float | str | None) -> float | None:
+    if value is None or str(value).strip().lower() in ("", "none"):
+        return None
+    return seconds_of(argument, value).total_seconds()
