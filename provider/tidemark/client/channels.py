@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from tidemark.channels.driver.client import IngestClient
@@ -68,6 +69,15 @@ class ChannelsOfALake:
         """Give a channel another committed offset token. Its writer is not fenced. Raises ChannelNotFound."""
         with self.ingest_client(self._context.who) as client:
             client.set_offset_token(channel, table, token)
+
+    def pause_ingest(self, table: str, seconds: float) -> datetime:
+        """Let nobody commit rows of channels to the table for some seconds, so that a DELETE, UPDATE or MERGE succeeds.
+
+        Rows wait in the buffers of their clients. Returns once no row is committed any more, with the end, UTC. Raises
+        InvalidArgument, RowsNotCommitted.
+        """
+        with self.ingest_client(self._context.who) as client:
+            return client.pause(table, seconds)
 
     def drop_channel(self, table: str, channel: str) -> None:
         """Remove a channel with its token, also from a writer that has it open. A second run does nothing."""

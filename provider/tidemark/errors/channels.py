@@ -18,6 +18,7 @@ __all__ = [
     "ContinuationTokenStale",
     "IngestBusy",
     "IngestForbidden",
+    "IngestPaused",
     "IngestUnauthenticated",
     "IngestUnavailable",
     "KernelFailed",
@@ -104,6 +105,10 @@ class BodyUnreadable(ChannelError):
 
 class BodyTooLarge(ChannelError):
     """The body of the request has more than {limit} bytes, also after decompression. Send fewer rows at a time."""
+
+
+class IngestPaused(ChannelError):
+    """Table {table} takes no rows of channels until {until}: it was paused for other writers."""
 
 
 class IngestBusy(ChannelError):

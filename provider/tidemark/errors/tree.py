@@ -26,7 +26,7 @@ TidemarkError
 │   ├── TableNotSupported · ChannelNotFound · ChannelInvalid · ChannelClosed · ChannelTokenLost
 │   ├── ChannelHasUncommittedRows · RowsRefused · RowsNotCommitted · TokenOutOfOrder
 │   ├── BodyUnreadable · BodyTooLarge · ContinuationTokenStale
-│   ├── IngestBusy · IngestUnauthenticated · IngestForbidden · TokensFileUnreadable
+│   ├── IngestBusy · IngestPaused · IngestUnauthenticated · IngestForbidden · TokensFileUnreadable
 │   └── IngestUnavailable · CommitsMayBeLost · CommitConflict · KernelFailed
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused

@@ -7,7 +7,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from types import TracebackType
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -28,6 +28,7 @@ from tidemark.lake.delta_log import DeltaLog
 
 __all__ = ["IngestClient"]
 
+_LONGEST_PAUSE = 600
 _log = logging.getLogger(__name__)
 
 
@@ -98,6 +99,18 @@ class IngestClient:
     def set_offset_token(self, name: str, table: str, token: str | None) -> None:
         """Give a channel another committed token. Its writer is not fenced. Raises ChannelNotFound."""
         self._writer(table).fulfil(SetToken(key=key_of(name), table=table, token=token))
+
+    def pause(self, table: str, seconds: float) -> datetime:
+        """Let nobody commit rows to a table for some seconds, at most ten minutes; rows wait in buffers. The end, UTC.
+
+        DML then meets no commit of a channel. Raises InvalidArgument, RowsNotCommitted.
+        """
+        if not 0 < seconds <= _LONGEST_PAUSE:
+            problem = f"it must be more than 0, and at most {_LONGEST_PAUSE}"
+            raise InvalidArgument(argument="seconds", value=seconds, problem=problem)
+        until = self._clock() + timedelta(seconds=seconds)
+        self._writer(table).pause(until)
+        return until
 
     def buffered_bytes(self) -> int:
         """Bytes of all rows that are not committed."""

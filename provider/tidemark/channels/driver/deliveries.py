@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidemark.channels.driver.kernel import DataFile
 from tidemark.channels.driver.open_channel import Group
-from tidemark.channels.driver.orders import Order
+from tidemark.channels.driver.orders import Order, Pause
 from tidemark.channels.driver.parquet import write_files
 from tidemark.channels.driver.refit import SchemaConflict, refit
 from tidemark.channels.driver.table_commits import TableCommits
@@ -20,7 +20,7 @@ from tidemark.channels.planning.records import advanced
 from tidemark.errors import CommitConflict, TableNotFound, TableNotSupported, TidemarkError
 from tidemark.failpoints import failpoint
 
-__all__ = ["Delivery", "fulfil"]
+__all__ = ["Delivery", "fulfil", "pause"]
 
 _TRIES = 50
 
@@ -45,6 +45,22 @@ def fulfil(orders: Sequence[Order], commits: TableCommits, clock: Callable[[], d
         return
     for order in _waiting(orders):
         order.done.set_exception(problem)
+
+
+def pause(order: Pause, commits: TableCommits) -> None:
+    """Pause the table. The order's `done` is set."""
+    for _ in range(_TRIES):
+        try:
+            commits.pause(order.until)
+        except CommitConflict as conflict:
+            problem: TidemarkError = conflict
+            continue
+        except TidemarkError as error:
+            problem = error
+            break
+        order.done.set_result(None)
+        return
+    order.done.set_exception(problem)
 
 
 def _waiting(orders: Sequence[Order]) -> list[Order]:
@@ -78,10 +94,13 @@ class Delivery:
     def run(self, commits: TableCommits) -> None:
         """Commit all groups in one commit, without those of channels that have ended.
 
-        Raises CommitConflict after many tries, KernelFailed and errors of the storage. The groups left are in flight.
+        Raises IngestPaused, CommitConflict after many tries, KernelFailed and errors of the storage. The groups left
+        are in flight.
         """
         for _ in range(_TRIES):
             self._decide_fates(commits)
+            if self.groups:
+                commits.require_not_paused()
             now = self._clock()
             files = self._written(commits, now)
             if not self.groups:

@@ -11,7 +11,7 @@ from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.planning.records import opened, with_token
 from tidemark.errors import ChannelNotFound, ChannelTokenLost
 
-__all__ = ["Drop", "Open", "Order", "SetToken"]
+__all__ = ["Drop", "Open", "Order", "Pause", "SetToken"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +58,14 @@ class Drop(Order):
         if known is not None and self.client_sequencer not in (None, known.client_sequencer):
             return known
         return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pause:
+    """Let nobody commit rows until then. `done` is set once no row is committed any more."""
+
+    until: datetime
+    done: Future[None] = field(default_factory=Future)
 
 
 @dataclass(frozen=True, kw_only=True)

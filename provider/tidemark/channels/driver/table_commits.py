@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tidemark.channels.driver.kernel import DataFile, KernelSnapshot, KernelTable
 from tidemark.channels.driver.lake_files import LakeFiles
-from tidemark.channels.driver.restores import newest_restore, rewound_domains
+from tidemark.channels.driver.restores import channel_records, newest_restore, rewound_domains
 from tidemark.channels.driver.table_spec import TableSpec, spec_of
 from tidemark.channels.model.channels import WATCH_DOMAIN, ChannelRecord, IngestWatch
 from tidemark.channels.planning.names import domain_of
-from tidemark.channels.planning.records import record_in, record_text, watch_in, watch_text
-from tidemark.errors import CommitConflict
+from tidemark.channels.planning.records import millis, record_in, record_text, watch_in, watch_text
+from tidemark.errors import CommitConflict, IngestPaused
 from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.segments import commit_name
@@ -46,6 +46,7 @@ class TableCommits:
         self._checked_to: int | None = None  # versions up to here were searched for RESTORE
         self._watched_at: datetime | None = None
         self._mark: tuple[object, ...] | None = None
+        self._paused_until: int | None = None
         self.generation = 0
         self.refresh()
 
@@ -75,6 +76,20 @@ class TableCommits:
     def forget(self) -> None:
         """The last known snapshot is not the table any more, or nobody knows whether it is."""
         self._snapshot = None
+
+    def require_not_paused(self) -> None:
+        """Raises IngestPaused if the table takes no rows now, as of the last known snapshot."""
+        if self._paused_until is not None and millis(self._clock()) < self._paused_until:
+            raise IngestPaused(table=self.name, until=datetime.fromtimestamp(self._paused_until / 1000, UTC))
+
+    def pause(self, until: datetime) -> None:
+        """Let no committer commit rows until then. The commit sets all records again, so each committer meets it.
+
+        Raises CommitConflict, KernelFailed.
+        """
+        records = channel_records(self._known(), self.spec.table_id)
+        self._watched_at, self._paused_until = None, millis(until)
+        self.commit(records)
 
     def record(self, key: str) -> ChannelRecord | None:
         """The committed record of a channel."""
@@ -120,6 +135,7 @@ class TableCommits:
     def _set_back(self, snapshot: KernelSnapshot) -> bool:
         """Whether the table was restored, and the tokens are set back now."""
         watch = watch_in(snapshot.domain(WATCH_DOMAIN), self.spec.table_id)
+        self._paused_until = watch.paused_until if watch is not None else None
         known = max(self._checked_to or 0, watch.checked_to if watch is not None else 0)
         if watch is None or known >= snapshot.version:
             self._checked_to = snapshot.version
@@ -138,7 +154,7 @@ class TableCommits:
         if self._watched_at is not None and now - self._watched_at < _BETWEEN_WATCHES:
             return {}
         self._watched_at = now
-        return {WATCH_DOMAIN: watch_text(IngestWatch(self.spec.table_id, on.version))}
+        return {WATCH_DOMAIN: watch_text(IngestWatch(self.spec.table_id, on.version, self._paused_until))}
 
     def _require_there(self, version: int, domains: Mapping[str, str | None]) -> None:
         """A storage without conditional writes may let another commit overwrite this one."""

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tidemark.channels.driver.batches import Batch
-from tidemark.channels.driver.deliveries import Delivery, fulfil
+from tidemark.channels.driver.deliveries import Delivery, fulfil, pause
 from tidemark.channels.driver.open_channel import OpenChannel
-from tidemark.channels.driver.orders import Drop, Open, Order
+from tidemark.channels.driver.orders import Drop, Open, Order, Pause
 from tidemark.channels.driver.table_commits import TableCommits
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.model.channels import ChannelRecord, StatusCode
@@ -31,6 +31,7 @@ from tidemark.errors import (
     ChannelHasUncommittedRows,
     ChannelInvalid,
     IngestBusy,
+    IngestPaused,
     RowsNotCommitted,
     TidemarkError,
 )
@@ -65,6 +66,7 @@ class TableWriter:
         self._changed = threading.Condition()
         self._channels: dict[str, OpenChannel] = {}
         self._orders: list[Order] = []
+        self._pauses: list[Pause] = []
         self._in_flight: Delivery | None = None
         self._flush_wanted = self._read_wanted = self._is_stopping = False
         self._read_at = clock()
@@ -113,6 +115,17 @@ class TableWriter:
         except TimeoutError:
             raise self._not_committed() from None
         return found
+
+    def pause(self, until: datetime) -> None:
+        """Return once nobody commits rows until then. Raises RowsNotCommitted if the table does not answer."""
+        order = Pause(until=until)
+        with self._changed:
+            self._pauses.append(order)
+            self._changed.notify_all()
+        try:
+            order.done.result(self._limits.patience.total_seconds())
+        except TimeoutError:
+            raise self._not_committed() from None
 
     def insert(self, channel: OpenChannel, batch: Batch, spec: TableSpec, token: str | None) -> int:
         """Buffer a batch of the schema `spec`. The number of the insert. Waits while the buffers are full.
@@ -215,12 +228,15 @@ class TableWriter:
     def _round(self) -> bool:
         """Wait for work, and do one commit. False at the end."""
         with self._changed:
-            while not (self._is_stopping or self._orders or self._read_wanted or self._in_flight or self._is_due()):
+            while not (self._is_stopping or self._has_work()):
                 self._changed.wait(self._seconds_left())
             if self._is_stopping:
                 return False
+            pauses, self._pauses = self._pauses, []
             orders = self._next_orders()
             reads = self._read_wanted and self._in_flight is None and not orders
+        for one in pauses:
+            pause(one, self._commits)
         if orders:
             fulfil(orders, self._commits, self._clock)
         elif reads:
@@ -228,6 +244,10 @@ class TableWriter:
         else:
             self._deliver()
         return True
+
+    def _has_work(self) -> bool:
+        ordered = self._orders or self._pauses or self._read_wanted
+        return bool(ordered) or self._in_flight is not None or self._is_due()
 
     def _read(self) -> None:
         try:
@@ -266,10 +286,13 @@ class TableWriter:
 
     def _failed(self, problem: TidemarkError) -> None:
         self._problem = problem
-        pause = _PAUSES[min(self._failures, len(_PAUSES) - 1)]
-        self._failures += 1
+        wait = _PAUSES[min(self._failures, len(_PAUSES) - 1)]
+        if isinstance(problem, IngestPaused):
+            wait = max(_BETWEEN_READS, problem.facts["until"] - self._clock())
+        else:
+            self._failures += 1
         with self._changed:
-            self._changed.wait_for(lambda: self._is_stopping, pause.total_seconds())
+            self._changed.wait_for(lambda: self._is_stopping, wait.total_seconds())
 
     def _next_orders(self) -> list[Order]:
         """The orders of the next commit: one for each channel, in their order."""

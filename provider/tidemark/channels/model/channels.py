@@ -55,10 +55,13 @@ class ChannelRecord:
 
 @dataclass(frozen=True)
 class IngestWatch:
-    """The version up to which the log was searched for commits that take rows back (RESTORE)."""
+    """Facts about all channels of a table. `checked_to`: the version up to which the log was searched for commits that
+    take rows back (RESTORE). `paused_until`: until then nobody commits rows; milliseconds since 1970.
+    """
 
     table_id: str
     checked_to: int
+    paused_until: int | None = None
 
 
 @dataclass(frozen=True)
