@@ -32,6 +32,7 @@ _OPERATORS = (
     "tidemark.operators.replication_lifecycle",
     "tidemark.operators.replication_retention",
     "tidemark.operators.ingest",
+    "tidemark.operators.keep_channels",
 )
 _SENSORS = (
     "tidemark.sensors.streams",

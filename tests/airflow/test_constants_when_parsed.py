@@ -20,6 +20,7 @@ from tidemark.operators.change_streams import (
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.consumer_groups import AlterConsumerGroupOperator, CreateConsumerGroupOperator
 from tidemark.operators.ingest import IngestRowsOperator
+from tidemark.operators.keep_channels import KeepChannelsOperator
 from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
 from tidemark.operators.partitions import PlanPartitionsOperator, ReadPartitionOperator
 from tidemark.operators.rebase import RebaseStreamOperator
@@ -170,6 +171,13 @@ ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
         (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "on_error", ["abort", "Continue"], ["ignore", ""]),
         (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "seconds", [None, 5, "5.5", "{{ s }}"], [-1, "long"]),
         (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "max_client_lag", ["2 minutes", "{{ l }}"], ["0", "1 day"]),
+        (
+            lambda **a: KeepChannelsOperator(**{"tables": "a.b", **a}),
+            "tables",
+            ["a.b", "a.b, a.c", ["a.b"]],
+            ["", [], [1]],
+        ),
+        (lambda **a: KeepChannelsOperator(tables="a.b", **a), "idle_days", [1, "7.5", "{{ d }}"], [-1, "long"]),
     ],
 )
 def test_other_constants_are_checked_likewise(

@@ -71,6 +71,7 @@ GIVEN: dict[str, Any] = {
     "write_as": "append",
     "writes": (),
     "objects": "a.b",
+    "tables": "a.b",
 }
 """What is needed to make one; any other argument that is needed is a name."""
 MORE = {

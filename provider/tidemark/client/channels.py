@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from tidemark.channels.driver.client import IngestClient
+from tidemark.channels.driver.engines import engine_of
 from tidemark.channels.driver.jvm import start_engine
 from tidemark.channels.driver.kernel import KernelEngine
 from tidemark.channels.planning.listing import ShownChannel, records_of, shown_channel
@@ -101,7 +102,7 @@ def _own_engine(hadoop: tuple[tuple[str, str], ...]) -> KernelEngine:
 def _engine(context: ClientContext, hadoop: Mapping[str, str]) -> KernelEngine:
     if is_remote(context.spark):
         return _own_engine(tuple(sorted(hadoop.items())))
-    return KernelEngine.of_session(context.spark)
+    return engine_of(context.spark)
 
 
 def _names(table: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from airflow.sdk import DAG, Asset
 
 from tidemark.operators.ingest import IngestRowsOperator
+from tidemark.operators.keep_channels import KeepChannelsOperator
 
 # [START land_logs]
 with DAG(
@@ -28,3 +29,10 @@ with DAG(
         outlets=[Asset("log_lines")],
     )
 # [END land_logs]
+
+# [START keep_landing]
+with DAG(
+    "keep_landing", start_date=datetime(2026, 1, 1, tzinfo=UTC), schedule="@daily", catchup=False, max_active_runs=1
+) as keep_landing:
+    keep = KeepChannelsOperator(task_id="keep", tables="shop.log_lines", idle_days=30)
+# [END keep_landing]

@@ -20,6 +20,7 @@ from tidemark.operators.consumer_groups import AlterConsumerGroupOperator, Creat
 from tidemark.operators.expire_change_log import ExpireChangeLogOperator
 from tidemark.operators.external_tables import RefreshExternalTableOperator
 from tidemark.operators.ingest import IngestRowsOperator
+from tidemark.operators.keep_channels import KeepChannelsOperator
 from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
 from tidemark.operators.partitions import (
     CommitPartitionsOperator,
@@ -90,6 +91,7 @@ with DAG(
     late = ConsumerGroupStaleSensor(task_id="late", **of_group)
     rows = BackfillTableOperator(task_id="rows", **of_group, table="shop.orders", target="shop.rows")
     ingest = IngestRowsOperator(task_id="ingest", source="lines", table="shop.log_lines", channel="logs")
+    keep = KeepChannelsOperator(task_id="keep", tables="shop.log_lines")
     capture = CaptureChangesOperator(task_id="capture", change_stream="Shop")
     plan = PlanPartitionsOperator(task_id="plan", **of_group)
     read = ReadPartitionOperator.partial(task_id="read", change_stream="Shop", write_as="m:f").expand(

@@ -21,6 +21,7 @@ from tidemark.channels.driver.table_writer import Limits, TableWriter
 from tidemark.channels.model.rows import OnError
 from tidemark.channels.planning.lag import lag_of
 from tidemark.channels.planning.names import key_of
+from tidemark.channels.planning.records import millis
 from tidemark.channels.planning.storages import require_safe_commits
 from tidemark.channels.planning.tokens import TokenVerifier
 from tidemark.errors import InvalidArgument, TidemarkError
@@ -99,6 +100,22 @@ class IngestClient:
     def set_offset_token(self, name: str, table: str, token: str | None) -> None:
         """Give a channel another committed token. Its writer is not fenced. Raises ChannelNotFound."""
         self._writer(table).fulfil(SetToken(key=key_of(name), table=table, token=token))
+
+    def idle_channels(self, table: str, *, idle_since: datetime) -> list[str]:
+        """The channels of a table without a row or a token since then, by name."""
+        records = self._writer(table).latest_records()
+        return sorted(key for key, record in records.items() if record.last_ingest < millis(idle_since))
+
+    def sweep(self, table: str, *, idle_since: datetime) -> list[str]:
+        """Remove the channels of a table without a row or a token since then, with their tokens. Their names.
+
+        A channel that is used again in this moment stays.
+        """
+        writer, swept = self._writer(table), []
+        for key in self.idle_channels(table, idle_since=idle_since):
+            left = writer.fulfil(Drop(key=key, table=table, idle_since=millis(idle_since)))
+            swept += [] if left is not None else [key]
+        return swept
 
     def pause(self, table: str, seconds: float) -> datetime:
         """Let nobody commit rows to a table for some seconds, at most ten minutes; rows wait in buffers. The end, UTC.

@@ -8,12 +8,10 @@ from typing import Any
 
 from tidemark.channels.driver.channel import Channel
 from tidemark.channels.driver.client import IngestClient
-from tidemark.channels.driver.jvm import start_engine
-from tidemark.channels.driver.kernel import KernelEngine
+from tidemark.channels.driver.engines import engine_of
 from tidemark.channels.driver.sources.lines import lines
 from tidemark.channels.model.jobs import IngestedRows, IngestRows
 from tidemark.jobs.context import JobContext
-from tidemark.jobs.remote import is_remote
 from tidemark.jobs.run import utc_now
 from tidemark.lake.tables import resolve
 from tidemark.streams.driver.function import load_function
@@ -22,7 +20,6 @@ __all__ = ["ingest_rows"]
 
 Source = Callable[..., Iterable[tuple[Any, str]]]
 _OWN: dict[str, Source] = {"lines": lines}
-_HADOOP = "spark.hadoop."
 
 
 def ingest_rows(job: JobContext, request: IngestRows) -> IngestedRows:
@@ -34,7 +31,7 @@ def ingest_rows(job: JobContext, request: IngestRows) -> IngestedRows:
     source = _OWN.get(request.source) or load_function(request.source)
     client = IngestClient(
         request.writer,
-        _engine(job),
+        engine_of(job.session),
         lambda table: resolve(table, request.lake_root, job.options)[0],
         options=job.options,
         max_client_lag=request.max_client_lag,
@@ -76,12 +73,3 @@ def _report(channel: Channel, *, is_empty: bool) -> IngestedRows:
         is_empty=is_empty,
         last_error=after.last_error_message if after.rows_error_count > before.rows_error_count else None,
     )
-
-
-def _engine(job: JobContext) -> KernelEngine:
-    """The driver's own JVM, or a small one if the session is behind Spark Connect."""
-    if not is_remote(job.session):
-        return KernelEngine.of_session(job.session)
-    settings: dict[str, str] = dict(job.session.conf.getAll)
-    hadoop = {name[len(_HADOOP) :]: value for name, value in settings.items() if name.startswith(_HADOOP)}
-    return start_engine(hadoop)

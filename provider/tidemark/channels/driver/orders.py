@@ -47,17 +47,21 @@ class Open(Order):
 @dataclass(frozen=True, kw_only=True)
 class Drop(Order):
     """Remove the channel and its token. `client_sequencer`: only if this writer still has it; None in any case.
+    `idle_since`: only if it had no row or token since then, in milliseconds since 1970.
 
     A channel that does not exist, or that another writer has taken since, is left alone.
     """
 
     client_sequencer: int | None = None
+    idle_since: int | None = None
 
     def record(self, known: ChannelRecord | None, table_id: str, now: datetime) -> ChannelRecord | None:
         """None, or the record of another owner."""
-        if known is not None and self.client_sequencer not in (None, known.client_sequencer):
-            return known
-        return None
+        if known is None:
+            return None
+        is_others = self.client_sequencer not in (None, known.client_sequencer)
+        is_used = self.idle_since is not None and known.last_ingest >= self.idle_since
+        return known if is_others or is_used else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,6 +99,10 @@ class TableCommits:
         """The committed record of a channel in the table now. May be called from any thread."""
         return record_in(self._table.latest().domain(domain_of(key)), self.spec.table_id)
 
+    def latest_records(self) -> dict[str, ChannelRecord]:
+        """Key → committed record of all channels in the table now. May be called from any thread."""
+        return channel_records(self._table.latest(), self.spec.table_id)
+
     def commit(self, records: Mapping[str, ChannelRecord | None], files: Sequence[DataFile] = ()) -> None:
         """One commit of files and records (None removes one), read back.
 

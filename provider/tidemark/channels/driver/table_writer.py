@@ -14,7 +14,7 @@ A round whose outcome is unknown stays in flight until the table can be read. So
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -203,6 +203,10 @@ class TableWriter:
             self._read_wanted = True
             self._changed.notify_all()
 
+    def latest_records(self) -> dict[str, ChannelRecord]:
+        """Key → committed record of all channels in the table now."""
+        return self._commits.latest_records()
+
     def require_open(self, channel: OpenChannel) -> None:
         """Raises ChannelInvalid or ChannelClosed."""
         if channel.ended is not None:
@@ -239,11 +243,19 @@ class TableWriter:
             pause(one, self._commits)
         if orders:
             fulfil(orders, self._commits, self._clock)
+            self._check_again(orders)
         elif reads:
             self._read()
         else:
             self._deliver()
         return True
+
+    def _check_again(self, orders: Sequence[Order]) -> None:
+        """An order may have ended a channel that this client has open: its next commit looks at its record first."""
+        with self._changed:
+            for order in orders:
+                if order.key in self._channels:
+                    self._channels[order.key].generation = -1
 
     def _has_work(self) -> bool:
         ordered = self._orders or self._pauses or self._read_wanted

@@ -1,4 +1,4 @@
-"""Jobs of channels: the ingest service, which runs until it is cancelled, and one read of a source."""
+"""Jobs of channels: the ingest service, which runs until it is cancelled, a read of a source, and upkeep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,18 @@ from typing import Any
 
 from tidemark.model.jobs import Job
 
-__all__ = ["INGEST_ROWS", "SERVE_INGEST", "IngestRows", "IngestServed", "IngestedRows", "ServeIngest"]
+__all__ = [
+    "INGEST_ROWS",
+    "KEEP_CHANNELS",
+    "SERVE_INGEST",
+    "IngestRows",
+    "IngestServed",
+    "IngestedRows",
+    "KeepChannels",
+    "KeptChannels",
+    "KeptTable",
+    "ServeIngest",
+]
 
 
 @dataclass(frozen=True)
@@ -78,3 +89,37 @@ class IngestedRows:
 
 
 INGEST_ROWS = Job("ingest_rows", IngestRows, IngestedRows, "channels.driver.job_ingest_rows:ingest_rows")
+
+
+@dataclass(frozen=True)
+class KeepChannels:
+    """`keeper`: the name of the job. `idle_days`, `warn_days`: without rows and tokens. `compact`: run OPTIMIZE."""
+
+    lake_root: str
+    tables: tuple[str, ...]
+    keeper: str
+    idle_days: float = 30
+    warn_days: float = 23
+    compact: bool = True
+    only_writer: bool = False
+
+
+@dataclass(frozen=True)
+class KeptTable:
+    """`swept`: channels that were removed. `idle`: channels that soon will be."""
+
+    table: str
+    swept: tuple[str, ...]
+    idle: tuple[str, ...]
+    files_removed: int
+    files_added: int
+
+
+@dataclass(frozen=True)
+class KeptChannels:
+    """The tables in the order of the request."""
+
+    tables: tuple[KeptTable, ...]
+
+
+KEEP_CHANNELS = Job("keep_channels", KeepChannels, KeptChannels, "channels.driver.job_keep_channels:keep_channels")

@@ -1,0 +1,47 @@
+"""The KEEP_CHANNELS job: idle channels leave their tables, and small files become large ones."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tidemark.channels.driver.client import IngestClient
+from tidemark.channels.driver.engines import engine_of
+from tidemark.channels.model.jobs import KeepChannels, KeptChannels, KeptTable
+from tidemark.jobs.context import JobContext
+from tidemark.jobs.run import utc_now
+from tidemark.lake.tables import resolve
+from tidemark.sql.statements import path_name
+
+__all__ = ["keep_channels"]
+
+
+def keep_channels(job: JobContext, request: KeepChannels) -> KeptChannels:
+    """Sweep and compact the tables, one after the other. A second run finds nothing to do.
+
+    Raises TableNotFound, TableNotSupported, CommitsMayBeLost; tables before the failing one are done.
+    """
+    with IngestClient(
+        request.keeper,
+        engine_of(job.session),
+        lambda table: resolve(table, request.lake_root, job.options)[0],
+        options=job.options,
+        only_writer=request.only_writer,
+        clock=utc_now,
+    ) as client:
+        return KeptChannels(tuple(_keep(job, request, client, table) for table in request.tables))
+
+
+def _keep(job: JobContext, request: KeepChannels, client: IngestClient, table: str) -> KeptTable:
+    job.stop_if_due()
+    now = utc_now()
+    swept = client.sweep(table, idle_since=now - timedelta(days=request.idle_days))
+    idle = client.idle_channels(table, idle_since=now - timedelta(days=request.warn_days))
+    removed, added = _compacted(job, resolve(table, request.lake_root, job.options)[0]) if request.compact else (0, 0)
+    job.progress.say(f"{table}: {len(swept)} idle channels removed, {removed} files became {added}")
+    return KeptTable(table, tuple(swept), tuple(idle), files_removed=removed, files_added=added)
+
+
+def _compacted(job: JobContext, uri: str) -> tuple[int, int]:
+    """Numbers of files that OPTIMIZE removed and added. It changes no row, so streams see none of it."""
+    (done,) = job.session.sql(f"OPTIMIZE {path_name(uri)}").collect()
+    return int(done.metrics.numFilesRemoved), int(done.metrics.numFilesAdded)

@@ -1,0 +1,94 @@
+"""The upkeep of tables with channels: small files, and channels that nobody uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import InvalidArgument
+from tidemark.operators._base import days_of, flag_of, key_of, owner_of
+from tidemark.operators._constants import check_constants
+from tidemark.operators._spark import SparkOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.channels.model.jobs import KeepChannels
+
+__all__ = ["KeepChannelsOperator"]
+
+
+class KeepChannelsOperator(SparkOperator):
+    """Compacts the small files of landing tables, and removes channels without rows for a month, with their tokens.
+
+    Compaction is Delta's OPTIMIZE. It changes no row, so streams show none of it. Returns a list of {table, swept,
+    idle, files_removed, files_added}: channels that were removed, and those that soon will be. A retry does the rest.
+    Raises TableNotFound, TableNotSupported, CommitsMayBeLost, InvalidArgument.
+
+    :param tables: the tables, by name: a list, or text with commas. (templated)
+    :param idle_days: days without a row or a token after which a channel is removed. (templated)
+    :param warn_days: days after which the log warns of it. (templated)
+    :param compact: whether small files become large ones. (templated)
+    :param only_writer: whether nobody else writes the tables at this time, which S3 needs. (templated)
+    """
+
+    template_fields: Sequence[str] = ("tables", "idle_days", "warn_days", "compact", "only_writer", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[str] | str,
+        idle_days: float | str = 30,
+        warn_days: float | str = 23,
+        compact: bool | str = True,
+        only_writer: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.tables = tables
+        self.idle_days = idle_days
+        self.warn_days = warn_days
+        self.compact = compact
+        self.only_writer = only_writer
+        check_constants(
+            self, tables=_tables_of, idle_days=days_of, warn_days=days_of, compact=flag_of, only_writer=flag_of
+        )
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """The upkeep of each table."""
+        from tidemark.channels.model.jobs import KEEP_CHANNELS
+        from tidemark.model.codec import to_plain
+
+        request = self._request(context)
+        for table in request.tables:
+            self.hook.table_uri(table)  # a typo is found before a JVM starts
+        done = self.runtime().run_job(KEEP_CHANNELS, request, key=key_of(context))
+        for kept in done.tables:
+            if kept.idle:
+                names = ", ".join(kept.idle)
+                self.log.warning("Channels of %s that nobody uses, and that will be removed: %s", kept.table, names)
+        found: list[dict[str, Any]] = to_plain(done.tables)
+        return found
+
+    def _request(self, context: Context) -> KeepChannels:
+        from tidemark.channels.model.jobs import KeepChannels
+
+        return KeepChannels(
+            lake_root=self.hook.settings.lake_root,
+            tables=_tables_of("tables", self.tables),
+            keeper=owner_of(context),
+            idle_days=days_of("idle_days", self.idle_days).total_seconds() / 86_400,
+            warn_days=days_of("warn_days", self.warn_days).total_seconds() / 86_400,
+            compact=flag_of("compact", self.compact),
+            only_writer=flag_of("only_writer", self.only_writer),
+        )
+
+
+def _tables_of(argument: str, value: Sequence[str] | str) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise InvalidArgument(argument=argument, value=value, problem="it must be names of tables")
+    names = tuple(name.strip() for name in given if name.strip())
+    if not names:
+        raise InvalidArgument(argument=argument, value=value, problem="name at least one table")
+    return names
