@@ -22,7 +22,7 @@ with DAG(
     is_paused_upon_creation=False,
     params={"tables": Param([], type="array", description="Tables to keep; none: all with channels")},
     doc_md=__doc__,
-):
+) as dag:
 
     @task.short_circuit
     def tables_with_channels(params: dict[str, list[str]]) -> list[str]:

@@ -92,6 +92,19 @@ def source(lake: Lake) -> str:
     return "w.orders"
 
 
+_INGESTING = """
+import sys
+from pyspark.sql import SparkSession
+from tidemark.client import connect
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+lake = connect(spark, sys.argv[2], lake_root=sys.argv[3])
+with lake.ingest_client("notebook") as client:
+    channel = client.open_channel("c", "w.landed")
+    channel.insert_rows([{"n": 1}, {"n": 2}], "2")
+    channel.flush()
+    assert channel.latest_committed_offset_token() == "2"
+print(lake.show_channels(like="c")[0].opened_by)
+"""
 _READING = """
 import json, sys, threading, time
 from pyspark.sql import SparkSession
@@ -107,6 +120,18 @@ with rows_read(spark, 1200) as rows:
         time.sleep(0.2)
 print(json.dumps(seen))
 """
+
+
+def test_a_client_behind_the_server_commits_rows_of_channels_in_a_jvm_of_its_own(
+    server: ConnectServer, lake: Lake, tmp_path: Path
+) -> None:
+    lake.create("w.landed", "n BIGINT", row_tracking=True)
+    store = f"sqlite:///{tmp_path}/control.db"
+    arguments = [f"sc://localhost:{server.port}/;token={server.token}", store, str(lake.root)]
+    done = subprocess.run([sys.executable, "-c", _INGESTING, *arguments], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["notebook"]
+    assert lake.rows("w.landed") == [(1,), (2,)]
 
 
 def test_the_rows_of_a_backfill_are_told_by_the_share_of_its_tasks(server: ConnectServer) -> None:

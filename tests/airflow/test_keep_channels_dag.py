@@ -1,0 +1,61 @@
+"""The nightly DAG that keeps landing tables: all tables with channels, or those that are named."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.airflow.runs import Lake
+from tidemark.channels.driver.client import IngestClient
+from tidemark.channels.driver.kernel import KernelEngine
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
+    from tests.airflow.runs import Outcome
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+DAGS = Path(__file__).parents[2] / "dags"
+
+
+@pytest.fixture
+def dag(monkeypatch: pytest.MonkeyPatch) -> DAG:
+    monkeypatch.syspath_prepend(str(DAGS))
+    found: DAG = importlib.import_module("keep_channels").dag
+    return found
+
+
+@pytest.fixture
+def landing(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path) -> Lake:
+    """A lake of its own with a landing table, and a table without channels."""
+    mine = Lake(lake.spark, tmp_path / "lake")
+    for name in ("a.landed", "a.other"):
+        mine.create(name, "id BIGINT", row_tracking=True)
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(mine.root))
+    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
+    return mine
+
+
+def test_only_tables_with_channels_are_kept_and_without_any_the_run_does_nothing(
+    dag: DAG, landing: Lake, run_dag: Callable[..., Outcome], warm_spark: Path
+) -> None:
+    quiet = run_dag(dag, at=datetime(2026, 11, 1, tzinfo=UTC))
+    assert (quiet.state, quiet.task("keep")) == ("success", "skipped")
+    engine = KernelEngine.of_session(landing.spark)
+    with IngestClient("app", engine, lambda table: f"file://{landing.root}/a/{table}", options={}) as client:
+        channel = client.open_channel("c", "landed")
+        for number in range(3):
+            channel.insert_rows([{"id": number}], str(number))
+            channel.flush()
+    kept = run_dag(dag, at=datetime(2026, 11, 2, tzinfo=UTC))
+    assert kept.state == "success"
+    ((only,),) = [kept.returned("keep")]
+    wanted = {"table": "a.landed", "swept": [], "idle": [], "files_removed": 3, "files_added": 1}
+    assert dict(only) == wanted
+    assert landing.rows("a.landed") == [(0,), (1,), (2,)]

@@ -1,0 +1,31 @@
+"""A process that cannot start a JVM says so, with the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidemark.channels.driver import jvm
+from tidemark.channels.driver.jvm import start_engine
+from tidemark.errors import IngestUnavailable
+
+
+def test_a_missing_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(IngestUnavailable, match=r"no JVM could be started.*Install Java 17.*ingest service"):
+        start_engine({})
+
+
+def test_a_pyspark_without_jars_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark
+
+    monkeypatch.setattr(pyspark, "__file__", str(tmp_path / "__init__.py"))
+    with pytest.raises(IngestUnavailable, match=r"pyspark-client.*Install pyspark"):
+        start_engine({})
+
+
+def test_jars_that_cannot_be_fetched_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jvm, "_PACKAGE", ("io.delta", "delta-kernel-defaults", "0.0.0"))
+    with pytest.raises(IngestUnavailable, match="could not be fetched"):
+        start_engine({}, ivy=tmp_path)
