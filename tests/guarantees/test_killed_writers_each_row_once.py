@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.guarantees.killed_processes import run_script, script_of
 from tests.table_templates import put_table
+from tests.until import wait_until
 from tidemark.channels.planning.listing import records_of
 from tidemark.failpoints import CHANNEL_POINTS, KILL_AT, KILL_ONCE
 from tidemark.lake.delta_log import DeltaLog
@@ -96,6 +97,21 @@ def test_a_writer_killed_at_a_failpoint_loses_and_doubles_nothing(
 
 def test_writers_killed_at_random_lose_and_double_nothing(lake: Path) -> None:
     kill_now_and_then(lake, ["a", "b"], times=5)
+
+
+def test_a_paused_writer_that_wakes_after_it_was_fenced_writes_nothing_more(lake: Path) -> None:
+    paused = _start(lake, "a", LAST * 100)
+    wait_until(lambda: assert_contiguous(lake, "a") > 0)
+    os.killpg(paused.pid, signal.SIGSTOP)
+    taken = _start(lake, "a", LAST * 100)
+    at = assert_contiguous(lake, "a")
+    wait_until(lambda: assert_contiguous(lake, "a") > at)
+    os.killpg(paused.pid, signal.SIGCONT)
+    assert paused.wait(60) != 0
+    at = assert_contiguous(lake, "a")
+    wait_until(lambda: assert_contiguous(lake, "a") > at)
+    _kill(taken)
+    assert_contiguous(lake, "a")
 
 
 @pytest.mark.nightly(

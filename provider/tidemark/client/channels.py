@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -93,15 +92,21 @@ class ChannelsOfALake:
             yield shown_channel(key, record, _names(table), now)
 
 
-@functools.cache
-def _own_engine(hadoop: tuple[tuple[str, str], ...]) -> KernelEngine:
-    """One JVM for this process, not one for each client."""
-    return start_engine(dict(hadoop))
+_own_engines: dict[tuple[tuple[str, str], ...], KernelEngine] = {}
+
+
+def _own_engine(hadoop: Mapping[str, str]) -> KernelEngine:
+    """One JVM for this process, not one for each client; another if it has died."""
+    key = tuple(sorted(hadoop.items()))
+    known = _own_engines.get(key)
+    if known is None or not known.is_alive():
+        _own_engines[key] = start_engine(hadoop)
+    return _own_engines[key]
 
 
 def _engine(context: ClientContext, hadoop: Mapping[str, str]) -> KernelEngine:
     if is_remote(context.spark):
-        return _own_engine(tuple(sorted(hadoop.items())))
+        return _own_engine(hadoop)
     return engine_of(context.spark)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, tzinfo
 from types import TracebackType
 from typing import Any
@@ -18,6 +16,7 @@ from tidemark.channels.driver.lake_files import LakeFiles
 from tidemark.channels.driver.orders import Drop, Open, SetToken
 from tidemark.channels.driver.table_commits import TableCommits
 from tidemark.channels.driver.table_writer import Limits, TableWriter
+from tidemark.channels.driver.upkeep import Upkeep
 from tidemark.channels.model.rows import OnError
 from tidemark.channels.planning.lag import lag_of
 from tidemark.channels.planning.names import key_of
@@ -30,7 +29,6 @@ from tidemark.lake.delta_log import DeltaLog
 __all__ = ["IngestClient"]
 
 _LONGEST_PAUSE = 600
-_log = logging.getLogger(__name__)
 
 
 class IngestClient:
@@ -59,7 +57,7 @@ class IngestClient:
         self._lock = threading.Lock()
         self._writers: dict[str, TableWriter] = {}
         self._channels: list[Channel] = []
-        self._upkeep = ThreadPoolExecutor(1, thread_name_prefix="channels upkeep")
+        self._upkeep = Upkeep()
 
     def open_channel(
         self,
@@ -177,12 +175,12 @@ class IngestClient:
             writers, self._writers = list(self._writers.values()), {}
         for writer in writers:
             writer.stop()
-        self._upkeep.shutdown()
+        self._upkeep.stop()
 
     def _writer(self, table: str) -> TableWriter:
         uri = self._locate(table)
         with self._lock:
-            if uri not in self._writers:
+            if uri not in self._writers or not self._writers[uri].is_alive:
                 self._writers[uri] = self._new_writer(table, uri)
             return self._writers[uri]
 
@@ -193,20 +191,14 @@ class IngestClient:
             table, kernel, LakeFiles(uri, self._options), DeltaLog.open(uri, self._options), clock=self._clock
         )
         writer = TableWriter(commits, self._limits, clock=self._clock, token=lambda: str(uuid.uuid4()))
-        commits.later = lambda work: self._later(kernel, writer, work)
+        commits.later = lambda work: self._upkeep.do(lambda: _keep_short(kernel, writer, work))
         return writer
-
-    def _later(self, kernel: KernelTable, writer: TableWriter, work: Sequence[Any]) -> None:
-        self._upkeep.submit(_keep_short, kernel, writer, work)
 
 
 def _keep_short(kernel: KernelTable, writer: TableWriter, work: Sequence[Any]) -> None:
-    """Checkpoints of the log, off the way of the acknowledgement. If they fail, the next commits leave others."""
-    try:
-        if kernel.do_later(work):
-            writer.read_soon()
-    except TidemarkError as error:
-        _log.warning("%s", error)
+    """Checkpoints of the log, if a commit has left one. If it fails, later commits leave others."""
+    if kernel.do_later(work):
+        writer.read_soon()
 
 
 def _on_error(text: str) -> OnError:

@@ -24,15 +24,18 @@ _OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-Duser.timezone=UTC", "-Dlog4j2.level
 _USE_THE_SERVICE = "Send the rows to the ingest service instead (service=…), which commits in its own Spark driver."
 
 
-def start_engine(hadoop: Mapping[str, str], *, ivy: Path | None = None) -> KernelEngine:
+def start_engine(
+    hadoop: Mapping[str, str], *, ivy: Path | None = None, seconds_to_answer: float = 60.0
+) -> KernelEngine:
     """A new JVM in about two seconds, and its engine. `hadoop`: settings of file systems, by Hadoop's names.
 
-    `ivy`: the directory of Ivy's jars (default: Spark's own). Missing jars of Delta Kernel are fetched once. Raises
-    IngestUnavailable without Java, or without the jars of PySpark.
+    `ivy`: the directory of Ivy's jars (default: Spark's own). Missing jars of Delta Kernel are fetched once.
+    `seconds_to_answer`: a JVM that hangs longer counts as dead. Raises IngestUnavailable without Java, or without the
+    jars of PySpark.
     """
     home = _spark_jars()
     jars = _kernel_jars(home, ivy or Path.home() / ".ivy2.5.2")
-    gateway = _gateway(home, [str(home / "*"), *map(str, jars)])
+    gateway = _gateway(home, [str(home / "*"), *map(str, jars)], seconds_to_answer)
     configuration = gateway.jvm.org.apache.hadoop.conf.Configuration()
     for name, value in hadoop.items():
         configuration.set(name, value)
@@ -86,7 +89,7 @@ def _java() -> str:
     return str(Path(home) / "bin" / "java") if home else "java"
 
 
-def _gateway(home: Path, classpath: list[str]) -> Any:
+def _gateway(home: Path, classpath: list[str], seconds_to_answer: float) -> Any:
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
     from py4j.protocol import Py4JError
 
@@ -107,4 +110,7 @@ def _gateway(home: Path, classpath: list[str]) -> Any:
     except (OSError, Py4JError, ValueError) as error:
         remedy = f"Install Java 17, or set JAVA_HOME. {_USE_THE_SERVICE}"
         raise IngestUnavailable(problem=f"no JVM could be started: {error}", remedy=remedy) from None
-    return JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
+    parameters = GatewayParameters(
+        port=port, auth_token=token, auto_convert=True, read_timeout=seconds_to_answer
+    )  # without a timeout even the garbage collection of Python would wait for a JVM that hangs
+    return JavaGateway(gateway_parameters=parameters)

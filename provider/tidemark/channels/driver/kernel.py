@@ -68,6 +68,15 @@ class KernelEngine:
                 configuration.set(_LOG_STORE.format(scheme), log_store)
         return cls(spark._jvm, configuration)
 
+    def is_alive(self) -> bool:
+        """Whether the JVM answers."""
+        try:
+            with _in_words("(engine)"):
+                self.jvm.java.lang.System.currentTimeMillis()
+        except KernelFailed:
+            return False
+        return True
+
     def log_store(self, uri: str) -> str | None:
         """The class that writes commits of tables at such a URI, if the configuration names one."""
         found = self._configuration.get(_LOG_STORE.format(uri.partition("://")[0]))

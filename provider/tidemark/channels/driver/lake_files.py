@@ -11,10 +11,13 @@ from urllib.parse import urlsplit
 
 import fsspec
 
+from tidemark.errors import StorageUnreachable
 from tidemark.lake.failures import storage_errors_named
 from tidemark.lake.storage import listed_time
 
 __all__ = ["LakeFiles"]
+
+_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 class LakeFiles:
@@ -32,18 +35,22 @@ class LakeFiles:
         Raises StorageRefused or StorageUnreachable. A half-written local file is removed.
         """
         uri = f"{self._uri}/{name}"
-        with storage_errors_named(uri):
-            if self._local is None:
-                self._filesystem.pipe_file(uri, bytes(data))
-                return None
-            return self._write_local(self._local / name, data)
+        try:
+            with storage_errors_named(uri):
+                if self._local is None:
+                    self._filesystem.pipe_file(uri, bytes(data))
+                    return None
+                return self._write_local(self._local / name, data)
+        except _NOT_THERE as error:
+            raise StorageUnreachable(place=uri, problem=str(error)) from error
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file. Raises FileNotFoundError."""
-        with storage_errors_named(f"{self._uri}/{name}"):
+        """The bytes of a file; none if it does not exist. Raises StorageRefused or StorageUnreachable."""
+        with storage_errors_named(f"{self._uri}/{name}"), contextlib.suppress(*_NOT_THERE):
             if self._local is not None:
                 return (self._local / name).read_bytes()
             return bytes(self._filesystem.cat_file(f"{self._uri}/{name}"))
+        return b""
 
     def mark(self, name: str) -> tuple[object, ...] | None:
         """A value that another file of that name does not have; None if there is no file."""
@@ -53,7 +60,7 @@ class LakeFiles:
                     found = (self._local / name).stat()
                     return found.st_ino, found.st_size, found.st_mtime_ns
                 info = self._filesystem.info(f"{self._uri}/{name}", refresh=True)
-            except FileNotFoundError:
+            except _NOT_THERE:
                 return None
             return info.get("ETag"), info.get("etag"), info.get("size"), listed_time(info)
 

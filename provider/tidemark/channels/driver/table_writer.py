@@ -39,6 +39,7 @@ from tidemark.errors import (
 __all__ = ["Limits", "TableWriter"]
 
 _BETWEEN_READS = timedelta(seconds=1)
+_SECONDS_TO_END = 10.0
 _PAUSES = tuple(timedelta(seconds=seconds) for seconds in (0.5, 1, 2, 5, 10, 30))  # after failed commits in a row
 
 
@@ -69,11 +70,17 @@ class TableWriter:
         self._pauses: list[Pause] = []
         self._in_flight: Delivery | None = None
         self._flush_wanted = self._read_wanted = self._is_stopping = False
+        self._requests = 0  # orders and flushes so far: each ends the pause after a failed commit
         self._read_at = clock()
         self._failures = 0
         self._problem: TidemarkError | None = None
         self._thread = threading.Thread(target=self._run, name=f"channels of {commits.name}", daemon=True)
         self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs. It ends by itself only after an error that nobody foresaw."""
+        return self._thread.is_alive()
 
     @property
     def buffered_bytes(self) -> int:
@@ -109,6 +116,7 @@ class TableWriter:
         """The record after the order. Raises what refuses it, and RowsNotCommitted if the table does not answer."""
         with self._changed:
             self._orders.append(order)
+            self._requests += 1
             self._changed.notify_all()
         try:
             found: ChannelRecord | None = order.done.result(self._limits.patience.total_seconds())
@@ -155,6 +163,7 @@ class TableWriter:
         with self._changed:
             if channel.settled < through and channel.ended is None:
                 self._flush_wanted = True
+                self._requests += 1
                 self._changed.notify_all()
             self._changed.wait_for(
                 lambda: channel.ended is not None or channel.settled >= through,
@@ -215,11 +224,11 @@ class TableWriter:
             raise ChannelClosed(channel=channel.key, table=channel.table)
 
     def stop(self) -> None:
-        """End the thread, after what is in its hands. Buffers are not flushed."""
+        """End the thread after its present work. A commit that hangs ends with the process. Nothing is flushed."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
-        self._thread.join()
+        self._thread.join(_SECONDS_TO_END)
 
     def _run(self) -> None:
         try:
@@ -304,7 +313,8 @@ class TableWriter:
         else:
             self._failures += 1
         with self._changed:
-            self._changed.wait_for(lambda: self._is_stopping, wait.total_seconds())
+            known = self._requests
+            self._changed.wait_for(lambda: self._is_stopping or self._requests != known, wait.total_seconds())
 
     def _next_orders(self) -> list[Order]:
         """The orders of the next commit: one for each channel, in their order."""
