@@ -25,11 +25,11 @@ class Upkeep:
         self._thread.start()
 
     def do(self, work: Callable[[], None]) -> None:
-        """Do it soon, after what was given before."""
+        """Do it soon, after all earlier work."""
         self._work.put(work)
 
     def stop(self) -> None:
-        """End after the work that was given; at the latest after some seconds."""
+        """End after all given work, or after some seconds."""
         self._work.put(None)
         self._thread.join(_SECONDS_TO_END)
 
