@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["BUCKET", "ObjectStore", "running_object_store"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["BUCKET", "ObjectStore", "object_store_of", "running_object_store"]
 
 BUCKET = "lake"
 
@@ -53,3 +56,19 @@ def running_object_store() -> Iterator[ObjectStore]:
         yield ObjectStore(endpoint, client)
     finally:
         server.stop()
+
+
+@contextmanager
+def object_store_of(spark: SparkSession) -> Iterator[ObjectStore]:
+    """A store of its own that the session reaches by S3A."""
+    with running_object_store() as running:
+        settings = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+        for name, value in {
+            "endpoint": running.endpoint,
+            "endpoint.region": "us-east-1",
+            "path.style.access": "true",
+            "access.key": "test",
+            "secret.key": "test",
+        }.items():
+            settings.set(f"fs.s3a.{name}", value)
+        yield running

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.object_store import BUCKET, ObjectStore, running_object_store
+from tests.object_store import BUCKET, ObjectStore, object_store_of
 from tests.tiers import nightly
 from tidemark.changes.driver.window import plan_window
 from tidemark.client import Version, connect
@@ -26,16 +26,7 @@ TRACKED = "'delta.enableRowTracking' = 'true', 'delta.enableDeletionVectors' = '
 
 @pytest.fixture(scope="module")
 def store(spark: SparkSession) -> Iterator[ObjectStore]:
-    with running_object_store() as running:
-        settings = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
-        for name, value in {
-            "endpoint": running.endpoint,
-            "endpoint.region": "us-east-1",
-            "path.style.access": "true",
-            "access.key": "test",
-            "secret.key": "test",
-        }.items():
-            settings.set(f"fs.s3a.{name}", value)
+    with object_store_of(spark) as running:
         yield running
 
 

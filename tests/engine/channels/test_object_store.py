@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.object_store import BUCKET, ObjectStore, running_object_store
+from tests.object_store import BUCKET, ObjectStore, object_store_of
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.kernel import KernelEngine
 from tidemark.channels.planning.listing import records_of
@@ -19,16 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
 @pytest.fixture(scope="module")
 def store(spark: SparkSession) -> Iterator[ObjectStore]:
-    with running_object_store() as running:
-        settings = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
-        for name, value in {
-            "endpoint": running.endpoint,
-            "endpoint.region": "us-east-1",
-            "path.style.access": "true",
-            "access.key": "test",
-            "secret.key": "test",
-        }.items():
-            settings.set(f"fs.s3a.{name}", value)
+    with object_store_of(spark) as running:
         yield running
 
 
