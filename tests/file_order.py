@@ -89,5 +89,6 @@ class Files(LoadFileScheduling):
         if self.collection is None:
             self._places = {node.gateway.id: place for place, node in enumerate(self.nodes)}
             ranks_to = Path(next(iter(self.nodes)).workerinput[RANKS_TO])
-            self._ranks: dict[str, int] = json.loads(ranks_to.read_text())
+            found = ranks_to.exists()  # not if a path was misspelled, and nothing is collected
+            self._ranks: dict[str, int] = json.loads(ranks_to.read_text()) if found else {}
         super().schedule()

@@ -35,6 +35,7 @@ _OPERATORS = (
     "tidemark.operators.keep_channels",
 )
 _SENSORS = (
+    "tidemark.sensors.channels",
     "tidemark.sensors.streams",
     "tidemark.sensors.stale",
     "tidemark.sensors.consumer_groups",
@@ -54,7 +55,10 @@ def get_provider_info() -> dict[str, object]:
         "triggers": _modules("tidemark.triggers.streams", "tidemark.triggers.stale", "tidemark.triggers.watchers"),
         "hooks": _modules("tidemark.hooks.tidemark"),
         "connection-types": [_CONNECTION_TYPE],
-        "notifications": ["tidemark.notifications.stale_stream.StaleStreamNotifier"],
+        "notifications": [
+            "tidemark.notifications.stale_stream.StaleStreamNotifier",
+            "tidemark.notifications.idle_channel.ChannelIdleNotifier",
+        ],
         "extra-links": ["tidemark.links.streams.WindowLink", "tidemark.links.streams.SparkUiLink"],
         "asset-uris": [{"schemes": ["x-tidemark"], "handler": None}],
         "cli": ["tidemark.cli.get_tidemark_cli_commands"],

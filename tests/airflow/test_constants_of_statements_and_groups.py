@@ -10,11 +10,13 @@ import pytest
 from airflow.sdk import DAG
 
 from tidemark.errors import InvalidArgument, SqlCompilationError, StatementRefused, TidemarkError
+from tidemark.notifications.idle_channel import ChannelIdleNotifier
 from tidemark.notifications.stale_stream import StaleStreamNotifier
 from tidemark.operators.external_tables import RefreshExternalTableOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.transaction import BeginTransactionOperator, WriteStreamOperator
 from tidemark.operators.vacuum import VacuumTableOperator
+from tidemark.sensors.channels import ChannelLagSensor
 from tidemark.sensors.consumer_groups import ConsumerGroupStaleSensor
 from tidemark.sensors.replication import BackfillDoneSensor, ReplicationLagSensor
 from tidemark.sensors.stale import StreamStaleSensor
@@ -91,6 +93,11 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
         (ConsumerGroupStaleSensor, "consumer_group", [None, "{{ g }}"], ["g"]),
         (lambda **a: BackfillDoneSensor(replication="r", **a), "fail_on", [None, "failed, stopped"], ["ended", 5]),
         (lambda **a: BackfillDoneSensor(replication="r", **a), "objects", [None, "a.b"], [5]),
+        (lambda **a: ChannelLagSensor(table="a.b", **a), "lag_seconds", [5, "5", "{{ l }}"], [None, "long", -1]),
+        (lambda **a: ChannelLagSensor(table="a.b", lag_seconds=5, **a), "channels", [None, "a, b", ["a"]], [5, "a\nb"]),
+        (lambda **a: ChannelLagSensor(table="a.b", lag_seconds=5, **a), "below", [True, "{{ b }}"], ["perhaps"]),
+        (lambda task_id, **a: ChannelIdleNotifier(**a), "tables", [None, "a.b, a.c", ["a.b"]], [5, [1]]),
+        (lambda task_id, **a: ChannelIdleNotifier(**a), "idle_hours", [0, "2.5", "{{ h }}"], [-1, "long"]),
         (lambda **a: ReplicationLagSensor(replication="r", **a), "lag_seconds", [5, "5", "{{ l }}"], [None, "long"]),
         (lambda **a: ReplicationLagSensor(replication="r", **a), "lag_bytes", [5, "{{ l }}"], [None, 0, "much"]),
         (

@@ -192,7 +192,7 @@ def test_a_table_is_vacuumed_and_what_its_stream_has_not_read_stays_r88(
 
 @pytest.mark.spark
 def test_lines_of_log_files_are_in_a_table_each_once(run_dag: RunDag, shop: Lake, tmp_path: Path) -> None:
-    from tests.airflow.examples.landing import keep_landing, land_logs
+    from tests.airflow.examples.landing import keep_landing, land_logs, report, watch_landing
 
     logs = tmp_path / "logs"
     logs.mkdir()
@@ -211,6 +211,9 @@ def test_lines_of_log_files_are_in_a_table_each_once(run_dag: RunDag, shop: Lake
     assert {name: second.returned("logs")[name] for name in wanted} == wanted
     assert [row[1] for row in shop.rows("shop.log_lines")] == ["error", "info", "info", "warning"]
     assert run_dag(land_logs, at=DAY + timedelta(days=2), conf=conf).returned("logs")["rows"] == 0
+    (only,) = run_dag(report, at=DAY).returned("fresh")["channels"]
+    assert (only["channel"], only["offset_token"], only["rows"]) == ("SHOP_LOGS", "messages_2.jsonl:1", 4)
+    assert run_dag(watch_landing, at=DAY).task("all_write") == "success"
     kept = run_dag(keep_landing, at=DAY).returned("keep")
     wanted = {"table": "shop.log_lines", "swept": [], "idle": [], "files_removed": 2, "files_added": 1}
     assert [dict(one) for one in kept] == [wanted]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseNotifier
-
-from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+from tidemark.notifications._telling import TellingNotifier
 from tidemark.sensors.stale import check_limit, limit_of
 
 if TYPE_CHECKING:
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["StaleStreamNotifier"]
 
 
-class StaleStreamNotifier(BaseNotifier):
+class StaleStreamNotifier(TellingNotifier):
     """Reports streams that can no longer be read, or soon cannot be. On request it also reports streams that fail again
     and again, or do not move although they have changes.
 
@@ -58,45 +55,17 @@ class StaleStreamNotifier(BaseNotifier):
         conn_id: str = DEFAULT_CONN_ID,
         context: Context | None = None,
     ) -> None:
-        super().__init__(context)
+        super().__init__(tell=tell, tell_kwargs=tell_kwargs, conn_id=conn_id, context=context)
         self.stream = stream
         self.hours_left = hours_left
         self.failures = failures
         self.unmoved_hours = unmoved_hours
         self.always = always
-        self.tell = tell
-        self.tell_kwargs = dict(tell_kwargs or {})
-        self.conn_id = conn_id
         check_limit(self)
 
-    def notify(self, context: Context) -> None:
-        """Checks streams and notifies. Raises StreamNotFound, StoreError, InvalidArgument, errors of the other
-        notifier.
-        """
-        told = self._context_of(self._look(), context)
-        if told is not None and self.tell is not None:
-            self._notifier(self.tell)(told)
-
-    async def async_notify(self, context: Context) -> None:
-        """As `notify`, by the other notifier's `async_notify`, without blocking the event loop."""
-        from asgiref.sync import sync_to_async
-
-        told = self._context_of(await sync_to_async(self._look, thread_sensitive=False)(), context)
-        if told is not None and self.tell is not None:
-            notifier = self._notifier(self.tell)
-            notifier.context = told
-            await notifier
-
-    def _look(self) -> RiskReport:
-        from tidemark.streams.worker.risks import risk_report
-
-        hook = TidemarkHook(self.conn_id)
-        names = [self.stream] if isinstance(self.stream, str) else self.stream
-        limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
-        return risk_report(hook.open_store(), names, hook.open_table, limit)
-
-    def _context_of(self, report: RiskReport, context: Context) -> Context | None:
-        """The context with the streams at risk; None if no message is due."""
+    def report(self, context: Context) -> Mapping[str, Any] | None:
+        """Checks streams. Raises StreamNotFound, StoreError, InvalidArgument."""
+        report = self._look()
         for name, problem in report.unknown:
             self.log.warning("Could not check stream %s: %s", name, problem)
         if not report.at_risk and not self.always:
@@ -105,17 +74,15 @@ class StaleStreamNotifier(BaseNotifier):
         lines = [str(one) for one in report.at_risk] or ["No stream is at risk."]
         message = "\n".join([*_lateness(context), *lines])
         self.log.warning("%s", message)
-        told: Any = {**context, "stale_message": message, "stale_streams": list(report.at_risk)}
-        return told  # type: ignore[no-any-return]
+        return {"stale_message": message, "stale_streams": list(report.at_risk)}
 
-    def _notifier(self, path: str) -> BaseNotifier:
-        try:
-            kind = resolve_name(path)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise InvalidArgument(argument="tell", value=path, problem=f"it cannot be imported: {error}") from error
-        if not (isinstance(kind, type) and issubclass(kind, BaseNotifier)):
-            raise InvalidArgument(argument="tell", value=path, problem="it is no notifier class")
-        return kind(**self.tell_kwargs)
+    def _look(self) -> RiskReport:
+        from tidemark.streams.worker.risks import risk_report
+
+        hook = TidemarkHook(self.conn_id)
+        names = [self.stream] if isinstance(self.stream, str) else self.stream
+        limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
+        return risk_report(hook.open_store(), names, hook.open_table, limit)
 
 
 def _lateness(context: Any) -> list[str]:

@@ -214,6 +214,11 @@ def seconds_of(argument: str, value: float | str) -> timedelta:
     return _time_of(argument, value, "seconds")
 
 
+def hours_of(argument: str, value: float | str) -> timedelta:
+    """A time that is not negative. Raises InvalidArgument."""
+    return _time_of(argument, value, "hours")
+
+
 def days_of(argument: str, value: float | str) -> timedelta:
     """A time that is not negative. Raises InvalidArgument."""
     return _time_of(argument, value, "days")

@@ -7,6 +7,7 @@ from datetime import datetime
 from airflow.sdk import DAG
 
 from tidemark.assets import stream_asset, stream_data_asset
+from tidemark.notifications.idle_channel import ChannelIdleNotifier
 from tidemark.notifications.stale_stream import StaleStreamNotifier
 from tidemark.operators.backfill import BackfillTableOperator
 from tidemark.operators.capture import CaptureChangesOperator
@@ -50,6 +51,7 @@ from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperat
 from tidemark.operators.transaction import WriteStreamOperator
 from tidemark.operators.vacuum import VacuumTableOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
+from tidemark.sensors.channels import ChannelLagSensor
 from tidemark.sensors.consumer_groups import ConsumerGroupStaleSensor
 from tidemark.sensors.replication import BackfillDoneSensor, ReplicationLagSensor
 from tidemark.sensors.stale import StreamStaleSensor
@@ -92,6 +94,9 @@ with DAG(
     rows = BackfillTableOperator(task_id="rows", **of_group, table="shop.orders", target="shop.rows")
     ingest = IngestRowsOperator(task_id="ingest", source="lines", table="shop.log_lines", channel="logs")
     keep = KeepChannelsOperator(task_id="keep", tables="shop.log_lines")
+    fresh = ChannelLagSensor(
+        task_id="fresh", table="shop.log_lines", lag_seconds=900, below=True, on_failure_callback=ChannelIdleNotifier()
+    )
     capture = CaptureChangesOperator(task_id="capture", change_stream="Shop")
     plan = PlanPartitionsOperator(task_id="plan", **of_group)
     read = ReadPartitionOperator.partial(task_id="read", change_stream="Shop", write_as="m:f").expand(

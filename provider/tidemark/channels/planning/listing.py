@@ -11,7 +11,7 @@ from tidemark.channels.planning.names import channel_of_domain
 from tidemark.channels.planning.records import millis, record_in
 from tidemark.model.table_log import TableState
 
-__all__ = ["ShownChannel", "records_of", "shown_channel"]
+__all__ = ["ShownChannel", "age_of", "records_of", "shown_channel"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def shown_channel(key: str, record: ChannelRecord, names: Mapping[str, str], now
         opened_on=_time(record.opened_on),
         opened_by=record.opened_by,
         last_ingest=_time(record.last_ingest),
-        age=timedelta(milliseconds=max(0, millis(now) - record.last_ingest)),
+        age=age_of(record, now),
         rows_inserted=record.rows_inserted,
         rows_parsed=record.rows_parsed,
         rows_error_count=record.rows_error_count,
@@ -74,6 +74,11 @@ def shown_channel(key: str, record: ChannelRecord, names: Mapping[str, str], now
         latency_ms=record.latency_ms,
         problem=record.token_lost or record.ended,
     )
+
+
+def age_of(record: ChannelRecord, now: datetime) -> timedelta:
+    """Time since the channel's last commit of rows or tokens; nothing if another clock is ahead."""
+    return timedelta(milliseconds=max(0, millis(now) - record.last_ingest))
 
 
 def _time(at: int) -> datetime:

@@ -1,15 +1,16 @@
-"""The tables that have channels."""
+"""The tables that have channels, and the channels of a table, by their logs alone."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.planning.listing import records_of
-from tidemark.errors import LakeError, SourceError
+from tidemark.errors import ChannelNotFound, LakeError, SourceError
 from tidemark.lake.delta_log import DeltaLog
 
-__all__ = ["tables_with_channels"]
+__all__ = ["channels_of", "tables_with_channels"]
 
 log = logging.getLogger(__name__)
 
@@ -24,3 +25,15 @@ def tables_with_channels(names: Iterable[str], open_log: Callable[[str], DeltaLo
         except (SourceError, LakeError) as error:
             log.warning("Table %s is skipped: %s", name, error)
     return found
+
+
+def channels_of(source: DeltaLog, table: str, keys: Sequence[str] = ()) -> dict[str, ChannelRecord]:
+    """Key → record of the table's channels, in order of their keys; of those that are named, if any are.
+
+    Raises ChannelNotFound, and what reading the log raises.
+    """
+    found = records_of(source.state())
+    for key in keys:
+        if key not in found:
+            raise ChannelNotFound(channel=key, table=table, known=", ".join(sorted(found)) or "none")
+    return {key: found[key] for key in sorted(keys or found)}
