@@ -42,7 +42,7 @@ class TellingNotifier(BaseNotifier):
         """Looks and notifies. Raises what `report` raises, InvalidArgument, errors of the other notifier."""
         told = self.report(context)
         if told is not None and self.tell is not None:
-            self._notifier(self.tell)({**context, **told})  # type: ignore[typeddict-item]
+            self._notifier(self.tell)({**context, **told})
 
     async def async_notify(self, context: Context) -> None:
         """As `notify`, by the other notifier's `async_notify`, without blocking the event loop."""
