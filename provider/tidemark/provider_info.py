@@ -33,6 +33,7 @@ _OPERATORS = (
     "tidemark.operators.replication_retention",
     "tidemark.operators.ingest",
     "tidemark.operators.keep_channels",
+    "tidemark.operators.alter_channel",
 )
 _SENSORS = (
     "tidemark.sensors.channels",

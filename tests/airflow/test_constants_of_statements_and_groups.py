@@ -12,6 +12,7 @@ from airflow.sdk import DAG
 from tidemark.errors import InvalidArgument, SqlCompilationError, StatementRefused, TidemarkError
 from tidemark.notifications.idle_channel import ChannelIdleNotifier
 from tidemark.notifications.stale_stream import StaleStreamNotifier
+from tidemark.operators.alter_channel import AlterChannelOperator
 from tidemark.operators.external_tables import RefreshExternalTableOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.transaction import BeginTransactionOperator, WriteStreamOperator
@@ -25,6 +26,7 @@ from tidemark.task_groups.change_stream_partitions import change_stream_partitio
 from tidemark.task_groups.stream_transaction import stream_transaction
 
 pytestmark = pytest.mark.airflow
+ALTER = {"table": "a.b", "channel": "c", "action": "set_token"}
 
 APPEND = {"stream": "s", "target": "t.copy", "write_as": "append"}
 GROUP = {"change_stream": "c", "consumer_group": "g"}
@@ -96,6 +98,15 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
         (lambda **a: ChannelLagSensor(table="a.b", **a), "lag_seconds", [5, "5", "{{ l }}"], [None, "long", -1]),
         (lambda **a: ChannelLagSensor(table="a.b", lag_seconds=5, **a), "channels", [None, "a, b", ["a"]], [5, "a\nb"]),
         (lambda **a: ChannelLagSensor(table="a.b", lag_seconds=5, **a), "below", [True, "{{ b }}"], ["perhaps"]),
+        (
+            lambda **a: AlterChannelOperator(**{**ALTER, **a}),
+            "action",
+            ["open", "Set_Token", "{{ a }}"],
+            ["close", None],
+        ),
+        (lambda **a: AlterChannelOperator(**{**ALTER, **a}), "channel", ["c", '"C"', "{{ c }}"], ["", 5, "a\nb"]),
+        (lambda **a: AlterChannelOperator(**{**ALTER, **a}), "token", [None, "", "7", "{{ t }}"], [7]),
+        (lambda **a: AlterChannelOperator(**{**ALTER, "action": "drop", **a}), "token", [None, "{{ t }}"], ["7"]),
         (lambda task_id, **a: ChannelIdleNotifier(**a), "tables", [None, "a.b, a.c", ["a.b"]], [5, [1]]),
         (lambda task_id, **a: ChannelIdleNotifier(**a), "idle_hours", [0, "2.5", "{{ h }}"], [-1, "long"]),
         (lambda **a: ReplicationLagSensor(replication="r", **a), "lag_seconds", [5, "5", "{{ l }}"], [None, "long"]),

@@ -192,7 +192,7 @@ def test_a_table_is_vacuumed_and_what_its_stream_has_not_read_stays_r88(
 
 @pytest.mark.spark
 def test_lines_of_log_files_are_in_a_table_each_once(run_dag: RunDag, shop: Lake, tmp_path: Path) -> None:
-    from tests.airflow.examples.landing import keep_landing, land_logs, report, watch_landing
+    from tests.airflow.examples.landing import keep_landing, land_logs, report, reset, watch_landing
 
     logs = tmp_path / "logs"
     logs.mkdir()
@@ -218,6 +218,9 @@ def test_lines_of_log_files_are_in_a_table_each_once(run_dag: RunDag, shop: Lake
     wanted = {"table": "shop.log_lines", "swept": [], "idle": [], "files_removed": 2, "files_added": 1}
     assert [dict(one) for one in kept] == [wanted]
     assert len(shop.rows("shop.log_lines")) == 4
+    moved = run_dag(reset, at=DAY, conf={"token": "messages_1.jsonl:3"}).returned("set_token")
+    assert (moved["token_before"], moved["token"]) == ("messages_2.jsonl:1", "messages_1.jsonl:3")
+    assert run_dag(land_logs, at=DAY + timedelta(days=3), conf=conf).returned("logs")["rows"] == 2
 
 
 @pytest.fixture

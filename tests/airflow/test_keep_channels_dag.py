@@ -1,4 +1,4 @@
-"""The nightly DAG that keeps landing tables: all tables with channels, or those that are named."""
+"""The nightly DAG that keeps landing tables: all tables with channels, or those that are named. And changes by hand."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from airflow.sdk import DAG
 
 from tests.airflow.runs import Lake
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.kernel import KernelEngine
+from tidemark.operators.alter_channel import AlterChannelOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk import DAG
-
     from tests.airflow.runs import Outcome
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
@@ -59,3 +59,29 @@ def test_only_tables_with_channels_are_kept_and_without_any_the_run_does_nothing
     wanted = {"table": "a.landed", "swept": [], "idle": [], "files_removed": 3, "files_added": 1}
     assert dict(only) == wanted
     assert landing.rows("a.landed") == [(0,), (1,), (2,)]
+
+
+def altered(run_dag: Callable[..., Outcome], action: str, token: str | None = None) -> Outcome:
+    with DAG(f"alter_{action}", schedule=None) as dag:
+        AlterChannelOperator(task_id="it", table="a.landed", channel="c", action=action, token=token)
+    return run_dag(dag)
+
+
+def test_a_channel_is_opened_moved_and_dropped_by_hand(
+    landing: Lake, run_dag: Callable[..., Outcome], warm_spark: Path
+) -> None:
+    unknown = altered(run_dag, "set_token", "1")
+    assert unknown.state == "failed"
+    names = ("existed", "token_before", "token")
+    wanted = {
+        ("open", None): (False, None, None),
+        ("set_token", "7"): (True, None, "7"),
+        ("open", "8"): (True, "7", "8"),
+        ("set_token", None): (True, "8", None),
+        ("drop", None): (True, None, None),
+    }
+    for (action, token), expected in wanted.items():
+        found = altered(run_dag, action, token).returned("it")
+        assert tuple(found[name] for name in names) == expected
+    assert altered(run_dag, "drop").returned("it")["existed"] is False
+    assert landing.rows("a.landed") == []

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from airflow.sdk import DAG, Asset
 
 from tidemark.notifications.idle_channel import ChannelIdleNotifier
+from tidemark.operators.alter_channel import AlterChannelOperator
 from tidemark.operators.ingest import IngestRowsOperator
 from tidemark.operators.keep_channels import KeepChannelsOperator
 from tidemark.sensors.channels import ChannelLagSensor
@@ -68,3 +69,16 @@ with DAG(
 ) as watch_landing:
     ChannelLagSensor(task_id="all_write", table="shop.log_lines", lag_seconds=7_200, below=True, timeout=600)
 # [END watch_landing]
+
+# [START set_landing_token]
+with DAG(
+    "set_landing_token", start_date=datetime(2026, 1, 1, tzinfo=UTC), schedule=None, params={"token": ""}
+) as reset:
+    AlterChannelOperator(
+        task_id="set_token",
+        table="shop.log_lines",
+        channel="shop_logs",
+        action="set_token",
+        token="{{ params.token }}",
+    )
+# [END set_landing_token]

@@ -9,6 +9,7 @@ from airflow.sdk import DAG
 from tidemark.assets import stream_asset, stream_data_asset
 from tidemark.notifications.idle_channel import ChannelIdleNotifier
 from tidemark.notifications.stale_stream import StaleStreamNotifier
+from tidemark.operators.alter_channel import AlterChannelOperator
 from tidemark.operators.backfill import BackfillTableOperator
 from tidemark.operators.capture import CaptureChangesOperator
 from tidemark.operators.change_streams import (
@@ -93,6 +94,7 @@ with DAG(
     late = ConsumerGroupStaleSensor(task_id="late", **of_group)
     rows = BackfillTableOperator(task_id="rows", **of_group, table="shop.orders", target="shop.rows")
     ingest = IngestRowsOperator(task_id="ingest", source="lines", table="shop.log_lines", channel="logs")
+    token = AlterChannelOperator(task_id="token", table="shop.log_lines", channel="logs", action="set_token", token="7")
     keep = KeepChannelsOperator(task_id="keep", tables="shop.log_lines")
     fresh = ChannelLagSensor(
         task_id="fresh", table="shop.log_lines", lag_seconds=900, below=True, on_failure_callback=ChannelIdleNotifier()

@@ -1,17 +1,24 @@
-"""Jobs of channels: the ingest service, which runs until it is cancelled, a read of a source, and upkeep."""
+"""Jobs of channels: the ingest service, which runs until it is cancelled, a read of a source, upkeep, and changes by
+hand.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from tidemark.model.jobs import Job
 
 __all__ = [
+    "ALTER_CHANNEL",
     "INGEST_ROWS",
     "KEEP_CHANNELS",
     "SERVE_INGEST",
+    "AlterChannel",
+    "AlteredChannel",
+    "ChannelAction",
     "IngestRows",
     "IngestServed",
     "IngestedRows",
@@ -123,3 +130,36 @@ class KeptChannels:
 
 
 KEEP_CHANNELS = Job("keep_channels", KeepChannels, KeptChannels, "channels.driver.job_keep_channels:keep_channels")
+
+
+class ChannelAction(StrEnum):
+    """A change of a channel by hand."""
+
+    OPEN = "open"
+    SET_TOKEN = "set_token"
+    DROP = "drop"
+
+
+@dataclass(frozen=True)
+class AlterChannel:
+    """`token`: the new committed token. For `open`, None keeps the token; for `set_token` it removes it."""
+
+    lake_root: str
+    table: str
+    channel: str
+    action: ChannelAction
+    writer: str
+    token: str | None = None
+    only_writer: bool = False
+
+
+@dataclass(frozen=True)
+class AlteredChannel:
+    """`existed`: whether the channel was there before. The tokens are the committed ones before and after."""
+
+    existed: bool
+    token_before: str | None
+    token: str | None
+
+
+ALTER_CHANNEL = Job("alter_channel", AlterChannel, AlteredChannel, "channels.driver.job_alter_channel:alter_channel")

@@ -1,0 +1,50 @@
+"""The ALTER_CHANNEL job: a channel is opened, gets another token, or is dropped."""
+
+from __future__ import annotations
+
+from tidemark.channels.driver.client import IngestClient
+from tidemark.channels.driver.engines import engine_of
+from tidemark.channels.model.jobs import AlterChannel, AlteredChannel, ChannelAction
+from tidemark.channels.planning.listing import records_of
+from tidemark.channels.planning.names import key_of
+from tidemark.jobs.context import JobContext
+from tidemark.jobs.run import utc_now
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.tables import resolve
+
+__all__ = ["alter_channel"]
+
+
+def alter_channel(job: JobContext, request: AlterChannel) -> AlteredChannel:
+    """Change the channel. A second run of `set_token` and `drop` changes nothing; one of `open` fences once more.
+
+    Raises TableNotFound, TableNotSupported, ChannelNotFound, ChannelTokenLost, CommitsMayBeLost, RowsNotCommitted.
+    """
+    uri = resolve(request.table, request.lake_root, job.options)[0]
+    key = key_of(request.channel)
+    before = records_of(DeltaLog.open(uri, job.options).state()).get(key)
+    with IngestClient(
+        request.writer,
+        engine_of(job.session),
+        lambda table: resolve(table, request.lake_root, job.options)[0],
+        options=job.options,
+        only_writer=request.only_writer,
+        clock=utc_now,
+    ) as client:
+        _alter(client, request)
+    after = records_of(DeltaLog.open(uri, job.options).state()).get(key)
+    return AlteredChannel(
+        existed=before is not None,
+        token_before=None if before is None else before.offset_token,
+        token=None if after is None else after.offset_token,
+    )
+
+
+def _alter(client: IngestClient, request: AlterChannel) -> None:
+    match request.action:
+        case ChannelAction.OPEN:
+            client.open_channel(request.channel, request.table, offset_token=request.token)
+        case ChannelAction.SET_TOKEN:
+            client.set_offset_token(request.channel, request.table, request.token)
+        case ChannelAction.DROP:
+            client.drop_channel(request.channel, request.table)
