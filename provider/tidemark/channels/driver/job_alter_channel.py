@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from tidemark.channels.driver.client import IngestClient
-from tidemark.channels.driver.engines import engine_of
+from tidemark.channels.driver.job_client import client_of_job
 from tidemark.channels.model.jobs import AlterChannel, AlteredChannel, ChannelAction
 from tidemark.channels.planning.listing import records_of
 from tidemark.channels.planning.names import key_of
 from tidemark.jobs.context import JobContext
-from tidemark.jobs.run import utc_now
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.tables import resolve
 
@@ -23,14 +22,7 @@ def alter_channel(job: JobContext, request: AlterChannel) -> AlteredChannel:
     uri = resolve(request.table, request.lake_root, job.options)[0]
     key = key_of(request.channel)
     before = records_of(DeltaLog.open(uri, job.options).state()).get(key)
-    with IngestClient(
-        request.writer,
-        engine_of(job.session),
-        lambda table: resolve(table, request.lake_root, job.options)[0],
-        options=job.options,
-        only_writer=request.only_writer,
-        clock=utc_now,
-    ) as client:
+    with client_of_job(job, request.writer, request.lake_root, only_writer=request.only_writer) as client:
         _alter(client, request)
     after = records_of(DeltaLog.open(uri, job.options).state()).get(key)
     return AlteredChannel(

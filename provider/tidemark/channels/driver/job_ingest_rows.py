@@ -7,13 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 from tidemark.channels.driver.channel import Channel
-from tidemark.channels.driver.client import IngestClient
-from tidemark.channels.driver.engines import engine_of
+from tidemark.channels.driver.job_client import client_of_job
 from tidemark.channels.driver.sources.lines import lines
 from tidemark.channels.model.jobs import IngestedRows, IngestRows
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
-from tidemark.lake.tables import resolve
 from tidemark.streams.driver.function import load_function
 
 __all__ = ["ingest_rows"]
@@ -29,16 +27,8 @@ def ingest_rows(job: JobContext, request: IngestRows) -> IngestedRows:
     that cannot be imported, and what a channel and the source raise. Rows that were committed before stay.
     """
     source = _OWN.get(request.source) or load_function(request.source)
-    client = IngestClient(
-        request.writer,
-        engine_of(job.session),
-        lambda table: resolve(table, request.lake_root, job.options)[0],
-        options=job.options,
-        max_client_lag=request.max_client_lag,
-        only_writer=request.only_writer,
-        clock=utc_now,
-    )
-    with client:
+    lag, alone = request.max_client_lag, request.only_writer
+    with client_of_job(job, request.writer, request.lake_root, only_writer=alone, max_client_lag=lag) as client:
         channel = client.open_channel(
             request.channel,
             request.table,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tidemark.channels.driver.client import IngestClient
-from tidemark.channels.driver.engines import engine_of
+from tidemark.channels.driver.job_client import client_of_job
 from tidemark.channels.model.jobs import KeepChannels, KeptChannels, KeptTable
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
@@ -20,14 +20,7 @@ def keep_channels(job: JobContext, request: KeepChannels) -> KeptChannels:
 
     Raises TableNotFound, TableNotSupported, CommitsMayBeLost; tables before the failing one are done.
     """
-    with IngestClient(
-        request.keeper,
-        engine_of(job.session),
-        lambda table: resolve(table, request.lake_root, job.options)[0],
-        options=job.options,
-        only_writer=request.only_writer,
-        clock=utc_now,
-    ) as client:
+    with client_of_job(job, request.keeper, request.lake_root, only_writer=request.only_writer) as client:
         return KeptChannels(tuple(_keep(job, request, client, table) for table in request.tables))
 
 

@@ -1,5 +1,5 @@
-"""Jobs of channels: the ingest service, which runs until it is cancelled, a read of a source, upkeep, and changes by
-hand.
+"""Jobs of channels: the ingest service, reads of a source, upkeep, and changes by hand. The service runs until it is
+cancelled.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class AlterChannel:
 
 @dataclass(frozen=True)
 class AlteredChannel:
-    """`existed`: whether the channel was there before. The tokens are the committed ones before and after."""
+    """`existed`: whether the channel existed before. The tokens are the committed ones before and after."""
 
     existed: bool
     token_before: str | None
