@@ -31,7 +31,7 @@ class Channel:
         self._continuation = ""
 
     def open(self) -> int:
-        """The number of lines that the table has. Whoever wrote through this channel before can do so no more."""
+        """The number of lines that the table has. An earlier writer of this channel can write no more."""
         answer = self._call("PUT", "")
         self._continuation = answer["next_continuation_token"]
         return int(answer["channel_status"]["last_committed_offset_token"] or 0)

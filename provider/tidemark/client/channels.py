@@ -10,7 +10,8 @@ from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.engines import engine_of
 from tidemark.channels.driver.jvm import start_engine
 from tidemark.channels.driver.kernel import KernelEngine
-from tidemark.channels.planning.listing import ShownChannel, records_of, shown_channel
+from tidemark.channels.planning.listing import ShownChannel, shown_channel
+from tidemark.channels.worker.tables import channels_of
 from tidemark.client.context import ClientContext
 from tidemark.client.lake_tables import lake_tables
 from tidemark.jobs.remote import is_remote
@@ -86,9 +87,8 @@ class ChannelsOfALake:
 
     def _channels(self, table: str) -> Iterator[ShownChannel]:
         uri, _ = self._context.tables.locate(table)
-        state = DeltaLog.open(uri, self._context.options).state()
         now = self._context.store.clock()
-        for key, record in sorted(records_of(state).items()):
+        for key, record in channels_of(DeltaLog.open(uri, self._context.options), table).items():
             yield shown_channel(key, record, _names(table), now)
 
 

@@ -66,9 +66,9 @@ class ChannelIdleNotifier(TellingNotifier):
 
     def _look(self) -> tuple[IdleChannel, ...]:
         from tidemark.channels.worker.idle import idle_channels
-        from tidemark.hooks.channels import channel_tables_of
+        from tidemark.channels.worker.tables import channels_of
+        from tidemark.hooks.channels import channels_in_lake
 
-        hook = TidemarkHook(self.conn_id)
-        tables = names_of("tables", self.tables) or channel_tables_of(hook)
-        limit = hours_of("idle_hours", self.idle_hours)
-        return idle_channels(tables, hook.open_table, longer_than=limit, now=datetime.now(UTC))
+        hook, limit = TidemarkHook(self.conn_id), hours_of("idle_hours", self.idle_hours)
+        named = {name: channels_of(hook.open_table(name), name) for name in names_of("tables", self.tables)}
+        return idle_channels(named or channels_in_lake(hook), longer_than=limit, now=datetime.now(UTC))

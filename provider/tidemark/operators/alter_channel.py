@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import flag_of, key_of, one_of, owner_of
+from tidemark.operators._channels import channel_of
 from tidemark.operators._constants import check_constants, is_constant
 from tidemark.operators._spark import SparkOperator
 
@@ -51,7 +52,7 @@ class AlterChannelOperator(SparkOperator):
         self.action = action
         self.token = token
         self.only_writer = only_writer
-        check_constants(self, channel=_channel_of, action=_action_of, token=_token_of, only_writer=flag_of)
+        check_constants(self, channel=channel_of, action=_action_of, token=_token_of, only_writer=flag_of)
         if is_constant([action, token]):
             _require_use(action, token)
 
@@ -66,7 +67,7 @@ class AlterChannelOperator(SparkOperator):
         request = AlterChannel(
             lake_root=self.hook.settings.lake_root,
             table=self.table,
-            channel=_channel_of("channel", self.channel),
+            channel=channel_of("channel", self.channel),
             action=action,
             writer=owner_of(context),
             token=_token_of("token", self.token),
@@ -79,13 +80,6 @@ class AlterChannelOperator(SparkOperator):
 
 def _action_of(argument: str, value: str) -> str:
     return one_of(_ACTIONS, argument, value)
-
-
-def _channel_of(argument: str, value: str) -> str:
-    from tidemark.channels.planning.names import key_of as key_of_channel
-
-    key_of_channel(value if isinstance(value, str) else "")
-    return value
 
 
 def _token_of(argument: str, value: object) -> str | None:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import flag_of, key_of, one_of, owner_of, seconds_of
+from tidemark.operators._channels import channel_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.channels.model.jobs import IngestedRows, IngestRows
+    from tidemark.channels.model.jobs import IngestRows
 
 __all__ = ["IngestRowsOperator"]
 
@@ -70,7 +71,7 @@ class IngestRowsOperator(SparkOperator):
         check_constants(
             self,
             source=_source_of,
-            channel=_channel_of,
+            channel=channel_of,
             on_error=lambda name, value: one_of(_ON_ERROR, name, value),
             seconds=_seconds_of,
             max_client_lag=_lag_of,
@@ -81,6 +82,7 @@ class IngestRowsOperator(SparkOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """The report of the run."""
         from tidemark.channels.model.jobs import INGEST_ROWS
+        from tidemark.model.codec import to_plain
 
         self.hook.table_uri(self.table)  # a typo is found before a JVM starts
         runtime = self.runtime(functions=True)
@@ -88,7 +90,7 @@ class IngestRowsOperator(SparkOperator):
         if done.errors:
             self.log.warning("%s rows did not fit %s; the last: %s", done.errors, self.table, done.last_error)
         self.log.info("%s rows are in %s; the token is %r.", done.rows, self.table, done.to_token)
-        answer = {"table": self.table, "channel": self.channel, **_facts(done)}
+        answer = {"table": self.table, "channel": self.channel, **to_plain(done)}
         for asset in self.outlets:
             context["outlet_events"][asset].extra = answer
         return answer
@@ -110,13 +112,6 @@ class IngestRowsOperator(SparkOperator):
         )
 
 
-def _facts(done: IngestedRows) -> dict[str, Any]:
-    from tidemark.model.codec import to_plain
-
-    found: dict[str, Any] = to_plain(done)
-    return found
-
-
 def _source_of(argument: str, value: str) -> str:
     module, _, function = str(value).partition(":")
     is_function = all(part.isidentifier() for part in (*module.split("."), function))
@@ -124,12 +119,6 @@ def _source_of(argument: str, value: str) -> str:
         problem = f"it must be {' or '.join(_SOURCES)}, or module:function"
         raise InvalidArgument(argument=argument, value=value, problem=problem)
     return str(value)
-
-
-def _channel_of(argument: str, value: str) -> str:
-    from tidemark.channels.planning.names import key_of as key_of_channel
-
-    return key_of_channel(value if isinstance(value, str) else "")
 
 
 def _options_of(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:

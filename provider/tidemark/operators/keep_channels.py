@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import days_of, flag_of, key_of, owner_of
 from tidemark.operators._constants import check_constants
+from tidemark.operators._replication import names_of
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
@@ -85,10 +86,7 @@ class KeepChannelsOperator(SparkOperator):
 
 
 def _tables_of(argument: str, value: Sequence[str] | str) -> tuple[str, ...]:
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
-        raise InvalidArgument(argument=argument, value=value, problem="it must be names of tables")
-    names = tuple(name.strip() for name in given if name.strip())
+    names = names_of(argument, value)
     if not names:
         raise InvalidArgument(argument=argument, value=value, problem="name at least one table")
     return names

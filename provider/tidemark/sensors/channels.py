@@ -95,7 +95,7 @@ def _facts(key: str, record: ChannelRecord, lag: timedelta) -> dict[str, Any]:
         "lag_seconds": lag.total_seconds(),
         "latency_ms": record.latency_ms,
         "rows": record.rows_inserted,
-        "problem": record.token_lost or record.ended,
+        "problem": record.problem,
     }
 
 

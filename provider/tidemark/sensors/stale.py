@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import PokeReturnValue
 
-from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.operators._base import whole_number_of
+from tidemark.operators._base import hours_of, whole_number_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._plans import names_of
 from tidemark.sensors._deferring import StreamSensor
@@ -100,7 +99,7 @@ def limit_of(hours_left: float | str, failures: int | str | None, unmoved_hours:
     from tidemark.streams.worker.risks import Limit
 
     return Limit(
-        time_left=_hours_of("hours_left", hours_left),
+        time_left=hours_of("hours_left", hours_left),
         failures=whole_number_of("failures", failures),
         unmoved=_hours_or_none("unmoved_hours", unmoved_hours),
     )
@@ -109,21 +108,10 @@ def limit_of(hours_left: float | str, failures: int | str | None, unmoved_hours:
 def check_limit(operator: Any) -> None:
     """Check the streams and the limits from which on one is at risk, if these are constants. Raises InvalidArgument."""
     check_constants(
-        operator, stream=names_of, hours_left=_hours_of, failures=whole_number_of, unmoved_hours=_hours_or_none
+        operator, stream=names_of, hours_left=hours_of, failures=whole_number_of, unmoved_hours=_hours_or_none
     )
 
 
 def _hours_or_none(argument: str, value: float | str | None) -> timedelta | None:
     asked = value is not None and str(value).strip().lower() not in ("", "none")
-    return _hours_of(argument, value) if asked and value is not None else None
-
-
-def _hours_of(argument: str, value: float | str) -> timedelta:
-    """A time in hours, also as a template renders it. Raises InvalidArgument."""
-    try:
-        hours = float(value)
-        if hours < 0:
-            raise ValueError
-        return timedelta(hours=hours)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgument(argument=argument, value=value, problem="it must be a number of hours") from error
+    return hours_of(argument, value) if asked and value is not None else None

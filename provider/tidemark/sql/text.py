@@ -12,13 +12,14 @@ from tidemark.errors import SqlCompilationError
 from tidemark.model.foreign_json import whole_number
 from tidemark.sql.foreign_sql import SqlNotUnderstood, source_tokens
 
-__all__ = ["Cursor", "Span", "SqlName", "compilation_error", "is_name", "name_in", "tokens_of"]
+__all__ = ["BLANK", "Cursor", "Span", "SqlName", "compilation_error", "is_name", "name_in", "tokens_of"]
 
 RESERVED = frozenset(
     """
     ALTER AS CREATE DROP FALSE FROM IN INTO LIKE NOT NULL ON OR SELECT SET TABLE TRUE USING VALUES WHERE WITH
     """.split()  # noqa: SIM905 - a list of words
 )
+BLANK = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"  # before a statement; with re.DOTALL
 _WORD = re.compile(r"[^\W\d][\w$]*")
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING)
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.engine.channels.landing import Landing
-from tidemark.channels.worker.tables import tables_with_channels
+from tidemark.channels.worker.tables import channels_by_table
 from tidemark.errors import ChannelInvalid
 
 pytestmark = pytest.mark.spark
@@ -53,4 +53,4 @@ def test_tables_with_channels_are_found_by_their_logs_and_a_bad_one_hides_none(l
         client.open_channel("c", "with")
     (landing.root / "broken" / "_delta_log").mkdir(parents=True)
     (landing.root / "broken" / "_delta_log" / f"{0:020}.json").write_text("half of a li")
-    assert tables_with_channels(["broken", "with", "without"], landing.log) == ["with"]
+    assert list(channels_by_table(["broken", "with", "without"], landing.log)) == ["with"]

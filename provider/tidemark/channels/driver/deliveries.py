@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -23,44 +24,47 @@ from tidemark.failpoints import failpoint
 __all__ = ["Delivery", "fulfil", "pause"]
 
 _TRIES = 50
+_Result = TypeVar("_Result")
 
 
 def fulfil(orders: Sequence[Order], commits: TableCommits, clock: Callable[[], datetime]) -> None:
     """Commit orders, at most one for each channel, in one commit. Each order's `done` is set, by record or error."""
-    problem: TidemarkError | None = None
-    for _ in range(_TRIES):
-        try:
-            records = _records(orders, commits, clock())
-            if any(record != commits.record(key) for key, record in records.items()):
-                commits.commit(records)
-        except CommitConflict as conflict:
-            problem = conflict
-            continue
-        except TidemarkError as error:
-            problem = error
-            break
-        failpoint("channel.opened")
+    try:
+        records = _in_tries(lambda: _commit_records(orders, commits, clock()))
+    except TidemarkError as problem:
         for order in _waiting(orders):
-            order.done.set_result(records[order.key])
+            order.done.set_exception(problem)
         return
+    failpoint("channel.opened")
     for order in _waiting(orders):
-        order.done.set_exception(problem)
+        order.done.set_result(records[order.key])
 
 
 def pause(order: Pause, commits: TableCommits) -> None:
     """Pause the table. The order's `done` is set."""
+    try:
+        _in_tries(lambda: commits.pause(order.until))
+    except TidemarkError as problem:
+        order.done.set_exception(problem)
+    else:
+        order.done.set_result(None)
+
+
+def _in_tries(attempt: Callable[[], _Result]) -> _Result:
+    """The result of the first attempt that meets no commit of another. Raises its other errors, and CommitConflict."""
     for _ in range(_TRIES):
         try:
-            commits.pause(order.until)
+            return attempt()
         except CommitConflict as conflict:
-            problem: TidemarkError = conflict
-            continue
-        except TidemarkError as error:
-            problem = error
-            break
-        order.done.set_result(None)
-        return
-    order.done.set_exception(problem)
+            problem = conflict
+    raise problem
+
+
+def _commit_records(orders: Sequence[Order], commits: TableCommits, now: datetime) -> dict[str, ChannelRecord | None]:
+    records = _records(orders, commits, now)
+    if any(record != commits.record(key) for key, record in records.items()):
+        commits.commit(records)
+    return records
 
 
 def _waiting(orders: Sequence[Order]) -> list[Order]:

@@ -44,7 +44,6 @@ class DataFile:
     path: str
     size: int
     modified: int
-    rows: int
     stats: str
     partition: Mapping[str, str | None]
 

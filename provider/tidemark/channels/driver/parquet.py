@@ -15,6 +15,7 @@ from tidemark.channels.driver.partitions import Part, parts_of
 from tidemark.channels.driver.statistics import statistics_of
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.driver.variants import with_variants
+from tidemark.channels.planning.records import millis
 
 __all__ = ["write_files"]
 
@@ -50,8 +51,7 @@ def _write(part: Part, spec: TableSpec, files: LakeFiles, name: str, now: dateti
     return DataFile(
         path=path,
         size=target.tell(),
-        modified=modified or int(now.timestamp() * 1000),
-        rows=part.rows.num_rows,
+        modified=modified or millis(now),
         stats=stats,
         partition=part.values,
     )

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 from tidemark.channels.driver.kernel import KernelSnapshot, KernelTable
 from tidemark.channels.model.channels import WATCH_DOMAIN, ChannelRecord
-from tidemark.channels.planning.names import channel_of_domain
-from tidemark.channels.planning.records import record_in, rewound, watch_in
+from tidemark.channels.planning.records import records_in, rewound, watch_in
 from tidemark.errors import KernelFailed, SourceError
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.fields import said
 from tidemark.model.foreign_json import whole_number
 
-__all__ = ["Restore", "channel_records", "newest_restore", "rewound_domains"]
+__all__ = ["Restore", "newest_restore", "rewound_domains"]
 
 
 @dataclass(frozen=True)
@@ -45,13 +44,6 @@ def newest_restore(log: DeltaLog, after: int, through: int) -> Restore | None:
     return found
 
 
-def channel_records(snapshot: KernelSnapshot, table_id: str) -> dict[str, ChannelRecord]:
-    """Key → record of all channels of the table."""
-    named = ((channel_of_domain(domain), text) for domain, text in snapshot.domains().items())
-    found = {key: record_in(text, table_id) for key, text in named if key is not None}
-    return {key: record for key, record in found.items() if record is not None}
-
-
 def rewound_domains(
     table: KernelTable, log: DeltaLog, now: KernelSnapshot, restore: Restore, table_id: str
 ) -> dict[str, ChannelRecord]:
@@ -59,7 +51,7 @@ def rewound_domains(
     then = None if restore.to is None else _records_at(table, log, restore.to, table_id)
     return {
         key: rewound(record, (then or {}).get(key), reason=restore.reason, is_known=then is not None)
-        for key, record in channel_records(now, table_id).items()
+        for key, record in records_in(now.domains(), table_id).items()
     }
 
 
@@ -75,5 +67,5 @@ def _records_at(table: KernelTable, log: DeltaLog, version: int, table_id: str) 
     except (KernelFailed, SourceError):
         return None
     if earlier is None:
-        return channel_records(snapshot, table_id)
+        return records_in(snapshot.domains(), table_id)
     return None if earlier.to is None else _records_at(table, log, earlier.to, table_id)

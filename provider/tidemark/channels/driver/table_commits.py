@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from tidemark.channels.driver.kernel import DataFile, KernelSnapshot, KernelTable
 from tidemark.channels.driver.lake_files import LakeFiles
-from tidemark.channels.driver.restores import channel_records, newest_restore, rewound_domains
+from tidemark.channels.driver.restores import newest_restore, rewound_domains
 from tidemark.channels.driver.table_spec import TableSpec, spec_of
 from tidemark.channels.model.channels import WATCH_DOMAIN, ChannelRecord, IngestWatch
 from tidemark.channels.planning.names import domain_of
-from tidemark.channels.planning.records import millis, record_in, record_text, watch_in, watch_text
+from tidemark.channels.planning.records import millis, record_in, record_text, records_in, time_of, watch_in, watch_text
 from tidemark.errors import CommitConflict, IngestPaused
 from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
@@ -80,14 +80,14 @@ class TableCommits:
     def require_not_paused(self) -> None:
         """Raises IngestPaused if the table takes no rows now, as of the last known snapshot."""
         if self._paused_until is not None and millis(self._clock()) < self._paused_until:
-            raise IngestPaused(table=self.name, until=datetime.fromtimestamp(self._paused_until / 1000, UTC))
+            raise IngestPaused(table=self.name, until=time_of(self._paused_until))
 
     def pause(self, until: datetime) -> None:
         """Let no committer commit rows until then. The commit sets all records again, so each committer meets it.
 
         Raises CommitConflict, KernelFailed.
         """
-        records = channel_records(self._known(), self.spec.table_id)
+        records = records_in(self._known().domains(), self.spec.table_id)
         self._watched_at, self._paused_until = None, millis(until)
         self.commit(records)
 
@@ -101,7 +101,7 @@ class TableCommits:
 
     def latest_records(self) -> dict[str, ChannelRecord]:
         """Key → committed record of all channels in the table now. May be called from any thread."""
-        return channel_records(self._table.latest(), self.spec.table_id)
+        return records_in(self._table.latest().domains(), self.spec.table_id)
 
     def commit(self, records: Mapping[str, ChannelRecord | None], files: Sequence[DataFile] = ()) -> None:
         """One commit of files and records (None removes one), read back.

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from tidemark.channels.driver.batches import Batch
 from tidemark.channels.driver.deliveries import Delivery, fulfil, pause
@@ -118,10 +120,7 @@ class TableWriter:
             self._orders.append(order)
             self._requests += 1
             self._changed.notify_all()
-        try:
-            found: ChannelRecord | None = order.done.result(self._limits.patience.total_seconds())
-        except TimeoutError:
-            raise self._not_committed() from None
+        found: ChannelRecord | None = self._result_of(order.done)
         return found
 
     def pause(self, until: datetime) -> None:
@@ -130,10 +129,7 @@ class TableWriter:
         with self._changed:
             self._pauses.append(order)
             self._changed.notify_all()
-        try:
-            order.done.result(self._limits.patience.total_seconds())
-        except TimeoutError:
-            raise self._not_committed() from None
+        self._result_of(order.done)
 
     def insert(self, channel: OpenChannel, batch: Batch, spec: TableSpec, token: str | None) -> int:
         """Buffer a batch of the schema `spec`. The number of the insert. Waits while the buffers are full.
@@ -229,6 +225,12 @@ class TableWriter:
             self._is_stopping = True
             self._changed.notify_all()
         self._thread.join(_SECONDS_TO_END)
+
+    def _result_of(self, done: Future[Any]) -> Any:
+        try:
+            return done.result(self._limits.patience.total_seconds())
+        except TimeoutError:
+            raise self._not_committed() from None
 
     def _run(self) -> None:
         try:

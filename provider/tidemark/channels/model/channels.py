@@ -52,6 +52,11 @@ class ChannelRecord:
     ended: str | None = None
     token_lost: str | None = None
 
+    @property
+    def problem(self) -> str | None:
+        """The reason why the token is not known, or why the latest writer was fenced."""
+        return self.token_lost or self.ended
+
 
 @dataclass(frozen=True)
 class IngestWatch:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from tidemark.channels.model.channels import ChannelRecord
-from tidemark.channels.planning.names import channel_of_domain
-from tidemark.channels.planning.records import millis, record_in
+from tidemark.channels.planning.records import millis, records_in, time_of
 from tidemark.model.table_log import TableState
 
 __all__ = ["ShownChannel", "age_of", "records_of", "shown_channel"]
@@ -44,16 +43,14 @@ class ShownChannel:
 
 def records_of(state: TableState) -> dict[str, ChannelRecord]:
     """Key → record of the table's own channels."""
-    named = ((channel_of_domain(domain), text) for domain, text in state.domains.items())
-    found = ((key, record_in(text, state.table_id)) for key, text in named if key is not None)
-    return {key: record for key, record in found if record is not None}
+    return records_in(state.domains, state.table_id)
 
 
 def shown_channel(key: str, record: ChannelRecord, names: Mapping[str, str], now: datetime) -> ShownChannel:
     """The channel in words. `names`: database, schema and table."""
     error_at = record.last_error_timestamp
     return ShownChannel(
-        created_on=_time(record.created_on),
+        created_on=time_of(record.created_on),
         name=key,
         database_name=names["database"],
         schema_name=names["schema"],
@@ -61,25 +58,21 @@ def shown_channel(key: str, record: ChannelRecord, names: Mapping[str, str], now
         client_sequencer=record.client_sequencer,
         row_sequencer=record.row_sequencer,
         offset_token=record.offset_token,
-        opened_on=_time(record.opened_on),
+        opened_on=time_of(record.opened_on),
         opened_by=record.opened_by,
-        last_ingest=_time(record.last_ingest),
+        last_ingest=time_of(record.last_ingest),
         age=age_of(record, now),
         rows_inserted=record.rows_inserted,
         rows_parsed=record.rows_parsed,
         rows_error_count=record.rows_error_count,
         last_error_message=record.last_error_message,
         last_error_offset_upper_bound=record.last_error_offset_upper_bound,
-        last_error_timestamp=None if error_at is None else _time(error_at),
+        last_error_timestamp=None if error_at is None else time_of(error_at),
         latency_ms=record.latency_ms,
-        problem=record.token_lost or record.ended,
+        problem=record.problem,
     )
 
 
 def age_of(record: ChannelRecord, now: datetime) -> timedelta:
     """Time since the channel's last commit of rows or tokens; nothing if another clock is ahead."""
     return timedelta(milliseconds=max(0, millis(now) - record.last_ingest))
-
-
-def _time(at: int) -> datetime:
-    return datetime.fromtimestamp(at / 1000, UTC)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from tidemark.channels.model.channels import ChannelRecord, StatusCode
+from tidemark.channels.planning.records import time_of
 
 __all__ = ["Ended", "Fate", "fate_of"]
 
@@ -32,7 +32,7 @@ def fate_of(own: ChannelRecord, tried: ChannelRecord | None, found: ChannelRecor
     if found.ended is not None:
         return Ended(StatusCode.MUST_REOPEN, found.ended)
     if found.client_sequencer != own.client_sequencer:
-        at = datetime.fromtimestamp(found.opened_on / 1000, UTC)
+        at = time_of(found.opened_on)
         return Ended(StatusCode.TAKEN, f"{found.opened_by} opened it at {at:%Y-%m-%d %H:%M:%S} UTC.")
     problem = f"its row sequencer is {found.row_sequencer}, and this writer is at {own.row_sequencer}."
     return Ended(StatusCode.OUT_OF_ORDER, problem)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from tidemark.channels.model.channels import ChannelRecord, IngestWatch
+from tidemark.channels.planning.names import channel_of_domain
 from tidemark.model.codec import to_json
 from tidemark.model.foreign_json import foreign_value
 
@@ -16,7 +18,9 @@ __all__ = [
     "opened",
     "record_in",
     "record_text",
+    "records_in",
     "rewound",
+    "time_of",
     "watch_in",
     "watch_text",
     "with_token",
@@ -47,6 +51,11 @@ def millis(time: datetime) -> int:
     return int(time.timestamp() * 1000)
 
 
+def time_of(at: int) -> datetime:
+    """The time, UTC, of milliseconds since 1970."""
+    return datetime.fromtimestamp(at / 1000, UTC)
+
+
 def record_text(record: ChannelRecord) -> str:
     """The value of the record's domain."""
     return f'{{"{_NAME}":{to_json(record)}}}'
@@ -56,6 +65,13 @@ def record_in(text: str | None, table_id: str) -> ChannelRecord | None:
     """The record in a domain's value. None if there is none, or if it belongs to another table, as in a clone."""
     found = foreign_value(ChannelRecord, text, _NAME)
     return found if found is not None and found.table_id == table_id else None
+
+
+def records_in(domains: Mapping[str, str], table_id: str) -> dict[str, ChannelRecord]:
+    """Key → record of all channels of the table. `domains`: domain → its value, those of others among them."""
+    named = ((channel_of_domain(domain), text) for domain, text in domains.items())
+    found = ((key, record_in(text, table_id)) for key, text in named if key is not None)
+    return {key: record for key, record in found if record is not None}
 
 
 def watch_text(watch: IngestWatch) -> str:

@@ -6,15 +6,14 @@ import re
 from dataclasses import dataclass
 
 from tidemark.sql.names import sql_name
-from tidemark.sql.text import Cursor
+from tidemark.sql.text import BLANK, Cursor
 
 __all__ = ["ChannelStatement", "PauseIngest", "SetOffsetToken", "ShowChannels", "parse_channel_sql"]
 
-_BLANK = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-_SHOW = re.compile(rf"{_BLANK}SHOW\s+CHANNELS\b", re.DOTALL | re.IGNORECASE)
+_SHOW = re.compile(rf"{BLANK}SHOW\s+CHANNELS\b", re.DOTALL | re.IGNORECASE)
 _SET = "SYSTEM$SNOWPIPE_STREAMING_UPDATE_CHANNEL_OFFSET_TOKEN"
 _PAUSE = "SYSTEM$PAUSE_INGEST"
-_CALL = re.compile(rf"{_BLANK}SELECT\s+({re.escape(_SET)}|{re.escape(_PAUSE)})\s*\(", re.DOTALL | re.IGNORECASE)
+_CALL = re.compile(rf"{BLANK}SELECT\s+({re.escape(_SET)}|{re.escape(_PAUSE)})\s*\(", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.planning.listing import age_of
-from tidemark.channels.worker.tables import channels_of
-from tidemark.lake.delta_log import DeltaLog
 
 __all__ = ["IdleChannel", "idle_channels"]
 
@@ -33,9 +32,9 @@ class IdleChannel:
 
 
 def idle_channels(
-    tables: Iterable[str], open_log: Callable[[str], DeltaLog], *, longer_than: timedelta, now: datetime
+    tables: Mapping[str, Mapping[str, ChannelRecord]], *, longer_than: timedelta, now: datetime
 ) -> tuple[IdleChannel, ...]:
-    """Those of the tables' channels that are idle for longer, the longest first. Raises what opening a log raises."""
+    """Those of the tables' channels that are idle for longer, the longest first."""
     found = [
         IdleChannel(
             table=table,
@@ -43,10 +42,10 @@ def idle_channels(
             offset_token=record.offset_token,
             idle_hours=age_of(record, now) / timedelta(hours=1),
             opened_by=record.opened_by,
-            problem=record.token_lost or record.ended,
+            problem=record.problem,
         )
-        for table in tables
-        for key, record in channels_of(open_log(table), table).items()
+        for table, channels in tables.items()
+        for key, record in channels.items()
         if age_of(record, now) > longer_than
     ]
     return tuple(sorted(found, key=lambda one: -one.idle_hours))

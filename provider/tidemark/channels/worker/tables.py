@@ -10,18 +10,18 @@ from tidemark.channels.planning.listing import records_of
 from tidemark.errors import ChannelNotFound, LakeError, SourceError
 from tidemark.lake.delta_log import DeltaLog
 
-__all__ = ["channels_of", "tables_with_channels"]
+__all__ = ["channels_by_table", "channels_of"]
 
 log = logging.getLogger(__name__)
 
 
-def tables_with_channels(names: Iterable[str], open_log: Callable[[str], DeltaLog]) -> list[str]:
-    """Those of the tables that have a channel, by their logs. An unreadable table is skipped, with a warning."""
-    found = []
+def channels_by_table(names: Iterable[str], open_log: Callable[[str], DeltaLog]) -> dict[str, dict[str, ChannelRecord]]:
+    """The channels of those tables that have any. An unreadable table is skipped, with a warning."""
+    found = {}
     for name in names:
         try:
-            if records_of(open_log(name).state()):
-                found.append(name)
+            if channels := channels_of(open_log(name), name):
+                found[name] = channels
         except (SourceError, LakeError) as error:
             log.warning("Table %s is skipped: %s", name, error)
     return found

@@ -20,13 +20,11 @@ from tidemark.change_streams.planning.sql.statements import (
     SuspendChangeStream,
 )
 from tidemark.sql.names import sql_name
-from tidemark.sql.text import Cursor, Span, SqlName
+from tidemark.sql.text import BLANK, Cursor, Span, SqlName
 
 __all__ = ["parse_change_stream_sql"]
 
-_BEGINNING = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(CREATE|ALTER|DROP)(?:\s+OR\s+\w+)?\s+CHANGE\s+STREAM\b", re.DOTALL | re.IGNORECASE
-)
+_BEGINNING = re.compile(rf"{BLANK}(CREATE|ALTER|DROP)(?:\s+OR\s+\w+)?\s+CHANGE\s+STREAM\b", re.DOTALL | re.IGNORECASE)
 
 
 def parse_change_stream_sql(text: str) -> ChangeStreamStatement | None:

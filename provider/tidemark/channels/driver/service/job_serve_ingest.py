@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemark.channels.driver.client import IngestClient
-from tidemark.channels.driver.kernel import KernelEngine
+from tidemark.channels.driver.engines import engine_of
 from tidemark.channels.driver.service.access import Access
 from tidemark.channels.driver.service.desk import IngestDesk
 from tidemark.channels.driver.table_writer import Limits
@@ -44,7 +44,7 @@ def serve_ingest(job: JobContext, request: ServeIngest) -> IngestServed:
     tables = _Tables(request.lake_root, job.options)
     client = IngestClient(
         "ingest service",
-        KernelEngine.of_session(job.session),
+        engine_of(job.session),
         tables.locate,
         options=job.options,
         limits=limits,

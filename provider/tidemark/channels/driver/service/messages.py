@@ -71,7 +71,7 @@ class ChannelAnswer(BaseModel):
             channel_name=name,
             table_name=table,
             channel_status_code=int(status.code if status is not None else StatusCode.OK),
-            channel_status_message=status.problem if status is not None else record.token_lost or record.ended,
+            channel_status_message=status.problem if status is not None else record.problem,
             last_committed_offset_token=record.offset_token,
             created_on_ms=record.created_on,
             last_ingest_ms=record.last_ingest,
