@@ -71,4 +71,10 @@ def object_store_of(spark: SparkSession) -> Iterator[ObjectStore]:
             "secret.key": "test",
         }.items():
             settings.set(f"fs.s3a.{name}", value)
-        yield running
+        try:
+            yield running
+        finally:
+            # The JVM keeps a client per scheme and bucket, which would ask this store for the next one's objects.
+            path = spark._jvm.org.apache.hadoop.fs.Path  # type: ignore[attr-defined]
+            for scheme in ("s3", "s3a"):
+                path(f"{scheme}://{BUCKET}/").getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).close()
