@@ -198,7 +198,7 @@ def test_lines_of_log_files_are_in_a_table_each_once(run_dag: RunDag, shop: Lake
     logs.mkdir()
     line = '{"at": "2026-03-01T00:00:00Z", "level": "%s", "message": "m"}\n'
     (logs / "messages_1.jsonl").write_text(line % "info" + '{"level": "debug", "at": "no time"}\n' + line % "warning")
-    conf = {"logs": str(logs), "seconds": 60}
+    conf = {"logs": str(logs), "seconds": 3}
     first = run_dag(land_logs, at=DAY, conf=conf)
     assert first.state == "success"
     wanted = {"rows": 2, "errors": 1, "from_token": None, "to_token": "messages_1.jsonl:3", "is_empty": True}

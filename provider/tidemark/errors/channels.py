@@ -24,6 +24,7 @@ __all__ = [
     "KernelFailed",
     "RowsNotCommitted",
     "RowsRefused",
+    "SourceUnreadable",
     "TableNotSupported",
     "TokenOutOfOrder",
     "TokensFileUnreadable",
@@ -65,8 +66,14 @@ class ChannelTokenLost(ChannelError):
 
 
 class RowsRefused(ChannelError):
-    """Row {row_index} for table {table} does not fit: {problem} No row of the batch was taken, and the offset token did
+    """A row for table {table} does not fit: {row}, {problem} No row of the batch was taken, and the offset token did
     not move.
+    """
+
+
+class SourceUnreadable(ChannelError):
+    """The source {source} of a channel cannot be read: {problem} Rows that were committed stay, and the next run
+    continues behind them.
     """
 
 

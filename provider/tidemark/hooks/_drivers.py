@@ -17,6 +17,7 @@ from tidemark.failpoints import KILL_AT, KILL_ONCE
 from tidemark.hooks._driver_environment import DriverEnvironment, driver_environment
 from tidemark.model.codec import to_json
 from tidemark.model.source_address import SourceAddress
+from tidemark.model.source_connection import SourceConnection
 from tidemark.model.spark import DELTA_SETTINGS
 from tidemark.warm_spark.scratch import make_scratch, with_scratch
 
@@ -28,10 +29,20 @@ if TYPE_CHECKING:
     from tidemark.hooks.warm_spark import WarmSpark
     from tidemark.warm_spark.start import Taken
 
-__all__ = ["JOB_SETTINGS", "LOCAL_SETTINGS", "SOURCE", "SPARK_LOG", "STORAGE_OPTIONS", "Drivers", "JobFiles"]
+__all__ = [
+    "JOB_SETTINGS",
+    "LOCAL_SETTINGS",
+    "SOURCE",
+    "SOURCE_CONNECTION",
+    "SPARK_LOG",
+    "STORAGE_OPTIONS",
+    "Drivers",
+    "JobFiles",
+]
 
 STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
 SOURCE = "TIDEMARK_SOURCE"
+SOURCE_CONNECTION = "TIDEMARK_SOURCE_CONNECTION"
 SPARK_LOG = "spark.log"
 
 JOB_SETTINGS: Mapping[str, str] = {
@@ -68,7 +79,7 @@ class Drivers:
     settings: TidemarkSettings
     connection: Connection
     python_path: tuple[str, ...] = ()
-    source: SourceAddress | None = None
+    source: SourceAddress | SourceConnection | None = None
     packages: tuple[str, ...] = ()
 
     def submitted(self, files: JobFiles) -> Driver:
@@ -134,7 +145,8 @@ class Drivers:
         if self.settings.storage_options:
             environment[STORAGE_OPTIONS] = json.dumps(dict(self.settings.storage_options))
         if self.source is not None:
-            environment[SOURCE] = to_json(self.source)
+            name = SOURCE if isinstance(self.source, SourceAddress) else SOURCE_CONNECTION
+            environment[name] = to_json(self.source)
         return environment
 
     def _for_python(self) -> dict[str, str]:

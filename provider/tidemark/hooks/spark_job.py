@@ -38,6 +38,7 @@ from tidemark.metrics import job_ended
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress
+from tidemark.model.source_connection import SourceConnection
 from tidemark.warm_spark.scratch import remove_scratch
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ class SparkJob:
 
     The driver runs on this host, on the Spark of the settings. That is a JVM of spark-submit, with executors perhaps on
     a cluster, or a running Spark Connect server. `python_path` is added to the driver's PYTHONPATH, so that it can
-    import the modules of DAG files. `source`: the database that a replication reads, passed by environment. `packages`:
-    jars that the job needs beside those of the settings.
+    import the modules of DAG files. `source`: the database or connection that the job reads, passed by environment.
+    `packages`: jars that the job needs beside those of the settings.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class SparkJob:
         settings: TidemarkSettings,
         *,
         python_path: Sequence[str] = (),
-        source: SourceAddress | None = None,
+        source: SourceAddress | SourceConnection | None = None,
         packages: Sequence[str] = (),
     ) -> None:
         self._settings = settings

@@ -25,6 +25,7 @@ from tidemark.jobs.run import run
 from tidemark.model.codec import from_json
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress
+from tidemark.model.source_connection import SourceConnection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 LOG_LEVEL = "spark.log.level"
 STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
 SOURCE = "TIDEMARK_SOURCE"
+SOURCE_CONNECTION = "TIDEMARK_SOURCE_CONNECTION"
 SECRETS = "secret.properties"  # if the system has no files in memory
 UNSURE = 3
 SECONDS_TO_LEAVE = 3.0  # at most: the worker kills five seconds after its request
@@ -69,10 +71,12 @@ def _remote_job(spec: JobSpec, options: dict[str, str]) -> int:
     return _answer(spec, result)
 
 
-def _source() -> SourceAddress | None:
-    """The source database in the environment, if the job reads one."""
-    text = os.environ.get(SOURCE)
-    return None if text is None else from_json(SourceAddress, text)
+def _source() -> SourceAddress | SourceConnection | None:
+    """The source database or connection in the environment, if the job reads one."""
+    if text := os.environ.get(SOURCE):
+        return from_json(SourceAddress, text)
+    text = os.environ.get(SOURCE_CONNECTION)
+    return None if text is None else from_json(SourceConnection, text)
 
 
 def _answer(spec: JobSpec, result: JobResult) -> int:

@@ -13,6 +13,7 @@ from tidemark.jobs.workspace import Workspace
 from tidemark.lake.orphans import sweep_directories
 from tidemark.model.jobs import JobSpec
 from tidemark.model.source_address import SourceAddress
+from tidemark.model.source_connection import SourceConnection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,13 +34,18 @@ class JobContext:
     progress: Progress
     started_at: datetime
     stop_if_due: Callable[[], None]
-    source: SourceAddress | None = field(default=None, repr=False)  # the database that a replication reads
+    source: SourceAddress | SourceConnection | None = field(default=None, repr=False)  # of a replication, or of rows
 
     def require_source(self) -> SourceAddress:
         """The database that the job reads. Raises InvalidArgument if the job got none."""
-        if self.source is None:
+        if not isinstance(self.source, SourceAddress):
             raise InvalidArgument(argument="source", value=None, problem="the job got no database to read")
         return self.source
+
+    @property
+    def source_connection(self) -> SourceConnection | None:
+        """The connection of the source of rows that the job reads, if it got one."""
+        return self.source if isinstance(self.source, SourceConnection) else None
 
     def new_workspace(self, owner_id: str) -> Workspace:
         """The job's own directories. Some leftovers of dead processes are removed first, others by later jobs. A

@@ -17,6 +17,7 @@ from tidemark.jobs.watch import Watch
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress
+from tidemark.model.source_connection import SourceConnection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +35,7 @@ def run(
     spec: JobSpec,
     *,
     options: Mapping[str, str] | None = None,
-    source: SourceAddress | None = None,
+    source: SourceAddress | SourceConnection | None = None,
     clock: Callable[[], datetime] = utc_now,
     say: Callable[[str], None] = print_line,
     end: Callable[[JobError], None] | None = None,
@@ -42,9 +43,9 @@ def run(
     """The answer to `spec`. Every failure is an ErrorRecord in it.
 
     The job gets a session of its own. A session of Spark Connect is used as it is, and must be the job's own.
-    `options`: storage options of the lake; `source`: the database that a replication reads. `end` ends the process if
-    the job does not stop at its deadline; None if the process is not ours. Idempotent: each kind of job describes its
-    second run.
+    `options`: storage options of the lake; `source`: the database or connection that the job reads. `end` ends the
+    process if the job does not stop at its deadline; None if the process is not ours. Idempotent: each kind of job
+    describes its second run.
     """
     work = work_in(spark, f"tidemark {spec.result_uri}")
     watch = Watch(spec, lambda: exists(spec.cancel_uri), work.cancel, clock, end)

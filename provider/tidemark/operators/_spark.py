@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.source_address import SourceAddress
+    from tidemark.model.source_connection import SourceConnection
     from tidemark.model.streams import TableRef
     from tidemark.streams.worker.runtime import Runtime
 
@@ -28,12 +29,16 @@ class SparkOperator(TidemarkOperator):
         self._jobs: list[SparkJob] = []
 
     def runtime(
-        self, *, functions: bool = False, source: SourceAddress | None = None, packages: Sequence[str] = ()
+        self,
+        *,
+        functions: bool = False,
+        source: SourceAddress | SourceConnection | None = None,
+        packages: Sequence[str] = (),
     ) -> Runtime:
         """The runtime of this task's steps; to be called inside `execute`.
 
-        `functions`: jobs can import the modules beside the DAG file. `source`: the database that they read; `packages`:
-        jars that they need. Raises SparkNotFound at once where no job could be run.
+        `functions`: jobs can import the modules beside the DAG file. `source`: the database or connection that
+        they read; `packages`: jars that they need. Raises SparkNotFound at once where no job could be run.
         """
         from tidemark.hooks.spark_job import SparkJob
 

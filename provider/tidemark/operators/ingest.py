@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidemark.channels.planning.sources import CONNECTION, OWN_SOURCES, require_source_options
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import flag_of, key_of, one_of, owner_of, seconds_of
 from tidemark.operators._channels import channel_of
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.channels.model.jobs import IngestRows
+    from tidemark.model.source_connection import SourceConnection
 
 __all__ = ["IngestRowsOperator"]
 
-_SOURCES = ("lines",)
 _ON_ERROR = ("abort", "continue", "skip_batch")
 
 
@@ -31,12 +32,13 @@ class IngestRowsOperator(SparkOperator):
     last_error}. Raises TableNotFound, TableNotSupported, RowsRefused, ChannelInvalid, ChannelTokenLost,
     CommitsMayBeLost, StatementRefused for a source that cannot be imported, InvalidArgument.
 
-    :param source: lines, or `module:function` beside the DAG file. (templated)
+    :param source: lines, kafka, sql, http, or `module:function` beside the DAG file. (templated)
     :param table: the table that gets the rows. (templated)
     :param channel: the channel's name; one for each partition of the source. (templated)
-    :param source_options: further arguments of the source, by name. (templated)
+    :param source_options: further arguments of the source, by name. `conn_id` is an Airflow connection, which the
+        source gets as `connection`. (templated)
     :param on_error: abort, continue or skip_batch: what becomes of a row that does not fit. (templated)
-    :param seconds: end the run after this time; None reads until the source is empty. (templated)
+    :param seconds: read for this time, also rows that come within it; None reads until the source is empty. (templated)
     :param max_client_lag: how long rows may wait for a commit. (templated)
     :param only_writer: whether nobody else writes the table, which S3 needs. (templated)
     """
@@ -85,8 +87,9 @@ class IngestRowsOperator(SparkOperator):
         from tidemark.model.codec import to_plain
 
         self.hook.table_uri(self.table)  # a typo is found before a JVM starts
-        runtime = self.runtime(functions=True)
-        done = runtime.run_job(INGEST_ROWS, self._request(context), key=key_of(context))
+        request = self._request(context)
+        runtime = self.runtime(functions=True, source=self._connection(request))
+        done = runtime.run_job(INGEST_ROWS, request, key=key_of(context))
         if done.errors:
             self.log.warning("%s rows did not fit %s; the last: %s", done.errors, self.table, done.last_error)
         self.log.info("%s rows are in %s; the token is %r.", done.rows, self.table, done.to_token)
@@ -95,16 +98,25 @@ class IngestRowsOperator(SparkOperator):
             context["outlet_events"][asset].extra = answer
         return answer
 
+    def _connection(self, request: IngestRows) -> SourceConnection | None:
+        from tidemark.hooks.rows_connection import rows_connection
+
+        conn_id = (self.source_options or {}).get(CONNECTION)
+        return None if conn_id is None else rows_connection(str(conn_id), request.source)
+
     def _request(self, context: Context) -> IngestRows:
         from tidemark.channels.model.jobs import IngestRows
 
+        source = _source_of("source", self.source)
+        options = _options_of("source_options", self.source_options)
+        require_source_options(source, options)
         return IngestRows(
             lake_root=self.hook.settings.lake_root,
             table=self.table,
             channel=self.channel,
-            source=_source_of("source", self.source),
+            source=source,
             writer=owner_of(context),
-            options=_options_of("source_options", self.source_options),
+            options={name: value for name, value in options.items() if name != CONNECTION},
             on_error=one_of(_ON_ERROR, "on_error", self.on_error),
             max_client_lag=_lag_of("max_client_lag", self.max_client_lag),
             seconds=_seconds_of("seconds", self.seconds),
@@ -115,8 +127,8 @@ class IngestRowsOperator(SparkOperator):
 def _source_of(argument: str, value: str) -> str:
     module, _, function = str(value).partition(":")
     is_function = all(part.isidentifier() for part in (*module.split("."), function))
-    if value not in _SOURCES and not is_function:
-        problem = f"it must be {' or '.join(_SOURCES)}, or module:function"
+    if value not in OWN_SOURCES and not is_function:
+        problem = f"it must be {', '.join(OWN_SOURCES)}, or module:function"
         raise InvalidArgument(argument=argument, value=value, problem=problem)
     return str(value)
 

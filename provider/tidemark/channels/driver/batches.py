@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from tidemark.channels.driver.arrow_types import buffer_type
-from tidemark.channels.driver.json_rows import rows_of_json
+from tidemark.channels.driver.json_rows import JsonLines, rows_of_json, rows_of_lines
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.driver.vectorised import from_array, from_values
 from tidemark.channels.model.columns import Column
@@ -29,12 +29,17 @@ _VALUE_ERRORS = _ORDER[RowErrorKind.WRONG_TYPE]  # from here on the first column
 @dataclass(frozen=True)
 class Batch:
     """`rows`: those that fit, in their order, with the table's columns by their names in files. `parsed`: all rows.
-    `errors`: one for each other row, by row index.
+    `errors`: one for each other row, by row index. `place`: of a row in its source, for messages.
     """
 
     rows: pa.Table
     parsed: int
     errors: tuple[RowError, ...]
+    place: Callable[[int], str] = "row {}".format
+
+    def said_of(self, error: RowError) -> str:
+        """The row's place, and what is wrong with it."""
+        return f"{self.place(error.row_index)}: {error}"
 
 
 class _Source(Protocol):
@@ -50,13 +55,19 @@ class _Source(Protocol):
 
 def batch_of(rows: Any, spec: TableSpec, zone: tzinfo, now: datetime) -> Batch:
     """The rows in the form of the table. `rows`: mappings by column name, an Arrow table or batch, a pandas frame, or
-    bytes of JSON lines. `zone`: of times without an offset. `now`: the present of defaults.
+    bytes of JSON lines; or JsonLines. `zone`: of times without an offset. `now`: the present of defaults.
 
     Names are found without case, or exactly in double quotes. Raises InvalidArgument for anything else, and
     BodyUnreadable for bytes that are no JSON lines.
     """
-    source = _source(rows, spec)
     found = _Errors()
+    place: Callable[[int], str] = "row {}".format
+    if isinstance(rows, JsonLines):
+        place = rows.place
+        rows, unreadable = rows_of_lines(rows.lines, spec)
+        for index, problem in unreadable.items():
+            found.add(index, "", RowErrorKind.UNREADABLE, problem, -1)
+    source = _source(rows, spec)
     for index, names in source.unknown():
         found.add(index, ",".join(names), RowErrorKind.EXTRA_COLUMN, "the table has no such column", -1)
     present = {name: default.at(now, spec.by_name[name.upper()], zone) for name, default in spec.defaults.items()}
@@ -68,7 +79,7 @@ def batch_of(rows: Any, spec: TableSpec, zone: tzinfo, now: datetime) -> Batch:
     if found.first:
         good = [index for index in range(source.length) if index not in found.first]
         table = table.take(pa.array(good, pa.int64()))
-    return Batch(table, source.length, found.by_row())
+    return Batch(table, source.length, found.by_row(), place)
 
 
 def _column(source: _Source, column: Column, place: int, default: Any, zone: tzinfo, found: _Errors) -> pa.Array:

@@ -91,8 +91,9 @@ class Channel:
         self._check_token(start_offset_token, end_offset_token, batch.parsed)
         if batch.errors and self._options.on_error is OnError.ABORT:
             first = batch.errors[0]
-            problem = f"column {first.column}: {first.message} ({first.kind})."
-            raise RowsRefused(row_index=first.row_index, table=self.table, problem=problem)
+            problem = f"{first} ({first.kind})."
+            place = batch.place(first.row_index)
+            raise RowsRefused(row_index=first.row_index, row=place, table=self.table, problem=problem)
         if batch.errors and self._options.on_error is OnError.SKIP_BATCH:
             return InsertAnswer(0, batch.errors)
         self._writer.insert(self._opened, batch, spec, end_offset_token)

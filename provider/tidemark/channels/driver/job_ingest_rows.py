@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from tidemark.channels.driver.channel import Channel
 from tidemark.channels.driver.job_client import client_of_job
+from tidemark.channels.driver.sources.http_pages import http_pages
+from tidemark.channels.driver.sources.kafka_partition import kafka_partition
 from tidemark.channels.driver.sources.lines import lines
+from tidemark.channels.driver.sources.sql_query import sql_query
 from tidemark.channels.model.jobs import IngestedRows, IngestRows
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
@@ -17,14 +21,16 @@ from tidemark.streams.driver.function import load_function
 __all__ = ["ingest_rows"]
 
 Source = Callable[..., Iterable[tuple[Any, str]]]
-_OWN: dict[str, Source] = {"lines": lines}
+_OWN: dict[str, Source] = {"lines": lines, "kafka": kafka_partition, "sql": sql_query, "http": http_pages}
+_BETWEEN_LOOKS = timedelta(seconds=1)
 
 
 def ingest_rows(job: JobContext, request: IngestRows) -> IngestedRows:
     """Read the source until it is empty or the time is over, and commit its rows through the channel.
 
-    A second run continues behind the committed token, and fences the first one. Raises StatementRefused for a source
-    that cannot be imported, and what a channel and the source raise. Rows that were committed before stay.
+    With a time, an empty source is asked again each second. A second run continues behind the committed token, and
+    fences the first one. Raises StatementRefused for a source that cannot be imported, and what a channel and the
+    source raise. Rows that were committed before stay.
     """
     source = _OWN.get(request.source) or load_function(request.source)
     lag, alone = request.max_client_lag, request.only_writer
@@ -41,15 +47,30 @@ def ingest_rows(job: JobContext, request: IngestRows) -> IngestedRows:
 
 
 def _read(job: JobContext, request: IngestRows, channel: Channel, source: Source) -> bool:
-    """Whether the source is empty now."""
+    """Whether the source was empty at the last look."""
     until = utc_now() + timedelta(seconds=request.seconds) if request.seconds is not None else None
+    options = dict(request.options)
+    if job.source_connection is not None:
+        options["connection"] = job.source_connection
     job.progress.say(f"channel {channel.name} of {channel.table} begins behind token {channel.offset_token!r}")
-    for rows, token in source(channel.offset_token, **request.options):
-        channel.insert_rows(rows, token)
-        job.stop_if_due()
-        if until is not None and utc_now() >= until:
-            return False
-    return True
+    read_to = channel.offset_token
+    while True:
+        for rows, token in source(read_to, **options):
+            channel.insert_rows(rows, token)
+            read_to = token
+            job.stop_if_due()
+            if until is not None and utc_now() >= until:
+                return False
+        if until is None or not _waited(job, until):
+            return True
+
+
+def _waited(job: JobContext, until: datetime) -> bool:
+    """Whether there is time for another look at an empty source, after a moment."""
+    left = until - utc_now()
+    time.sleep(max(0.0, min(left, _BETWEEN_LOOKS).total_seconds()))
+    job.stop_if_due()
+    return utc_now() < until
 
 
 def _report(channel: Channel, *, is_empty: bool) -> IngestedRows:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +17,7 @@ from tidemark.channels.model.columns import Column, ColumnType, Kind
 from tidemark.channels.planning.values.convert import column_for
 from tidemark.errors import BodyUnreadable
 
-__all__ = ["rows_of_json"]
+__all__ = ["JsonLines", "rows_of_json", "rows_of_lines"]
 
 _READ_AS = {
     Kind.BOOLEAN: pa.bool_(),
@@ -24,6 +26,32 @@ _READ_AS = {
     Kind.DOUBLE: pa.float64(),
     **dict.fromkeys((Kind.STRING, Kind.BINARY, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ), pa.string()),
 }
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """Lines of a source. A line that is no JSON object is a row error. `place`: of a line by its index, for
+    messages. Each line has one line break, at its end.
+    """
+
+    lines: Sequence[bytes]
+    place: Callable[[int], str]
+
+
+def rows_of_lines(lines: Sequence[bytes], spec: TableSpec) -> tuple[pa.Table | list[dict[str, Any]], dict[int, str]]:
+    """The rows, and what is wrong with unreadable ones by index. Such a row is empty."""
+    table = _whole_columns(b"".join(lines), spec)
+    if table is not None and table.num_rows == len(lines):
+        return table, {}
+    rows: list[dict[str, Any]] = []
+    problems = {}
+    for index, line in enumerate(lines):
+        try:
+            rows.append(_row(line))
+        except ValueError as error:
+            rows.append({})
+            problems[index] = f"it is not a JSON object{error}"
+    return rows, problems
 
 
 def rows_of_json(data: bytes, spec: TableSpec) -> pa.Table | list[dict[str, Any]]:
@@ -81,14 +109,22 @@ def _row_by_row(data: bytes) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line, parse_float=Decimal, object_pairs_hook=_object)
-        except (ValueError, RecursionError) as error:
-            problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-            raise BodyUnreadable(problem=f"line {number} is not a JSON object: {problem}") from None
-        if not isinstance(row, dict):
-            raise BodyUnreadable(problem=f"line {number} is not a JSON object, but {type(row).__name__}")
-        rows.append(row)
+            rows.append(_row(line))
+        except ValueError as error:
+            raise BodyUnreadable(problem=f"line {number} is not a JSON object{error}") from None
     return rows
+
+
+def _row(line: bytes) -> dict[str, Any]:
+    """The object in a line. Raises ValueError with the end of a sentence on why it is none."""
+    try:
+        row = json.loads(line, parse_float=Decimal, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ValueError(f": {problem}") from None
+    if not isinstance(row, dict):
+        raise ValueError(f", but {type(row).__name__}")
+    return row
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

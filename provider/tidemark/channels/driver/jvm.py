@@ -21,6 +21,7 @@ _KERNEL = ("io.delta_delta-kernel-api-", "io.delta_delta-kernel-defaults-", "io.
 _OLDER = ("com.fasterxml.jackson.core_", "org.apache.hadoop_hadoop-client-", "org.slf4j_", "org.apache.logging")
 _PACKAGE = ("io.delta", "delta-kernel-defaults", "4.4.0")
 _OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-Duser.timezone=UTC", "-Dlog4j2.level=ERROR")
+_SHOWN = 500  # bytes of what a JVM said before its end
 _USE_THE_SERVICE = "Send the rows to the ingest service instead (service=…), which commits in its own Spark driver."
 
 
@@ -108,8 +109,10 @@ def _gateway(home: Path, classpath: list[str], seconds_to_answer: float) -> Any:
             redirect_stderr=log,
         )
     except (OSError, Py4JError, ValueError) as error:
+        log.seek(0)
+        said = log.read()[-_SHOWN:].decode(errors="replace").strip()
         remedy = f"Install Java 17, or set JAVA_HOME. {_USE_THE_SERVICE}"
-        raise IngestUnavailable(problem=f"no JVM could be started: {error}", remedy=remedy) from None
+        raise IngestUnavailable(problem=f"no JVM could be started: {said or error}", remedy=remedy) from None
     parameters = GatewayParameters(
         port=port, auth_token=token, auto_convert=True, read_timeout=seconds_to_answer
     )  # without a timeout even the garbage collection of Python would wait for a JVM that hangs

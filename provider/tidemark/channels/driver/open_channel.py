@@ -55,7 +55,7 @@ class OpenChannel:
             self.offset_token = token
         if batch.errors:
             last = batch.errors[-1]
-            self.error_message, self.error_upper_bound = f"{last.column}: {last.message}", token
+            self.error_message, self.error_upper_bound = batch.said_of(last), token
         self.oldest = self.oldest or now
         self.taken += 1
         return self.taken

@@ -19,6 +19,7 @@ class OnError(StrEnum):
 class RowErrorKind(StrEnum):
     """The classes of row errors, in the order of checks: a row has the first that applies."""
 
+    UNREADABLE = "unreadable"
     EXTRA_COLUMN = "extra_column"
     MISSING_COLUMN = "missing_column"
     NULL_VALUE = "null_value"
@@ -31,13 +32,16 @@ class RowErrorKind(StrEnum):
 @dataclass(frozen=True)
 class RowError:
     """The first problem of a row. `row_index`: its place in the batch, from 0. `column`: the name of the column. If
-    several columns have that problem, their names with commas between them.
+    several columns have that problem, their names with commas between them. Empty if the whole row is unreadable.
     """
 
     row_index: int
     column: str
     kind: RowErrorKind
     message: str
+
+    def __str__(self) -> str:
+        return f"column {self.column}: {self.message}" if self.column else self.message
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from tidemark.channels.driver.json_rows import JsonLines
 from tidemark.errors import InvalidArgument
 from tidemark.lake.file_listing import FileListing
 from tidemark.lake.file_names import FileFilter
@@ -61,11 +62,16 @@ def _of_file(storage: Storage, name: str, skipped: int, form: str, size: int) ->
         rest = islice(whole, skipped, None)
         at = skipped
         while batch := list(islice(rest, size)):
-            rows = (
-                b"".join(batch) if form == _JSON else [_text_row(name, at + n, one) for n, one in enumerate(batch, 1)]
-            )
+            numbered = [(at + n, line) for n, line in enumerate(batch, 1)]
             at += len(batch)
-            yield rows, f"{name}:{at}"
+            yield _rows(name, numbered, form), f"{name}:{at}"
+
+
+def _rows(name: str, numbered: Sequence[tuple[int, bytes]], form: str) -> Any:
+    if form == _TEXT:
+        return [_text_row(name, number, line) for number, line in numbered]
+    filled = [(number, line) for number, line in numbered if line.strip()]
+    return JsonLines([line for _, line in filled], lambda index: f"{name}:{filled[index][0]}")
 
 
 def _text_row(name: str, number: int, line: bytes) -> dict[str, Any]:

@@ -1,0 +1,169 @@
+"""Pages of an HTTP API with a cursor. A token is the cursor of the page that has the last row, and its place there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import tenacity
+
+from tidemark.errors import InvalidArgument, SourceUnreadable
+from tidemark.model.source_connection import SourceConnection
+
+__all__ = ["http_pages"]
+
+_TRIES = 5
+_LONGEST_WAIT = 60.0  # seconds, also if Retry-After asks for more
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """`cursor`: of a page; None for the first. `rows`: how many of its rows were read."""
+
+    cursor: str | None
+    rows: int = 0
+
+    def token(self) -> str:
+        return json.dumps({"cursor": self.cursor, "rows": self.rows}, ensure_ascii=False)
+
+
+def http_pages(
+    after_token: str | None,
+    *,
+    connection: SourceConnection | None = None,
+    url: str,
+    next_cursor: str,
+    rows: str = "",
+    cursor_parameter: str = "cursor",
+    parameters: Mapping[str, Any] | None = None,
+    initial: str | None = None,
+    timeout_seconds: float = 60,
+) -> Iterator[tuple[Any, str]]:
+    """(rows, token) of the rows behind a token, a page at a time, until a page has no next one.
+
+    `url`: whole, or a path below the connection's host. `rows`, `next_cursor`: the paths of the rows and of the next
+    page's cursor in a page, as names with dots between them. Without `rows` the page is a list of them. `initial`: the
+    first cursor. A page without a next cursor may grow: its later rows come with the next call. Pages must not change
+    otherwise.
+
+    Busy answers (429, 5xx) and broken connections are tried five times. Raises SourceUnreadable for other answers, and
+    InvalidArgument for a token that is none.
+    """
+    place = _Place(initial) if after_token is None else _place_of(after_token)
+    with _Api(connection, url, float(timeout_seconds)) as api:
+        while True:
+            cursor = {} if place.cursor is None else {cursor_parameter: place.cursor}
+            page = api.page({**(parameters or {}), **cursor})
+            found = _part(page, rows)
+            following = _part(page, next_cursor)
+            if not isinstance(found, list) or len(found) < place.rows:
+                raise api.unreadable(
+                    f"the page at cursor {place.cursor!r} has no list of rows {rows!r}, or a shorter one."
+                )
+            has_next = following not in (None, "", _MISSING) and str(following) != place.cursor
+            after = _Place(str(following)) if has_next else _Place(place.cursor, len(found))
+            if after != place:
+                yield found[place.rows :], after.token()
+            if not has_next:
+                return
+            place = after
+
+
+class _Api:
+    """The pages of one API, with the connection's login and headers."""
+
+    def __init__(self, connection: SourceConnection | None, url: str, seconds: float) -> None:
+        self._url = _whole_url(connection, url)
+        login = (
+            None if connection is None or connection.login is None else (connection.login, connection.password or "")
+        )
+        headers = {} if connection is None else {name: str(value) for name, value in connection.extra.items()}
+        self._client = _client()(auth=login, headers=headers, timeout=seconds)
+
+    def __enter__(self) -> _Api:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def page(self, parameters: Mapping[str, Any]) -> Any:
+        """The body of a page. Numbers keep each digit."""
+        import httpx
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type((httpx.TransportError, _Busy)),
+            wait=_wait,
+            stop=tenacity.stop_after_attempt(_TRIES),
+            reraise=True,
+        )
+        try:
+            return retrying(self._page, parameters)
+        except (httpx.HTTPError, httpx.InvalidURL, _Busy, ValueError) as error:
+            raise self.unreadable(f"{error}." if str(error) else f"{type(error).__name__}.") from error
+
+    def unreadable(self, problem: str) -> SourceUnreadable:
+        """The error of this API."""
+        return SourceUnreadable(source=self._url, problem=problem)
+
+    def _page(self, parameters: Mapping[str, Any]) -> Any:
+        answer = self._client.get(self._url, params=dict(parameters))
+        if answer.status_code == 429 or answer.status_code >= 500:
+            raise _Busy(answer.status_code, answer.headers.get("retry-after"))
+        answer.raise_for_status()
+        return json.loads(answer.content, parse_float=Decimal)
+
+
+class _Busy(Exception):
+    """The status of an answer that may be another one in a moment."""
+
+    def __init__(self, status: int, after: str | None) -> None:
+        super().__init__(f"it answers {status} after {_TRIES} tries")
+        self.seconds = float(after) if after is not None and after.isdecimal() else None
+
+
+def _wait(state: tenacity.RetryCallState) -> float:
+    error = state.outcome.exception() if state.outcome is not None else None
+    asked = error.seconds if isinstance(error, _Busy) else None
+    return min(_LONGEST_WAIT, asked if asked is not None else 2.0 ** (state.attempt_number - 1))
+
+
+def _client() -> Any:
+    try:
+        import httpx
+    except ImportError as error:
+        problem = "the driver lacks httpx; install airflow-provider-tidemark[ingest]."
+        raise SourceUnreadable(source="http", problem=problem) from error
+    return httpx.Client
+
+
+def _whole_url(connection: SourceConnection | None, url: str) -> str:
+    if "://" in url or connection is None:
+        return url
+    host = connection.host or ""
+    base = host if "://" in host else f"{connection.schema or 'http'}://{host}"
+    port = f":{connection.port}" if connection.port else ""
+    return f"{base.rstrip('/')}{port}/{url.lstrip('/')}"
+
+
+def _part(page: Any, path: str) -> Any:
+    for name in filter(None, path.split(".")):
+        page = page.get(name, _MISSING) if isinstance(page, Mapping) else _MISSING
+    return page
+
+
+def _place_of(token: str) -> _Place:
+    """The place of a token. A token that was set by hand may be the cursor alone."""
+    try:
+        found = json.loads(token)
+    except ValueError:
+        return _Place(token)
+    if not isinstance(found, dict):
+        return _Place(token)
+    if found.keys() != {"cursor", "rows"} or not isinstance(found["rows"], int):
+        problem = 'it must be a cursor, or {"cursor": …, "rows": …}'
+        raise InvalidArgument(argument="offset_token", value=token, problem=problem)
+    return _Place(found["cursor"], found["rows"])

@@ -1,0 +1,197 @@
+"""Sources of rows: from the same token on the same rows come again, and what cannot be read has an error of its own."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.unit.channels.specs import field, spec
+from tidemark.channels.driver.batches import batch_of
+from tidemark.channels.driver.sources.http_pages import http_pages
+from tidemark.channels.driver.sources.lines import lines
+from tidemark.channels.driver.sources.sql_query import sql_query
+from tidemark.channels.planning.sources import OWN_SOURCES, require_source_options
+from tidemark.errors import InvalidArgument, SourceUnreadable
+from tidemark.model.source_connection import SourceConnection
+
+QUERY = "SELECT id, at, name FROM sold WHERE id > :after ORDER BY id"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> SourceConnection:
+    """A database with seven rows."""
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        database.execute("CREATE TABLE sold (id INTEGER, at TEXT, name TEXT)")
+        rows = [(n, f"2026-01-0{n}", "it's") for n in range(1, 8)]
+        database.executemany("INSERT INTO sold VALUES (?, ?, ?)", rows)
+    return SourceConnection("shop", "sqlite", sqlalchemy_url=f"sqlite:///{tmp_path}/shop.db")
+
+
+def read(source: Any, token: str | None, **options: Any) -> list[tuple[Any, str]]:
+    return list(source(token, **options))
+
+
+def test_a_query_gives_each_row_behind_its_key_once_whatever_the_size_of_batches(shop: SourceConnection) -> None:
+    how = {"connection": shop, "query": QUERY, "key": "id", "initial": 0}
+    found = read(sql_query, None, **how, rows_per_batch=3)
+    assert [([row["id"] for row in rows], token) for rows, token in found] == [
+        ([1, 2, 3], "3"), ([4, 5, 6], "6"), ([7], "7")
+    ]  # fmt: skip
+    assert read(sql_query, "3", **how, rows_per_batch="3") == found[1:]
+    assert read(sql_query, "7", **how) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "token", "expected"),
+    [
+        ("SELECT name, at FROM sold WHERE at > :after ORDER BY at", '"2026-01-05"', ['"2026-01-07"']),
+        ("SELECT id + 0.5 AS at FROM sold WHERE id + 0.5 > :after ORDER BY id", "6.5", ["7.5"]),
+    ],
+)
+def test_keys_are_numbers_or_texts(shop: SourceConnection, query: str, token: str, expected: list[str]) -> None:
+    found = read(sql_query, token, connection=shop, query=query, key="at", initial="")
+    assert [token for _, token in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "error"),
+    [
+        (QUERY.replace("ORDER BY id", "ORDER BY id DESC"), "id", "follows one with 7"),
+        (QUERY.replace("SELECT id", "SELECT 5 AS id"), "id", "follows one with 5"),
+        (QUERY.replace("SELECT id", "SELECT NULL AS id"), "id", "no value of the key id"),
+        (QUERY.replace("sold", "slod"), "id", "no such table: slod"),
+    ],
+)
+def test_a_query_that_would_lose_rows_ends_with_an_error(
+    shop: SourceConnection, query: str, key: str, error: str
+) -> None:
+    with pytest.raises(SourceUnreadable, match=error):
+        read(sql_query, None, connection=shop, query=query, key=key, initial=0)
+
+
+def test_a_wrong_key_token_or_query_is_named(shop: SourceConnection) -> None:
+    how = {"connection": shop, "query": QUERY, "key": "id", "initial": 0}
+    for token, more, error in (
+        (None, {"key": "number"}, "but id, at, name"),
+        ("{}", {}, "the key of the last row"),
+        ("yesterday", {}, "the key of the last row"),
+        (None, {"query": "SELECT id FROM sold"}, "must have :after"),
+    ):
+        with pytest.raises(InvalidArgument, match=error):
+            read(sql_query, token, **{**how, **more})
+
+
+def test_a_database_that_is_away_is_an_error_without_its_password() -> None:
+    url = "postgresql+psycopg://ana:c4n4ry@127.0.0.1:1/shop"
+    with pytest.raises(SourceUnreadable) as raised:
+        read(
+            sql_query,
+            None,
+            connection=SourceConnection("shop", "p", sqlalchemy_url=url),
+            query=QUERY,
+            key="id",
+            initial=0,
+        )
+    assert "c4n4ry" not in str(raised.value)
+
+
+class _Api(BaseHTTPRequestHandler):
+    """Five rows in pages of two. The last page has no next cursor. Each first request of a page is refused as busy."""
+
+    rows: list[dict[str, Any]] = []  # noqa: RUF012 - a test changes it
+    busy: set[str] = set()  # noqa: RUF012
+    seen: list[dict[str, str | None]] = []  # noqa: RUF012
+
+    def do_GET(self) -> None:
+        asked = parse_qs(urlsplit(self.path).query)
+        at = int(asked.get("after", ["0"])[0])
+        type(self).seen.append({"auth": self.headers["Authorization"], "key": self.headers["X-Key"]})
+        if self.path not in self.busy:
+            type(self).busy.add(self.path)
+            self.send_response(503)
+            self.send_header("Retry-After", "0")
+            self.end_headers()
+            return
+        following = str(at + 2) if at + 2 < len(self.rows) else None
+        body = json.dumps({"data": {"items": self.rows[at : at + 2]}, "page": {"next": following}}).encode()
+        self.send_response(404 if asked.get("lost") else 200)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def api() -> Iterator[SourceConnection]:
+    _Api.rows = [{"id": n, "price": 0.1} for n in range(5)]
+    _Api.busy, _Api.seen = set(), []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Api)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield SourceConnection("api", "http", "127.0.0.1", server.server_port, "ana", "pw", extra={"X-Key": "k"})
+    server.shutdown()
+    server.server_close()
+
+
+PAGES = {"url": "/sold", "rows": "data.items", "next_cursor": "page.next", "cursor_parameter": "after"}
+
+
+def test_pages_come_once_each_also_the_last_one_that_grows(api: SourceConnection) -> None:
+    found = read(http_pages, None, connection=api, **PAGES)
+    assert [[row["id"] for row in rows] for rows, _ in found] == [[0, 1], [2, 3], [4]]
+    assert found[0][0][0]["price"] == Decimal("0.1")
+    assert _Api.seen[0] == {"auth": "Basic YW5hOnB3", "key": "k"}
+    last = found[-1][1]
+    assert json.loads(last) == {"cursor": "4", "rows": 1}
+    assert read(http_pages, last, connection=api, **PAGES) == []
+    _Api.rows.extend({"id": n} for n in (5, 6))
+    assert [[row["id"] for row in rows] for rows, _ in read(http_pages, last, connection=api, **PAGES)] == [[5], [6]]
+    assert read(http_pages, found[0][1], connection=api, **PAGES)[0][0] == found[1][0]
+
+
+def test_a_token_may_be_a_cursor_alone(api: SourceConnection) -> None:
+    for token in ("2", "4"):
+        assert read(http_pages, token, connection=api, **PAGES)[0][0][0]["id"] == int(token)
+
+
+def test_an_api_that_refuses_or_answers_something_else_is_an_error(api: SourceConnection) -> None:
+    for more, error in (
+        ({"parameters": {"lost": 1}}, "404"),
+        ({"rows": "data.item"}, "no list of rows 'data.item'"),
+        ({"url": "http://127.0.0.1:1/"}, "refused"),
+    ):
+        with pytest.raises(SourceUnreadable, match=error):
+            read(http_pages, None, connection=api, **{**PAGES, **more})
+    with pytest.raises(InvalidArgument, match="must be a cursor"):
+        read(http_pages, '{"page": 1}', connection=api, **PAGES)
+
+
+def test_a_line_that_is_no_object_is_a_row_error_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"id": 1}\n\n{"id": \n[3]\n{"id": "x"}\n{"id": 5}\n')
+    ((rows, token),) = read(lines, None, directory=str(tmp_path))
+    batch = batch_of(rows, spec(field("id", "long", nullable=False)), UTC, datetime(2026, 1, 1, tzinfo=UTC))
+    assert (batch.rows.column("id").to_pylist(), batch.parsed, token) == ([1, 5], 5, "a.jsonl:6")
+    said = [batch.said_of(error) for error in batch.errors]
+    assert [one.partition(": ")[0] for one in said] == ["a.jsonl:3", "a.jsonl:4", "a.jsonl:5"]
+    assert ["not a JSON object" in one for one in said] == [True, True, False]
+
+
+@pytest.mark.parametrize("source", OWN_SOURCES)
+def test_options_of_a_source_are_checked_by_name(source: str) -> None:
+    needed = dict.fromkeys(OWN_SOURCES[source].required, "x")
+    require_source_options(source, needed)
+    with pytest.raises(InvalidArgument, match="no option tpoic"):
+        require_source_options(source, {**needed, "tpoic": "x"})
+    with pytest.raises(InvalidArgument, match="needs"):
+        require_source_options(source, {})
+    require_source_options("module:function", {"anything": 1})
