@@ -81,7 +81,7 @@ def test_a_token_needs_no_row(landing: Landing) -> None:
         assert (record.offset_token, record.rows_parsed, record.rows_error_count) == ("bad", 2, 2)
         assert (record.last_error_offset_upper_bound, record.last_error_message) == (
             "bad",
-            "other: the table has no such column",
+            "row 1: column other: the table has no such column",
         )
         assert landing.rows() == []
 
@@ -100,7 +100,7 @@ def test_bad_rows_are_handled_as_on_error_says(
     with landing.client() as client:
         channel = client.open_channel("c", "orders", on_error=on_error, offset_token="0")
         if errors is None:
-            with pytest.raises(RowsRefused, match=r"Row 1 for table orders .* column id: 'x' \(str\) is not a number"):
+            with pytest.raises(RowsRefused, match=r"row 1, column id: 'x' \(str\) is not a number"):
                 channel.insert_rows(BATCH, "9")
         else:
             answer = channel.insert_rows(BATCH, "9")

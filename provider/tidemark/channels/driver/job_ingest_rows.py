@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -9,11 +10,8 @@ from typing import Any
 
 from tidemark.channels.driver.channel import Channel
 from tidemark.channels.driver.job_client import client_of_job
-from tidemark.channels.driver.sources.http_pages import http_pages
-from tidemark.channels.driver.sources.kafka_partition import kafka_partition
-from tidemark.channels.driver.sources.lines import lines
-from tidemark.channels.driver.sources.sql_query import sql_query
 from tidemark.channels.model.jobs import IngestedRows, IngestRows
+from tidemark.errors import SourceUnreadable
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
 from tidemark.streams.driver.function import load_function
@@ -21,7 +19,7 @@ from tidemark.streams.driver.function import load_function
 __all__ = ["ingest_rows"]
 
 Source = Callable[..., Iterable[tuple[Any, str]]]
-_OWN: dict[str, Source] = {"lines": lines, "kafka": kafka_partition, "sql": sql_query, "http": http_pages}
+_OWN = {"lines": "lines", "kafka": "kafka_partition", "sql": "sql_query", "http": "http_pages"}  # name → function
 _BETWEEN_LOOKS = timedelta(seconds=1)
 
 
@@ -32,7 +30,7 @@ def ingest_rows(job: JobContext, request: IngestRows) -> IngestedRows:
     fences the first one. Raises StatementRefused for a source that cannot be imported, and what a channel and the
     source raise. Rows that were committed before stay.
     """
-    source = _OWN.get(request.source) or load_function(request.source)
+    source = _source_of(request.source)
     lag, alone = request.max_client_lag, request.only_writer
     with client_of_job(job, request.writer, request.lake_root, only_writer=alone, max_client_lag=lag) as client:
         channel = client.open_channel(
@@ -44,6 +42,19 @@ def ingest_rows(job: JobContext, request: IngestRows) -> IngestedRows:
         is_empty = _read(job, request, channel, source)
         channel.flush()
         return _report(channel, is_empty=is_empty)
+
+
+def _source_of(name: str) -> Source:
+    """The function of a source. Only its own libraries are imported: a driver may lack those of others."""
+    own = _OWN.get(name)
+    if own is None:
+        return load_function(name)
+    try:
+        found: Source = getattr(importlib.import_module(f"tidemark.channels.driver.sources.{own}"), own)
+    except ModuleNotFoundError as error:
+        problem = f"the driver lacks {error.name}. Install airflow-provider-tidemark[ingest] there."
+        raise SourceUnreadable(source=name, problem=problem) from error
+    return found
 
 
 def _read(job: JobContext, request: IngestRows, channel: Channel, source: Source) -> bool:

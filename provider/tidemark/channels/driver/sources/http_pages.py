@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import httpx
 import tenacity
 
 from tidemark.errors import InvalidArgument, SourceUnreadable
@@ -82,7 +83,7 @@ class _Api:
             None if connection is None or connection.login is None else (connection.login, connection.password or "")
         )
         headers = {} if connection is None else {name: str(value) for name, value in connection.extra.items()}
-        self._client = _client()(auth=login, headers=headers, timeout=seconds)
+        self._client = httpx.Client(auth=login, headers=headers, timeout=seconds)
 
     def __enter__(self) -> _Api:
         return self
@@ -92,8 +93,6 @@ class _Api:
 
     def page(self, parameters: Mapping[str, Any]) -> Any:
         """The body of a page. Numbers keep each digit."""
-        import httpx
-
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((httpx.TransportError, _Busy)),
             wait=_wait,
@@ -129,15 +128,6 @@ def _wait(state: tenacity.RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome is not None else None
     asked = error.seconds if isinstance(error, _Busy) else None
     return min(_LONGEST_WAIT, asked if asked is not None else 2.0 ** (state.attempt_number - 1))
-
-
-def _client() -> Any:
-    try:
-        import httpx
-    except ImportError as error:
-        problem = "the driver lacks httpx; install airflow-provider-tidemark[ingest]."
-        raise SourceUnreadable(source="http", problem=problem) from error
-    return httpx.Client
 
 
 def _whole_url(connection: SourceConnection | None, url: str) -> str:

@@ -11,6 +11,10 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
 from tidemark.errors import InvalidArgument, SourceUnreadable
 from tidemark.model.source_connection import SourceConnection
 
@@ -49,10 +53,6 @@ def sql_query(
 
 @contextmanager
 def _answering(connection: SourceConnection, query: str, after: Any, size: int) -> Iterator[Any]:
-    import sqlalchemy as sa
-    from sqlalchemy.exc import SQLAlchemyError
-    from sqlalchemy.pool import NullPool
-
     if connection.sqlalchemy_url is None:
         raise SourceUnreadable(source=connection.conn_id, problem="the connection leads to no database.")
     try:
