@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,17 +48,29 @@ def test_only_tables_with_channels_are_kept_and_without_any_the_run_does_nothing
     quiet = run_dag(dag, at=datetime(2026, 11, 1, tzinfo=UTC))
     assert (quiet.state, quiet.task("keep")) == ("success", "skipped")
     engine = KernelEngine.of_session(landing.spark)
-    with IngestClient("app", engine, lambda table: f"file://{landing.root}/a/{table}", options={}) as client:
-        channel = client.open_channel("c", "landed")
-        for number in range(3):
-            channel.insert_rows([{"id": number}], str(number))
-            channel.flush()
+    long_ago = datetime.now(UTC) - timedelta(days=40)
+    for clock in (lambda: long_ago, lambda: datetime.now(UTC)):
+        write_rows(landing, engine, clock)
+    history = "a.landed__channel_history"
+    assert len(landing.rows(history)) == 2
     kept = run_dag(dag, at=datetime(2026, 11, 2, tzinfo=UTC))
     assert kept.state == "success"
     ((only,),) = [kept.returned("keep")]
-    wanted = {"table": "a.landed", "swept": [], "idle": [], "files_removed": 3, "files_added": 1}
+    wanted = {"table": "a.landed", "swept": [], "idle": [], "files_removed": 4, "files_added": 1}
     assert dict(only) == wanted
-    assert landing.rows("a.landed") == [(0,), (1,), (2,)]
+    assert landing.rows("a.landed") == [(0,), (0,), (1,), (1,)]
+    (day,) = [row[0] for row in landing.rows(history)]
+    assert day > (long_ago + timedelta(days=30)).date()
+
+
+def write_rows(landing: Lake, engine: KernelEngine, clock: Callable[[], datetime]) -> None:
+    """Two commits of a channel, and a row in the history of that time."""
+    place = "file://{}/a/{}".format
+    with IngestClient("app", engine, lambda table: place(landing.root, table), options={}, clock=clock) as client:
+        channel = client.open_channel("c", "landed")
+        for number in range(2):
+            channel.insert_rows([{"id": number}], str(number))
+            channel.flush()
 
 
 def altered(run_dag: Callable[..., Outcome], action: str, token: str | None = None) -> Outcome:

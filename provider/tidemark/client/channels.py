@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.engines import engine_of
@@ -12,12 +12,16 @@ from tidemark.channels.driver.jvm import start_engine
 from tidemark.channels.driver.kernel import KernelEngine
 from tidemark.channels.planning.listing import ShownChannel, shown_channel
 from tidemark.channels.worker.tables import channels_of
+from tidemark.client.channel_histories import channel_history, file_migrations
 from tidemark.client.context import ClientContext
 from tidemark.client.lake_tables import lake_tables
 from tidemark.jobs.remote import is_remote
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.sql.like import like_pattern
 from tidemark.sql.table_names import table_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = ["ChannelsOfALake"]
 
@@ -65,6 +69,22 @@ class ChannelsOfALake:
             for shown in self._channels(name)
             if pattern is None or pattern.fullmatch(shown.name)
         )
+
+    def channel_history(self, table: str) -> DataFrame:
+        """The history of the table's channels: a row for each channel and minute with commits, kept for 30 days.
+
+        Columns: table_name, created_on, channel_name, channel_created_on, opened_by, client_sequencer, row_sequencer,
+        end_offset_token, rows_inserted, rows_parsed, rows_error_count, latency_ms, last_error_message,
+        last_error_offset_upper_bound, last_error_timestamp. Counts are those since the row before, or NULL if it is
+        not kept any more. Raises TableNotFound.
+        """
+        return channel_history(self._context, table)
+
+    def file_migrations(self, table: str) -> DataFrame:
+        """The times when small files of the table became large ones: table_name, ended_on, version, files_removed,
+        bytes_removed, files_added, bytes_added. Raises TableNotFound.
+        """
+        return file_migrations(self._context, table)
 
     def set_channel_offset_token(self, table: str, channel: str, token: str | None) -> None:
         """Give a channel another committed offset token. Its writer is not fenced. Raises ChannelNotFound."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidemark.client.change_stream_sql import define_change_stream, with_change_streams
+from tidemark.client.channel_histories import with_histories
 from tidemark.client.channel_sql import run_channel_sql
 from tidemark.client.objects import kind_of
 from tidemark.client.sources import sources_of
@@ -34,7 +35,7 @@ def run_sql(lake: Lake, context: ClientContext, text: str, variables: dict[str, 
     of_channels = run_channel_sql(lake, context, text)
     if of_channels is not None:
         return of_channels
-    with with_change_streams(context, text) as known:
+    with with_histories(context, text) as without, with_change_streams(context, without) as known:
         return _run(lake, context, known, variables)
 
 

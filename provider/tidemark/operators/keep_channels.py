@@ -22,9 +22,10 @@ __all__ = ["KeepChannelsOperator"]
 class KeepChannelsOperator(SparkOperator):
     """Compacts the small files of landing tables, and removes channels without rows for a month, with their tokens.
 
-    Compaction is Delta's OPTIMIZE. It changes no row, so streams show none of it. Returns a list of {table, swept,
-    idle, files_removed, files_added}: channels that were removed, and those that soon will be. A retry does the rest.
-    Raises TableNotFound, TableNotSupported, CommitsMayBeLost, InvalidArgument.
+    The history of a table's channels loses its days before the last 30. Compaction is Delta's OPTIMIZE. It changes no
+    row, so streams show none of it. Returns a list of {table, swept, idle, files_removed, files_added}: channels that
+    were removed, and those that soon will be. A retry does the rest. Raises TableNotFound, TableNotSupported,
+    CommitsMayBeLost, InvalidArgument.
 
     :param tables: the tables, by name: a list, or text with commas. (templated)
     :param idle_days: days without a row or a token after which a channel is removed. (templated)

@@ -43,6 +43,7 @@ class Landing:
 
     def client(self, name: str = "app", **how: Any) -> IngestClient:
         """A client that nobody closes in time: its buffers are discarded at the end of the test."""
+        how = {"history": False, **how}
         made = IngestClient(name, KernelEngine.of_session(self.spark), self.uri, options={}, **how)
         self.clients.append(made)
         return made

@@ -11,6 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from tidemark.channels.driver.channel import Channel, ChannelOptions
+from tidemark.channels.driver.history import HistoryTable, MinuteReports
 from tidemark.channels.driver.kernel import KernelEngine, KernelTable
 from tidemark.channels.driver.lake_files import LakeFiles
 from tidemark.channels.driver.orders import Drop, Open, SetToken
@@ -18,6 +19,7 @@ from tidemark.channels.driver.table_commits import TableCommits
 from tidemark.channels.driver.table_writer import Limits, TableWriter
 from tidemark.channels.driver.upkeep import Upkeep
 from tidemark.channels.model.rows import OnError
+from tidemark.channels.planning.history import HISTORY_SUFFIX
 from tidemark.channels.planning.lag import lag_of
 from tidemark.channels.planning.names import key_of
 from tidemark.channels.planning.records import millis
@@ -34,7 +36,8 @@ _LONGEST_PAUSE = 600
 class IngestClient:
     """Opens channels, and commits what they buffer: within `max_client_lag`, all channels of a table together.
 
-    `only_writer`: whether nobody else writes its tables, which matters on S3 alone. Use it as a context manager: its
+    `only_writer`: whether nobody else writes its tables, which matters on S3 alone. `history`: whether it writes the
+    history of channels beside each table, once a minute. Use it as a context manager: its
     end flushes and closes all channels, or discards what is buffered after an error.
     """
 
@@ -48,10 +51,11 @@ class IngestClient:
         max_client_lag: str | int = "1 second",
         limits: Limits | None = None,
         only_writer: bool = False,
+        history: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._name, self._engine, self._locate, self._options = name, engine, locate, options
-        self._only_writer = only_writer
+        self._only_writer, self._history = only_writer, history
         self._limits = limits or Limits(lag=lag_of(max_client_lag))
         self._clock = clock
         self._lock = threading.Lock()
@@ -190,9 +194,20 @@ class IngestClient:
         commits = TableCommits(
             table, kernel, LakeFiles(uri, self._options), DeltaLog.open(uri, self._options), clock=self._clock
         )
-        writer = TableWriter(commits, self._limits, clock=self._clock, token=lambda: str(uuid.uuid4()))
+        writer = TableWriter(commits, self._limits, self._reports(table, uri), clock=self._clock, token=_new_token)
         commits.later = lambda work: self._upkeep.do(lambda: _keep_short(kernel, writer, work))
         return writer
+
+    def _reports(self, table: str, uri: str) -> MinuteReports:
+        if not self._history:
+            return MinuteReports(lambda records, at: None, self._clock)
+        name, place = table + HISTORY_SUFFIX, uri + HISTORY_SUFFIX
+        history = HistoryTable(name, self._engine.table(place), LakeFiles(place, self._options), _new_token)
+        return MinuteReports(lambda records, at: self._upkeep.do(lambda: history.add(records, at)), self._clock)
+
+
+def _new_token() -> str:
+    return str(uuid.uuid4())
 
 
 def _keep_short(kernel: KernelTable, writer: TableWriter, work: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -26,6 +26,7 @@ _CONFLICTS = frozenset(
     {
         *("ConcurrentWriteException", "MetadataChangedException", "ProtocolChangedException"),
         *("DomainDoesNotExistException", "MaxCommitRetryLimitReachedException", "CommitStateUnknownException"),
+        "TableAlreadyExistsException",
     }
 )
 _CHECKPOINT = "CHECKPOINT"
@@ -159,6 +160,21 @@ class KernelTable:
         """The table at an earlier version. Raises KernelFailed if the log does not reach it."""
         with _in_words(self.uri):
             return KernelSnapshot(self.uri, self._table.getSnapshotAsOfVersion(self._engine.engine, version))
+
+    def create(self, schema_json: str, *, partition_columns: Sequence[str], properties: Mapping[str, str]) -> None:
+        """Make the table, with a schema in Delta's form. A second run, and a race, change nothing.
+
+        Raises KernelFailed, also for a directory with files of no table.
+        """
+        kernel, engine = self._engine.kernel, self._engine.engine
+        with suppress(CommitConflict), _in_words(self.uri):
+            schema = self._engine.jvm.io.delta.kernel.internal.types.DataTypeJsonSerDe.deserializeStructType(
+                schema_json
+            )
+            builder = self._table.createTransactionBuilder(engine, _ENGINE_INFO, kernel.Operation.CREATE_TABLE)
+            builder = builder.withSchema(engine, schema).withTableProperties(engine, dict(properties))
+            transaction = builder.withPartitionColumns(engine, list(partition_columns)).build(engine)
+            transaction.commit(engine, kernel.utils.CloseableIterable.emptyIterable())
 
     def commit(self, on: KernelSnapshot, files: Sequence[DataFile], domains: Mapping[str, str | None]) -> Committed:
         """Append `files` and set `domains` (None removes one) in one commit, based on a snapshot.

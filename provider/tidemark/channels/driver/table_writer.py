@@ -22,6 +22,7 @@ from typing import Any
 
 from tidemark.channels.driver.batches import Batch
 from tidemark.channels.driver.deliveries import Delivery, fulfil, pause
+from tidemark.channels.driver.history import MinuteReports
 from tidemark.channels.driver.open_channel import OpenChannel
 from tidemark.channels.driver.orders import Drop, Open, Order, Pause
 from tidemark.channels.driver.table_commits import TableCommits
@@ -63,9 +64,16 @@ class TableWriter:
     """The channels of one client to one table. Methods may be called from several threads."""
 
     def __init__(
-        self, commits: TableCommits, limits: Limits, *, clock: Callable[[], datetime], token: Callable[[], str]
+        self,
+        commits: TableCommits,
+        limits: Limits,
+        reports: MinuteReports,
+        *,
+        clock: Callable[[], datetime],
+        token: Callable[[], str],
     ) -> None:
         self._commits, self._limits, self._clock, self._token = commits, limits, clock, token
+        self._reports = reports
         self._changed = threading.Condition()
         self._channels: dict[str, OpenChannel] = {}
         self._orders: list[Order] = []
@@ -225,6 +233,7 @@ class TableWriter:
             self._is_stopping = True
             self._changed.notify_all()
         self._thread.join(_SECONDS_TO_END)
+        self._reports.write_now()
 
     def _result_of(self, done: Future[Any]) -> Any:
         try:
@@ -244,7 +253,8 @@ class TableWriter:
         """Wait for work, and do one commit. False at the end."""
         with self._changed:
             while not (self._is_stopping or self._has_work()):
-                self._changed.wait(self._seconds_left())
+                self._changed.wait(_sooner(self._seconds_left(), self._reports.seconds_left()))
+                self._reports.write_if_due()
             if self._is_stopping:
                 return False
             pauses, self._pauses = self._pauses, []
@@ -305,6 +315,8 @@ class TableWriter:
         with self._changed:
             for group in delivery.settled:
                 group.channel.settled = group.through
+                self._reports.note(group.channel.key, group.channel.record)
+            self._reports.write_if_due()
             self._changed.notify_all()
 
     def _failed(self, problem: TidemarkError) -> None:
@@ -368,3 +380,7 @@ class TableWriter:
         seconds = self._limits.patience.total_seconds()
         problem = str(self._problem) if self._problem is not None else f"no commit ended within {seconds:.0f} seconds."
         return RowsNotCommitted(table=self._commits.name, problem=problem)
+
+
+def _sooner(one: float | None, other: float | None) -> float | None:
+    return min((seconds for seconds in (one, other) if seconds is not None), default=None)
