@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,7 +42,7 @@ def find_histories(text: str) -> tuple[HistoryMention, ...]:
     return tuple(mention for mention in found if mention is not None)
 
 
-def _mention(tokens: list[Token], at: int) -> HistoryMention | None:
+def _mention(tokens: Sequence[Token], at: int) -> HistoryMention | None:
     name = tokens[at].text.upper()
     follow = [token.text for token in tokens[at + 1 : at + 5]]
     is_string = len(follow) > 1 and tokens[at + 2].token_type is TokenType.STRING
