@@ -68,6 +68,7 @@ def test_tokens_are_printed_once_and_kept_as_hashes(home: Path) -> None:
         (("serve", "--host", "0.0.0.0"), "others could read the tokens"),
         (("serve", "--port", "70000"), "from 0 to 65535"),
         (("serve", "--certificate", "cert.pem"), "needs its key"),
+        (("serve", "--keep-hours", "0"), "must be more than 0"),
     ],
 )
 def test_bad_arguments_end_the_command_before_anything_starts(home: Path, arguments: Any, problem: str) -> None:
@@ -109,9 +110,9 @@ class Service:
 
 
 @contextmanager
-def serving(home: Path, port: int) -> Iterator[Service]:
+def serving(home: Path, port: int, *more: str) -> Iterator[Service]:
     log = home / f"service-{time.monotonic_ns()}.log"
-    command = [str(AIRFLOW), "tidemark", "ingest", "serve", "--port", str(port)]
+    command = [str(AIRFLOW), "tidemark", "ingest", "serve", "--port", str(port), *more]
     with log.open("wb") as said:
         service = Service(subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT), port, log)
     try:
@@ -152,24 +153,29 @@ def test_rows_are_in_the_table_once_though_writers_and_service_were_killed(home:
         service.kill()
         assert killed.wait() == -signal.SIGKILL
         assert cut_off.wait(60) != 0
-    with serving(home, port) as service:
+    with serving(home, port, "--keep-hours", "0.001", "--evolve-schema") as service:
         writers = [writer(service, channel) for channel in ("killed", "cut off")]
         for one in writers:
             said, problem = one.communicate(timeout=120)
             assert one.returncode == 0, problem
             assert said.decode().strip().endswith(f"{LINES} lines are in db.events")
         assert sorted(rows()) == sorted([*range(1, LINES + 1)] * 2)
+        wait_until(lambda: "OPTIMIZE" in operations(spark, table))
         append_without_a_flush(service, made["token"])
         service.process.send_signal(signal.SIGTERM)
         assert service.process.wait(60) == 0, service.log.read_text()
     assert max(rows()) == LINES + 1
 
 
+def operations(spark: SparkSession, table: Path) -> list[str]:
+    return [row.operation for row in spark.sql(f"DESCRIBE HISTORY delta.`{table}`").collect()]
+
+
 def append_without_a_flush(service: Service, bearer: str) -> None:
-    """A row that the service has taken just before its end."""
+    """A row that the service has taken just before its end. Its channel may add columns."""
     headers = {"Authorization": f"Bearer {bearer}"}
     channel = f"{service.url}/v1/tables/db.events/channels/last"
-    opened = httpx.put(channel, headers=headers, timeout=60).json()
+    opened = httpx.put(channel, json={"evolve_schema": True}, headers=headers, timeout=60).json()
     tokens = {"continuation_token": opened["next_continuation_token"], "offset_token": "1"}
-    taken = httpx.post(f"{channel}/rows", params=tokens, content=f'{{"n": {LINES + 1}}}', headers=headers)
+    taken = httpx.post(f"{channel}/rows", params=tokens, content=f'{{"n": {LINES + 1}, "more": 1}}', headers=headers)
     assert taken.status_code == 200

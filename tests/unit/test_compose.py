@@ -37,7 +37,7 @@ def first_started() -> Iterator[PostgresServer]:
 def test_it_has_airflow_its_database_and_spark(services: dict[str, Any]) -> None:
     expected = {"postgres", "airflow-init", "airflow-api", "airflow-scheduler", "airflow-dag-processor"}
     spark = {"spark-master", "spark-worker", "spark-connect"}
-    assert expected | {"airflow-triggerer", "s3"} | spark == set(services)
+    assert expected | {"airflow-triggerer", "ingest", "s3"} | spark == set(services)
 
 
 def test_every_service_that_stays_is_watched_and_started_again(services: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg, 
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -42,6 +43,15 @@ _ONLY = Arg(  # type: ignore[no-untyped-call]
     help="Nobody else writes the tables; needed on S3 without a coordinating log store",
     action="store_true",
 )
+_EVOLVE = Arg(  # type: ignore[no-untyped-call]
+    ("--evolve-schema",), help="Writers may open channels whose rows add columns", action="store_true"
+)
+_KEEP = Arg(  # type: ignore[no-untyped-call]
+    ("--keep-hours",),
+    help="Every so many hours compact the tables that are written, and remove idle channels (default: never)",
+    type=float,
+    metavar="HOURS",
+)
 _LAG = Arg(  # type: ignore[no-untyped-call]
     ("--max-client-lag",), help="How long rows may wait in the buffer (default: 1 second)", default="1 second"
 )
@@ -59,7 +69,7 @@ def ingest_commands() -> tuple[ActionCommand | GroupCommand, ...]:
             name="remove", help="Remove a token; a second run is fine", func=remove_token, args=(_NAME, *shared)
         ),
     ]
-    serve_args = (_HOST, _PORT, _CERTIFICATE, _KEY, _PROXY, _LAG, _ONLY, CONNECTION, ARG_VERBOSE)
+    serve_args = (_HOST, _PORT, _CERTIFICATE, _KEY, _PROXY, _LAG, _ONLY, _EVOLVE, _KEEP, CONNECTION, ARG_VERBOSE)
     return (
         ActionCommand(name="serve", help="Run the ingest service until SIGTERM", func=serve, args=serve_args),
         GroupCommand(name="tokens", help="Add, list and remove the tokens of writers", subcommands=tokens),
@@ -145,6 +155,8 @@ def _told_to_stop() -> Iterator[list[Path]]:
 def _request(args: Namespace, settings: TidemarkSettings) -> ServeIngest:
     from tidemark.channels.model.jobs import ServeIngest
 
+    if args.keep_hours is not None and not args.keep_hours > 0:
+        raise InvalidArgument(argument="keep_hours", value=args.keep_hours, problem="it must be more than 0")
     return ServeIngest(
         lake_root=settings.lake_root,
         tokens_file=str(settings.ingest_tokens),
@@ -155,6 +167,8 @@ def _request(args: Namespace, settings: TidemarkSettings) -> ServeIngest:
         behind_proxy=args.behind_proxy,
         max_client_lag=args.max_client_lag,
         only_writer=args.only_writer,
+        evolve_schema=args.evolve_schema,
+        keep_hours=args.keep_hours,
     )
 
 

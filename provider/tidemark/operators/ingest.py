@@ -39,12 +39,12 @@ class IngestRowsOperator(SparkOperator):
         source gets as `connection`. (templated)
     :param on_error: abort, continue or skip_batch: what becomes of a row that does not fit. (templated)
     :param seconds: read for this time, also rows that come within it; None reads until the source is empty. (templated)
-    :param max_client_lag: how long rows may wait for a commit. (templated)
+    :param evolve_schema: whether rows may add columns to the table, and remove NOT NULL. (templated)
     :param only_writer: whether nobody else writes the table, which S3 needs. (templated)
     """
 
     template_fields: Sequence[str] = (
-        "source", "table", "channel", "source_options", "on_error", "seconds", "max_client_lag", "only_writer",
+        "source", "table", "channel", "source_options", "on_error", "seconds", "evolve_schema", "only_writer",
         "conn_id",
     )  # fmt: skip
 
@@ -57,7 +57,7 @@ class IngestRowsOperator(SparkOperator):
         source_options: Mapping[str, Any] | None = None,
         on_error: str = "abort",
         seconds: float | str | None = None,
-        max_client_lag: str = "1 second",
+        evolve_schema: bool | str = False,
         only_writer: bool | str = False,
         **kwargs: Any,
     ) -> None:
@@ -68,7 +68,7 @@ class IngestRowsOperator(SparkOperator):
         self.source_options = source_options
         self.on_error = on_error
         self.seconds = seconds
-        self.max_client_lag = max_client_lag
+        self.evolve_schema = evolve_schema
         self.only_writer = only_writer
         check_constants(
             self,
@@ -76,7 +76,7 @@ class IngestRowsOperator(SparkOperator):
             channel=channel_of,
             on_error=lambda name, value: one_of(_ON_ERROR, name, value),
             seconds=_seconds_of,
-            max_client_lag=_lag_of,
+            evolve_schema=flag_of,
             only_writer=flag_of,
             source_options=_options_of,
         )
@@ -118,7 +118,7 @@ class IngestRowsOperator(SparkOperator):
             writer=owner_of(context),
             options={name: value for name, value in options.items() if name != CONNECTION},
             on_error=one_of(_ON_ERROR, "on_error", self.on_error),
-            max_client_lag=_lag_of("max_client_lag", self.max_client_lag),
+            evolve_schema=flag_of("evolve_schema", self.evolve_schema),
             seconds=_seconds_of("seconds", self.seconds),
             only_writer=flag_of("only_writer", self.only_writer),
         )
@@ -137,13 +137,6 @@ def _options_of(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any
     if value is not None and not isinstance(value, Mapping):
         raise InvalidArgument(argument=argument, value=value, problem="it must be arguments of the source by name")
     return dict(value or {})
-
-
-def _lag_of(argument: str, value: str) -> str:
-    from tidemark.channels.planning.lag import lag_of
-
-    lag_of(value)
-    return str(value)
 
 
 def _seconds_of(argument: str, value: float | str | None) -> float | None:

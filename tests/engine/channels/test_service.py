@@ -190,6 +190,12 @@ def test_what_is_not_there_is_404_and_what_cannot_be_written_409(landing: Landin
         assert http.put("/v1/tables/orders/channels/c", json={"on_error": "ignore"}).status_code == 400
 
 
+def test_a_service_adds_no_columns_unless_it_was_started_so(writer: Writer) -> None:
+    refused = writer.http.put("/v1/tables/orders/channels/c", json={"evolve_schema": True})
+    assert refused.status_code in (400, 422)
+    assert "--evolve-schema" in refused.text
+
+
 def test_a_dropped_channel_is_gone_with_its_token(landing: Landing, writer: Writer) -> None:
     writer.append("c", writer.open("c")["next_continuation_token"], [{"id": 1}], "1")
     writer.flush("c")

@@ -19,7 +19,7 @@ from tidemark.channels.planning.values.convert import column_for, convert
 from tidemark.channels.planning.values.problem import ValueProblem
 from tidemark.errors import InvalidArgument
 
-__all__ = ["Batch", "batch_of"]
+__all__ = ["Batch", "batch_of", "plain_rows"]
 
 _MISSING: Any = object()
 _ORDER = {kind: number for number, kind in enumerate(RowErrorKind)}
@@ -67,7 +67,8 @@ def batch_of(rows: Any, spec: TableSpec, zone: tzinfo, now: datetime) -> Batch:
         rows, unreadable = rows_of_lines(rows.lines, spec)
         for index, problem in unreadable.items():
             found.add(index, "", RowErrorKind.UNREADABLE, problem, -1)
-    source = _source(rows, spec)
+    plain = plain_rows(rows, spec)
+    source: _Source = _ArrowRows(plain, spec) if isinstance(plain, pa.Table) else _MappedRows(plain, spec)
     for index, names in source.unknown():
         found.add(index, ",".join(names), RowErrorKind.EXTRA_COLUMN, "the table has no such column", -1)
     present = {name: default.at(now, spec.by_name[name.upper()], zone) for name, default in spec.defaults.items()}
@@ -80,6 +81,25 @@ def batch_of(rows: Any, spec: TableSpec, zone: tzinfo, now: datetime) -> Batch:
         good = [index for index in range(source.length) if index not in found.first]
         table = table.take(pa.array(good, pa.int64()))
     return Batch(table, source.length, found.by_row(), place)
+
+
+def plain_rows(rows: Any, spec: TableSpec) -> pa.Table | list[Mapping[str, Any]]:
+    """The rows as an Arrow table or as mappings. Raises as `batch_of`."""
+    if isinstance(rows, JsonLines):
+        rows, _ = rows_of_lines(rows.lines, spec)
+    elif isinstance(rows, bytes):
+        rows = rows_of_json(rows, spec)
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    elif type(rows).__module__.startswith("pandas."):
+        rows = pa.Table.from_pandas(rows, preserve_index=False)
+    if isinstance(rows, pa.Table):
+        return rows
+    rows = list(rows) if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping) else None
+    if rows is None or not all(isinstance(row, Mapping) for row in rows):
+        problem = "it must be a list of dictionaries, an Arrow table or batch, a pandas frame, or bytes of JSON lines"
+        raise InvalidArgument(argument="rows", value=f"({type(rows).__name__})", problem=problem)
+    return list(rows)
 
 
 def _column(source: _Source, column: Column, place: int, default: Any, zone: tzinfo, found: _Errors) -> pa.Array:
@@ -218,19 +238,3 @@ def _spelled(names: Iterable[str], spec: TableSpec) -> dict[str, str]:
     """Name of the column → the name that the batch has for it."""
     pairs = ((column_for(name, spec.by_name), name) for name in names)
     return {column.name: name for column, name in pairs if column is not None}
-
-
-def _source(rows: Any, spec: TableSpec) -> _Source:
-    if isinstance(rows, bytes):
-        rows = rows_of_json(rows, spec)
-    if isinstance(rows, pa.RecordBatch):
-        rows = pa.Table.from_batches([rows])
-    elif type(rows).__module__.startswith("pandas."):
-        rows = pa.Table.from_pandas(rows, preserve_index=False)
-    if isinstance(rows, pa.Table):
-        return _ArrowRows(rows, spec)
-    rows = list(rows) if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping) else None
-    if rows is None or not all(isinstance(row, Mapping) for row in rows):
-        problem = "it must be a list of dictionaries, an Arrow table or batch, a pandas frame, or bytes of JSON lines"
-        raise InvalidArgument(argument="rows", value=f"({type(rows).__name__})", problem=problem)
-    return _MappedRows(rows, spec)

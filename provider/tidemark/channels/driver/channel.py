@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from tidemark.channels.driver.batches import Batch, batch_of
+from tidemark.channels.driver.evolution import evolution_for
 from tidemark.channels.driver.open_channel import OpenChannel
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.driver.table_writer import TableWriter
@@ -20,19 +21,21 @@ from tidemark.errors import RowsRefused, TokenOutOfOrder
 
 __all__ = ["Channel", "ChannelOptions"]
 
+_EVOLUTIONS = 3
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ChannelOptions:
     """`zone`: of times without an offset. `verify`: the order of tokens; a batch out of order is a warning, or an error
-    with `strict_tokens`.
+    with `strict_tokens`. `evolve`: whether rows may add columns to the table.
     """
 
     on_error: OnError = OnError.ABORT
     zone: tzinfo = UTC
     verify: TokenVerifier | None = None
     strict_tokens: bool = False
+    evolve: bool = False
 
 
 class Channel:
@@ -142,7 +145,18 @@ class Channel:
         if any(error.kind is RowErrorKind.EXTRA_COLUMN for error in batch.errors):
             newer = self._writer.newest_spec()
             if newer.schema_json != spec.schema_json:
-                return batch_of(rows, newer, self._options.zone, self._clock()), newer
+                batch, spec = batch_of(rows, newer, self._options.zone, self._clock()), newer
+        return self._evolved(rows, batch, spec) if self._options.evolve and batch.errors else (batch, spec)
+
+    def _evolved(self, rows: Any, batch: Batch, spec: TableSpec) -> tuple[Batch, TableSpec]:
+        """The batch under the schema that its rows ask for: first their new columns count, then those they lack."""
+        for _ in range(_EVOLUTIONS):
+            evolution = evolution_for(rows, batch, spec)
+            if not evolution:
+                break
+            self._writer.evolve(evolution)
+            spec = self._writer.spec
+            batch = batch_of(rows, spec, self._options.zone, self._clock())
         return batch, spec
 
     def _check_token(self, start: str | None, end: str | None, rows: int) -> None:

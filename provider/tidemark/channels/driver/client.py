@@ -74,6 +74,7 @@ class IngestClient:
         fail_on_uncommitted_rows: bool = False,
         verify_tokens: TokenVerifier | None = None,
         strict_tokens: bool = False,
+        evolve_schema: bool = False,
         opened_by: str | None = None,
     ) -> Channel:
         """The channel of that name, for this writer alone: an earlier writer can commit no more.
@@ -81,12 +82,15 @@ class IngestClient:
         `name`: without case, unless in double quotes. `on_error`: abort, continue or skip_batch. `offset_token`:
         replaces the committed token, also without rows. `fail_on_uncommitted_rows`: refuse if an earlier writer of this
         client has rows that are not committed; else they are discarded. `verify_tokens`: the order of tokens.
-        `opened_by`: the writer, if it is another than the client.
+        `evolve_schema`: rows may add columns to the table, and remove NOT NULL. `opened_by`: the writer, if it is
+        another than the client.
 
         Raises InvalidArgument, TableNotFound, TableNotSupported, CommitsMayBeLost, ChannelHasUncommittedRows,
         ChannelTokenLost, KernelFailed.
         """
-        options = ChannelOptions(_on_error(on_error), _zone(default_timezone), verify_tokens, strict_tokens)
+        options = ChannelOptions(
+            _on_error(on_error), _zone(default_timezone), verify_tokens, strict_tokens, evolve_schema
+        )
         writer = self._writer(table)
         order = Open(key=key_of(name), table=table, by=opened_by or self._name, token=offset_token)
         opened = writer.open(order, fail_on_uncommitted_rows=fail_on_uncommitted_rows)

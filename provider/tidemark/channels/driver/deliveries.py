@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidemark.channels.driver.kernel import DataFile
 from tidemark.channels.driver.open_channel import Group
-from tidemark.channels.driver.orders import Order, Pause
+from tidemark.channels.driver.orders import Evolve, Order, Pause
 from tidemark.channels.driver.parquet import write_files
 from tidemark.channels.driver.refit import SchemaConflict, refit
 from tidemark.channels.driver.table_commits import TableCommits
@@ -21,7 +21,7 @@ from tidemark.channels.planning.records import advanced
 from tidemark.errors import CommitConflict, TableNotFound, TableNotSupported, TidemarkError
 from tidemark.failpoints import failpoint
 
-__all__ = ["Delivery", "fulfil", "pause"]
+__all__ = ["Delivery", "change_table", "fulfil"]
 
 _TRIES = 50
 _Result = TypeVar("_Result")
@@ -40,10 +40,13 @@ def fulfil(orders: Sequence[Order], commits: TableCommits, clock: Callable[[], d
         order.done.set_result(records[order.key])
 
 
-def pause(order: Pause, commits: TableCommits) -> None:
-    """Pause the table. The order's `done` is set."""
+def change_table(order: Pause | Evolve, commits: TableCommits) -> None:
+    """Pause the table, or change its schema. The order's `done` is set."""
     try:
-        _in_tries(lambda: commits.pause(order.until))
+        if isinstance(order, Pause):
+            _in_tries(lambda: commits.pause(order.until))
+        else:
+            _in_tries(lambda: commits.evolve(order.evolution))
     except TidemarkError as problem:
         order.done.set_exception(problem)
     else:

@@ -11,16 +11,13 @@ from tidemark.lake.tables import resolve
 __all__ = ["client_of_job"]
 
 
-def client_of_job(
-    job: JobContext, name: str, lake_root: str, *, only_writer: bool, max_client_lag: str = "1 second"
-) -> IngestClient:
+def client_of_job(job: JobContext, name: str, lake_root: str, *, only_writer: bool) -> IngestClient:
     """A client for tables of the lake, by their names there."""
     return IngestClient(
         name,
         engine_of(job.session),
         lambda table: resolve(table, lake_root, job.options)[0],
         options=job.options,
-        max_client_lag=max_client_lag,
         only_writer=only_writer,
         clock=utc_now,
     )

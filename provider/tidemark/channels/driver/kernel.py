@@ -168,9 +168,7 @@ class KernelTable:
         """
         kernel, engine = self._engine.kernel, self._engine.engine
         with suppress(CommitConflict), _in_words(self.uri):
-            schema = self._engine.jvm.io.delta.kernel.internal.types.DataTypeJsonSerDe.deserializeStructType(
-                schema_json
-            )
+            schema = self._schema(schema_json)
             builder = self._table.createTransactionBuilder(engine, _ENGINE_INFO, kernel.Operation.CREATE_TABLE)
             builder = builder.withSchema(engine, schema).withTableProperties(engine, dict(properties))
             transaction = builder.withPartitionColumns(engine, list(partition_columns)).build(engine)
@@ -186,7 +184,7 @@ class KernelTable:
         with _in_words(self.uri):
             builder = on.java.buildUpdateTableTransaction(_ENGINE_INFO, self._engine.kernel.Operation.STREAMING_UPDATE)
             transaction = builder.withMaxRetries(_RETRIES).build(engine)
-            actions = self._actions(files)
+            actions = self._rows([_add(file) for file in files])
             for name, value in domains.items():
                 if value is None:
                     transaction.removeDomainMetadata(name)
@@ -201,6 +199,24 @@ class KernelTable:
                 later=[hook for hook in done.getPostCommitHooks() if str(hook.getType()) in _DEFERRED],
             )
 
+    def set_schema(self, on: KernelSnapshot, schema_json: str) -> None:
+        """Give the table another schema, in Delta's form, with columns added or NOT NULL gone.
+
+        Kernel does so for tables with column mapping alone; for others the commit has the metadata as an action. Raises
+        as `commit`. The table must be read again afterwards.
+        """
+        kernel, engine = self._engine.kernel, self._engine.engine
+        metadata = on.metadata()
+        with _in_words(self.uri):
+            builder = on.java.buildUpdateTableTransaction(_ENGINE_INFO, kernel.Operation.MANUAL_UPDATE)
+            rows = kernel.utils.CloseableIterable.emptyIterable()
+            if metadata.configuration.get("delta.columnMapping.mode", "none") == "none":
+                action = _metadata(on, metadata, schema_json)
+                rows = kernel.utils.CloseableIterable.inMemoryIterable(self._rows([action]))
+            else:
+                builder = builder.withUpdatedSchema(self._schema(schema_json))
+            builder.build(engine).commit(engine, rows)
+
     def do_later(self, work: Sequence[Any]) -> bool:
         """Write the checkpoint or the checksum that a commit left for later. Whether there was a checkpoint.
 
@@ -211,12 +227,16 @@ class KernelTable:
                 hook.threadSafeInvoke(self._engine.engine)
             return any(str(hook.getType()) == _CHECKPOINT for hook in work)
 
-    def _actions(self, files: Sequence[DataFile]) -> Any:
-        """An iterator over the actions that add the files. Kernel's own way would round decimals in the statistics."""
+    def _schema(self, schema_json: str) -> Any:
+        types = self._engine.kernel.internal.types
+        return types.DataTypeJsonSerDe.deserializeStructType(schema_json)
+
+    def _rows(self, actions: Sequence[str]) -> Any:
+        """An iterator over actions in JSON. Kernel's own way would round decimals in the statistics."""
         kernel, java, handler = self._engine.kernel, self._engine.jvm.java.util, self._engine.engine.getJsonHandler()
         rows = java.ArrayList()
-        for file in files:
-            text = kernel.internal.util.InternalUtils.singletonStringColumnVector(_add(file))
+        for action in actions:
+            text = kernel.internal.util.InternalUtils.singletonStringColumnVector(action)
             batch = handler.parseJson(text, kernel.internal.actions.SingleAction.FULL_SCHEMA, java.Optional.empty())
             rows.add(batch.getRows().next())
         return kernel.internal.util.Utils.toCloseableIterator(rows.iterator())
@@ -233,6 +253,21 @@ def _add(file: DataFile) -> str:
         "stats": file.stats,
     }
     return json.dumps({"add": body})
+
+
+def _metadata(on: KernelSnapshot, metadata: Metadata, schema_json: str) -> str:
+    """The action that changes the schema, and nothing else (Delta protocol, "Change Metadata")."""
+    said = on.java.getMetadata()
+    others = {"name": said.getName(), "description": said.getDescription(), "createdTime": said.getCreatedTime()}
+    body = {
+        "id": metadata.table_id,
+        "format": {"provider": metadata.provider, "options": {}},
+        "schemaString": schema_json,
+        "partitionColumns": list(metadata.partition_columns),
+        "configuration": dict(metadata.configuration),
+        **{name: found.get() for name, found in others.items() if found.isPresent()},
+    }
+    return json.dumps({"metaData": body})
 
 
 @contextmanager

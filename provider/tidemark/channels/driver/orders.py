@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from tidemark.channels.model.channels import ChannelRecord
+from tidemark.channels.planning.evolution import Evolution
 from tidemark.channels.planning.records import opened, with_token
 from tidemark.errors import ChannelNotFound, ChannelTokenLost
 
-__all__ = ["Drop", "Open", "Order", "Pause", "SetToken"]
+__all__ = ["Drop", "Evolve", "Open", "Order", "Pause", "SetToken"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,14 @@ class Pause:
     """Let nobody commit rows until then. `done` is set once no row is committed any more."""
 
     until: datetime
+    done: Future[None] = field(default_factory=Future)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evolve:
+    """Change the table's schema. `done` is set once the table has it."""
+
+    evolution: Evolution
     done: Future[None] = field(default_factory=Future)
 
 

@@ -11,6 +11,7 @@ from tidemark.channels.driver.lake_files import LakeFiles
 from tidemark.channels.driver.restores import newest_restore, rewound_domains
 from tidemark.channels.driver.table_spec import TableSpec, spec_of
 from tidemark.channels.model.channels import WATCH_DOMAIN, ChannelRecord, IngestWatch
+from tidemark.channels.planning.evolution import Evolution, evolved_schema
 from tidemark.channels.planning.names import domain_of
 from tidemark.channels.planning.records import millis, record_in, record_text, records_in, time_of, watch_in, watch_text
 from tidemark.errors import CommitConflict, IngestPaused
@@ -90,6 +91,23 @@ class TableCommits:
         records = records_in(self._known().domains(), self.spec.table_id)
         self._watched_at, self._paused_until = None, millis(until)
         self.commit(records)
+
+    def evolve(self, evolution: Evolution) -> None:
+        """Give the table the columns that it lacks. Nothing happens if it has them.
+
+        Raises CommitConflict, KernelFailed, TableNotSupported.
+        """
+        on = self._known()
+        schema_json = evolved_schema(self.spec.schema_json, evolution)
+        if schema_json == self.spec.schema_json:
+            return
+        stale = self.is_stale()
+        self.forget()
+        if not stale:
+            self._table.set_schema(on, schema_json)
+            self.refresh()
+        if stale or evolved_schema(self.spec.schema_json, evolution) != self.spec.schema_json:
+            raise CommitConflict(table=self.name, problem=f"the schema of version {on.version} was changed by another")
 
     def record(self, key: str) -> ChannelRecord | None:
         """The committed record of a channel."""

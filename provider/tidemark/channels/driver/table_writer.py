@@ -21,13 +21,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tidemark.channels.driver.batches import Batch
-from tidemark.channels.driver.deliveries import Delivery, fulfil, pause
+from tidemark.channels.driver.deliveries import Delivery, change_table, fulfil
 from tidemark.channels.driver.history import MinuteReports
 from tidemark.channels.driver.open_channel import OpenChannel
-from tidemark.channels.driver.orders import Drop, Open, Order, Pause
+from tidemark.channels.driver.orders import Drop, Evolve, Open, Order, Pause
 from tidemark.channels.driver.table_commits import TableCommits
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.model.channels import ChannelRecord, StatusCode
+from tidemark.channels.planning.evolution import Evolution
 from tidemark.channels.planning.owners import Ended
 from tidemark.errors import (
     ChannelClosed,
@@ -77,7 +78,7 @@ class TableWriter:
         self._changed = threading.Condition()
         self._channels: dict[str, OpenChannel] = {}
         self._orders: list[Order] = []
-        self._pauses: list[Pause] = []
+        self._changes: list[Pause | Evolve] = []
         self._in_flight: Delivery | None = None
         self._flush_wanted = self._read_wanted = self._is_stopping = False
         self._requests = 0  # orders and flushes so far: each ends the pause after a failed commit
@@ -133,11 +134,11 @@ class TableWriter:
 
     def pause(self, until: datetime) -> None:
         """Return once nobody commits rows until then. Raises RowsNotCommitted if the table does not answer."""
-        order = Pause(until=until)
-        with self._changed:
-            self._pauses.append(order)
-            self._changed.notify_all()
-        self._result_of(order.done)
+        self._change(Pause(until=until))
+
+    def evolve(self, evolution: Evolution) -> None:
+        """Return once the table has the columns. Raises what a commit raises, and RowsNotCommitted."""
+        self._change(Evolve(evolution=evolution))
 
     def insert(self, channel: OpenChannel, batch: Batch, spec: TableSpec, token: str | None) -> int:
         """Buffer a batch of the schema `spec`. The number of the insert. Waits while the buffers are full.
@@ -235,6 +236,12 @@ class TableWriter:
         self._thread.join(_SECONDS_TO_END)
         self._reports.write_now()
 
+    def _change(self, order: Pause | Evolve) -> None:
+        with self._changed:
+            self._changes.append(order)
+            self._changed.notify_all()
+        self._result_of(order.done)
+
     def _result_of(self, done: Future[Any]) -> Any:
         try:
             return done.result(self._limits.patience.total_seconds())
@@ -257,11 +264,11 @@ class TableWriter:
                 self._reports.write_if_due()
             if self._is_stopping:
                 return False
-            pauses, self._pauses = self._pauses, []
+            changes, self._changes = self._changes, []
             orders = self._next_orders()
             reads = self._read_wanted and self._in_flight is None and not orders
-        for one in pauses:
-            pause(one, self._commits)
+        for one in changes:
+            change_table(one, self._commits)
         if orders:
             fulfil(orders, self._commits, self._clock)
             self._check_again(orders)
@@ -279,7 +286,7 @@ class TableWriter:
                     self._channels[order.key].generation = -1
 
     def _has_work(self) -> bool:
-        ordered = self._orders or self._pauses or self._read_wanted
+        ordered = self._orders or self._changes or self._read_wanted
         return bool(ordered) or self._in_flight is not None or self._is_due()
 
     def _read(self) -> None:

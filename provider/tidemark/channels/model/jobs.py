@@ -34,7 +34,8 @@ class ServeIngest:
     """`tokens_file`: a local file of `Grants`. `certificate`, `key`: local files in PEM; None for plain HTTP.
     `behind_proxy`: whether something in front of it has the certificate. `buffer_bytes`: of rows per table that are not
     committed; beyond it writers get 429. `body_bytes`: of one request. `only_writer`: whether nobody
-    else writes the tables.
+    else writes the tables. `evolve_schema`: whether writers may open channels that add columns. `keep_hours`: the time
+    between two rounds of upkeep of the tables that are written; None: no round.
     """
 
     lake_root: str
@@ -48,6 +49,8 @@ class ServeIngest:
     buffer_bytes: int = 256 << 20
     body_bytes: int = 16 << 20
     only_writer: bool = False
+    evolve_schema: bool = False
+    keep_hours: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class IngestRows:
     options: Mapping[str, Any] = field(default_factory=dict)
     on_error: str = "abort"
     default_timezone: str = "UTC"
-    max_client_lag: str = "1 second"
+    evolve_schema: bool = False
     seconds: float | None = None
     only_writer: bool = False
 

@@ -19,7 +19,7 @@ from tidemark.channels.driver.service.messages import (
 )
 from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.planning.names import key_of
-from tidemark.errors import ChannelNotFound, ContinuationTokenStale
+from tidemark.errors import ChannelNotFound, ContinuationTokenStale, InvalidArgument
 
 __all__ = ["Body", "IngestDesk", "Tokens"]
 
@@ -59,12 +59,15 @@ class _Served:
 
 class IngestDesk:
     """Opens, feeds, shows and drops channels. `records`: the committed records of a table's channels by key.
+    `may_evolve`: whether writers may add columns.
 
     Methods may be called from several threads. Requests on one channel are handled one after the other.
     """
 
-    def __init__(self, client: IngestClient, records: Callable[[str], dict[str, ChannelRecord]]) -> None:
-        self._client, self._records = client, records
+    def __init__(
+        self, client: IngestClient, records: Callable[[str], dict[str, ChannelRecord]], *, may_evolve: bool = False
+    ) -> None:
+        self._client, self._records, self._may_evolve = client, records, may_evolve
         self._lock = threading.Lock()
         self._served: dict[tuple[str, str], _Served] = {}
 
@@ -74,8 +77,17 @@ class IngestDesk:
         with self._lock:
             return len(self._served)
 
+    @property
+    def open_tables(self) -> set[str]:
+        """Names of the tables that writers have open, as they wrote them."""
+        with self._lock:
+            return {served.channel.table for served in self._served.values()}
+
     def open(self, table: str, channel: str, request: OpenRequest, writer: str) -> Opened:
         """Open a channel for a writer; an earlier writer's continuation tokens are stale. Raises as `open_channel`."""
+        if request.evolve_schema and not self._may_evolve:
+            problem = "this service adds no columns; its operator can start it with --evolve-schema"
+            raise InvalidArgument(argument="evolve_schema", value=True, problem=problem)
         opened = self._client.open_channel(
             channel,
             table,
@@ -83,6 +95,7 @@ class IngestDesk:
             default_timezone=request.default_timezone,
             offset_token=request.offset_token,
             fail_on_uncommitted_rows=request.fail_on_uncommitted_rows,
+            evolve_schema=request.evolve_schema,
             opened_by=writer,
         )
         served = _Served(opened, opened.status().record.client_sequencer)

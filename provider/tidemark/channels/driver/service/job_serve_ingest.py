@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.engines import engine_of
+from tidemark.channels.driver.keeping import Upkeeper
 from tidemark.channels.driver.service.access import Access
 from tidemark.channels.driver.service.desk import IngestDesk
+from tidemark.channels.driver.service.upkeep_rounds import kept_tables
 from tidemark.channels.driver.table_writer import Limits
 from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.model.jobs import IngestServed, ServeIngest
@@ -51,10 +53,12 @@ def serve_ingest(job: JobContext, request: ServeIngest) -> IngestServed:
         only_writer=request.only_writer,
         clock=utc_now,
     )
-    server = _server(IngestDesk(client, tables.records), client, request)
+    desk = IngestDesk(client, tables.records, may_evolve=request.evolve_schema)
+    server = _server(desk, client, request)
     thread = threading.Thread(target=server.run, name="ingest service")
     thread.start()
-    _wait(job, server, thread, request)
+    with kept_tables(job, request, Upkeeper(job.session, client, job.options), desk, tables.locate):
+        _wait(job, server, thread, request)
     server.should_exit = True
     thread.join()
     return _drained(client)

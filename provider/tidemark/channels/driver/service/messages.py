@@ -36,6 +36,7 @@ class OpenRequest(Strict):
     default_timezone: str = Field(default="UTC", description="Zone of times without an offset")
     offset_token: Token | None = Field(default=None, description="Replaces the committed offset token")
     fail_on_uncommitted_rows: bool = Field(default=False, description="409 if an earlier writer has uncommitted rows")
+    evolve_schema: bool = Field(default=False, description="Rows may add columns, if the service allows it")
 
 
 class StatusRequest(Strict):

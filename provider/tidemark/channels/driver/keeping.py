@@ -1,0 +1,59 @@
+"""Upkeep of a table with channels: idle channels leave it, old days leave its history, small files become large."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from tidemark.channels.driver.client import IngestClient
+from tidemark.channels.model.jobs import KeptTable
+from tidemark.channels.planning.history import HISTORY_DAY, HISTORY_SUFFIX
+from tidemark.errors import TableNotFound
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.sql.statements import path_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Upkeeper"]
+
+_HISTORY_KEPT = timedelta(days=30)
+
+
+@dataclass(frozen=True)
+class Upkeeper:
+    """`options`: storage options. `idle`, `warn`: without rows and tokens. `compact`: run OPTIMIZE."""
+
+    session: SparkSession
+    client: IngestClient
+    options: Mapping[str, str]
+    idle: timedelta = timedelta(days=30)
+    warn: timedelta = timedelta(days=23)
+    compact: bool = True
+
+    def keep(self, table: str, uri: str, now: datetime) -> KeptTable:
+        """Keep the table of that name, at that URI. A second run finds nothing to do. Raises TableNotFound,
+        TableNotSupported, CommitsMayBeLost.
+        """
+        swept = self.client.sweep(table, idle_since=now - self.idle)
+        idle = self.client.idle_channels(table, idle_since=now - self.warn)
+        self._trim_history(uri + HISTORY_SUFFIX, before=now - _HISTORY_KEPT)
+        removed, added = self._compacted(uri) if self.compact else (0, 0)
+        return KeptTable(table, tuple(swept), tuple(idle), files_removed=removed, files_added=added)
+
+    def _trim_history(self, uri: str, *, before: datetime) -> None:
+        """Remove the history's old days. They are partitions, so that no commit of a minute conflicts."""
+        try:
+            DeltaLog.open(uri, self.options)
+        except TableNotFound:
+            return
+        self.session.sql(f"DELETE FROM {path_name(uri)} WHERE {HISTORY_DAY} < DATE '{before.date()}'").collect()
+        if self.compact:
+            self._compacted(uri)
+
+    def _compacted(self, uri: str) -> tuple[int, int]:
+        """Numbers of files that OPTIMIZE removed and added. It changes no row, so streams see none of it."""
+        (done,) = self.session.sql(f"OPTIMIZE {path_name(uri)}").collect()
+        return int(done.metrics.numFilesRemoved), int(done.metrics.numFilesAdded)
