@@ -45,9 +45,9 @@ def evolution_for(rows: Any, batch: Batch, spec: TableSpec) -> Evolution:
     """The change after which rows of the batch that have new columns, or lack NOT NULL ones, fit. False if none helps.
 
     Types of new columns are those of an Arrow table. Those of mappings follow from the values: BIGINT, DOUBLE, BOOLEAN,
-    STRING, BINARY, DATE, TIMESTAMP, ARRAY, STRUCT. Values of mixed plain types are a STRING. A column without a value, with
-    objects of mixed types, or with a name that Delta does not allow is not added. Raises InvalidArgument for more than
-    100 new columns.
+    STRING, BINARY, DATE, TIMESTAMP, ARRAY, STRUCT. Values of mixed plain types are a STRING. A column without a value,
+    with objects of mixed types, or with a name that Delta does not allow is not added. Raises InvalidArgument for more
+    than 100 new columns.
     """
     kinds = {error.kind for error in batch.errors}
     absent = {name for error in batch.errors if error.kind in _ABSENT for name in error.column.split(",")}
