@@ -82,6 +82,7 @@ CHANNEL_POINTS = (
     "channel.written",
     "channel.committed",
     "channel.settled",
+    "channel.quarantined",
 )
 
 PARTITION_POINTS = (

@@ -170,7 +170,12 @@ ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
         (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "channel", ["c", '"C"', "{{ c }}"], ["", "a\nb"]),
         (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "on_error", ["abort", "Continue"], ["ignore", ""]),
         (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "seconds", [None, 5, "5.5", "{{ s }}"], [-1, "long"]),
-        (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "evolve_schema", [True, "false", "{{ e }}"], ["maybe", 2]),
+        (
+            lambda **a: IngestRowsOperator(**{**INGEST, **a}),
+            "channel_options",
+            [{"evolve_schema": True}, {"quarantine": "{{ q }}"}, "{{ o }}"],
+            [{"evolve": 1}, {"max_client_lag": "1 day"}, 2],
+        ),
         (
             lambda **a: KeepChannelsOperator(**{"tables": "a.b", **a}),
             "tables",

@@ -59,6 +59,7 @@ def the_dag(*tasks: tuple[str, str, dict[str, Any]]) -> DAG:
                 table=table,
                 channel=f"{source}_{options.get('partition', 0)}",
                 on_error="continue",
+                channel_options={"quarantine": "a.bad", "max_client_lag": "1 second"},
             )
     return dag
 
@@ -99,6 +100,8 @@ def test_each_row_of_a_topic_and_of_a_table_is_landed_once_over_several_runs(
     assert [second.returned(task)["rows"] for task in ("kafka_0", "kafka_1", "sql_2")] == [0, 2, 1]
     assert [row[0] for row in landing.rows("a.clicks")] == [1, 2, 3, 4, 5]
     assert [row[0] for row in landing.rows("a.sold")] == list(range(1, 27))
+    ((*_, text),) = landing.rows("a.bad")
+    assert text == "{half"
     assert not [
         file for file in landing.root.parent.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()
     ]

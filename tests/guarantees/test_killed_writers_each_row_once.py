@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
@@ -34,22 +36,38 @@ def lake(spark: SparkSession, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def numbers(lake: Path, channel: str) -> list[int]:
-    """The rows of a channel in the order of their row ids, from the files of the log."""
-    log = DeltaLog.open(str(lake / "events"))
+def rows_of(table: Path) -> list[dict[str, Any]]:
+    """The rows of a table in the order of their row ids, from the files of the log."""
+    log = DeltaLog.open(str(table))
     adds = [add for commit in log.commits(0, log.head()) for add in commit.adds]
     adds.sort(key=lambda add: add.base_row_id or 0)
     if not adds:
         return []
-    table = ds.dataset([str(lake / "events" / add.path) for add in adds], format="parquet").to_table()
-    return [row["n"] for row in table.to_pylist() if row["channel"] == channel]
+    rows: list[dict[str, Any]] = (
+        ds.dataset([str(table / add.path) for add in adds], format="parquet").to_table().to_pylist()
+    )
+    return rows
+
+
+def numbers(lake: Path, channel: str) -> list[int]:
+    return [row["n"] for row in rows_of(lake / "events") if row["channel"] == channel]
+
+
+def bad_numbers(lake: Path, channel: str) -> list[int]:
+    """The rows of a channel in quarantine."""
+    found = [row["row"] for row in rows_of(lake / "bad_events") if row["channel_name"] == channel.upper()]
+    return [int(json.loads(text)["n"].removeprefix("bad ")) for text in found]
 
 
 def assert_contiguous(lake: Path, channel: str) -> int:
-    """Rows are 1 … token, each once, in order. The token."""
+    """Rows are 1 … token, each once, in order; of bad ones at most those of the last commit still wait. The token."""
     record = records_of(DeltaLog.open(str(lake / "events")).state()).get(channel.upper())
     token = int(record.offset_token or 0) if record is not None else 0
-    assert numbers(lake, channel) == list(range(1, token + 1))
+    assert numbers(lake, channel) == [n for n in range(1, token + 1) if n % 10]
+    if record is not None:
+        bad = bad_numbers(lake, channel)
+        assert bad == list(range(10, token + 1, 10))[: len(bad)]
+        assert record.pending is not None or len(bad) == token // 10
     return token
 
 
@@ -57,6 +75,7 @@ def finish(lake: Path, channel: str) -> None:
     done = run_script(SCRIPT, lake, channel, str(LAST))
     assert done.returncode == 0, done.stderr
     assert assert_contiguous(lake, channel) == LAST
+    assert bad_numbers(lake, channel) == list(range(10, LAST + 1, 10))
 
 
 def kill_now_and_then(lake: Path, channels: list[str], times: int) -> None:

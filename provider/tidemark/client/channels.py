@@ -15,8 +15,10 @@ from tidemark.channels.worker.tables import channels_of
 from tidemark.client.channel_histories import channel_history, file_migrations
 from tidemark.client.context import ClientContext
 from tidemark.client.lake_tables import lake_tables
+from tidemark.errors import TableNotFound
 from tidemark.jobs.remote import is_remote
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.tables import location_of
 from tidemark.sql.like import like_pattern
 from tidemark.sql.table_names import table_name
 
@@ -51,6 +53,7 @@ class ChannelsOfALake:
             name,
             _engine(context, hadoop or {}),
             lambda table: context.tables.locate(table)[0],
+            locate_new=lambda table: _located_new(context, table),
             options=context.options,
             max_client_lag=max_client_lag,
             only_writer=only_writer,
@@ -110,6 +113,16 @@ class ChannelsOfALake:
         now = self._context.store.clock()
         for key, record in channels_of(DeltaLog.open(uri, self._context.options), table).items():
             yield shown_channel(key, record, _names(table), now)
+
+
+def _located_new(context: ClientContext, name: str) -> str:
+    """The path of a table that may not exist: by its path, or below the lake root."""
+    try:
+        return context.tables.locate(name)[0]
+    except TableNotFound:
+        if table_name(name).path is None and context.lake_root is None:
+            raise
+        return location_of(name, context.lake_root or "/")[0]
 
 
 _own_engines: dict[tuple[tuple[str, str], ...], KernelEngine] = {}

@@ -22,6 +22,7 @@ __all__ = [
     "IngestUnauthenticated",
     "IngestUnavailable",
     "KernelFailed",
+    "QuarantineMissing",
     "RowsNotCommitted",
     "RowsRefused",
     "SourceUnreadable",
@@ -74,6 +75,12 @@ class RowsRefused(ChannelError):
 class SourceUnreadable(ChannelError):
     """The source {source} of a channel cannot be read: {problem} Rows that were committed stay, and the next run
     continues behind them.
+    """
+
+
+class QuarantineMissing(ChannelError):
+    """Bad rows of channel {channel} wait for their quarantine table {table}, which does not exist. Restore it, or open
+    the channel with `quarantine`, which makes it again.
     """
 
 

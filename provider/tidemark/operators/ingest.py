@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IngestRowsOperator"]
 
+_CHANNEL_OPTIONS = ("default_timezone", "evolve_schema", "max_client_lag", "quarantine")
 _ON_ERROR = ("abort", "continue", "skip_batch")
 
 
@@ -39,12 +40,13 @@ class IngestRowsOperator(SparkOperator):
         source gets as `connection`. (templated)
     :param on_error: abort, continue or skip_batch: what becomes of a row that does not fit. (templated)
     :param seconds: read for this time, also rows that come within it; None reads until the source is empty. (templated)
-    :param evolve_schema: whether rows may add columns to the table, and remove NOT NULL. (templated)
+    :param channel_options: by name `evolve_schema`, `quarantine`, `default_timezone` and `max_client_lag`, as of a
+        channel that is opened. (templated)
     :param only_writer: whether nobody else writes the table, which S3 needs. (templated)
     """
 
     template_fields: Sequence[str] = (
-        "source", "table", "channel", "source_options", "on_error", "seconds", "evolve_schema", "only_writer",
+        "source", "table", "channel", "source_options", "on_error", "seconds", "channel_options", "only_writer",
         "conn_id",
     )  # fmt: skip
 
@@ -57,7 +59,7 @@ class IngestRowsOperator(SparkOperator):
         source_options: Mapping[str, Any] | None = None,
         on_error: str = "abort",
         seconds: float | str | None = None,
-        evolve_schema: bool | str = False,
+        channel_options: Mapping[str, Any] | None = None,
         only_writer: bool | str = False,
         **kwargs: Any,
     ) -> None:
@@ -68,7 +70,7 @@ class IngestRowsOperator(SparkOperator):
         self.source_options = source_options
         self.on_error = on_error
         self.seconds = seconds
-        self.evolve_schema = evolve_schema
+        self.channel_options = channel_options
         self.only_writer = only_writer
         check_constants(
             self,
@@ -76,7 +78,7 @@ class IngestRowsOperator(SparkOperator):
             channel=channel_of,
             on_error=lambda name, value: one_of(_ON_ERROR, name, value),
             seconds=_seconds_of,
-            evolve_schema=flag_of,
+            channel_options=_channel_options_of,
             only_writer=flag_of,
             source_options=_options_of,
         )
@@ -118,9 +120,9 @@ class IngestRowsOperator(SparkOperator):
             writer=owner_of(context),
             options={name: value for name, value in options.items() if name != CONNECTION},
             on_error=one_of(_ON_ERROR, "on_error", self.on_error),
-            evolve_schema=flag_of("evolve_schema", self.evolve_schema),
             seconds=_seconds_of("seconds", self.seconds),
             only_writer=flag_of("only_writer", self.only_writer),
+            **_channel_options_of("channel_options", self.channel_options),
         )
 
 
@@ -135,8 +137,21 @@ def _source_of(argument: str, value: str) -> str:
 
 def _options_of(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     if value is not None and not isinstance(value, Mapping):
-        raise InvalidArgument(argument=argument, value=value, problem="it must be arguments of the source by name")
+        raise InvalidArgument(argument=argument, value=value, problem="it must be arguments by name")
     return dict(value or {})
+
+
+def _channel_options_of(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options, checked. Those with a template are checked when the task runs."""
+    from tidemark.channels.planning.lag import lag_of
+
+    found = _options_of(argument, value)
+    if unknown := sorted(set(found) - set(_CHANNEL_OPTIONS)):
+        raise InvalidArgument(argument=argument, value=unknown, problem=f"known are {', '.join(_CHANNEL_OPTIONS)}")
+    lag_of(found.get("max_client_lag", "1 second"))
+    if "evolve_schema" in found:
+        found["evolve_schema"] = flag_of("evolve_schema", found["evolve_schema"])
+    return found
 
 
 def _seconds_of(argument: str, value: float | str | None) -> float | None:

@@ -18,11 +18,11 @@ import uvicorn
 from tests.engine.channels.landing import Landing
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.kernel import KernelEngine
+from tidemark.channels.driver.limits import Limits
 from tidemark.channels.driver.service.access import Access
 from tidemark.channels.driver.service.app import ServiceLimits, ingest_app
 from tidemark.channels.driver.service.desk import IngestDesk
 from tidemark.channels.driver.service.measures import Measures
-from tidemark.channels.driver.table_writer import Limits
 from tidemark.channels.model.grants import Grants
 from tidemark.channels.planning.grants import with_grant
 from tidemark.model.codec import to_json

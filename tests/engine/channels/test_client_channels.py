@@ -28,6 +28,9 @@ def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
 
 def test_channels_are_written_listed_moved_and_dropped(lake: Lake) -> None:
     with lake.ingest_client("app") as client:
+        with client.open_channel("bad", "db.orders", on_error="continue", quarantine="db.bad") as bad:
+            bad.insert_rows([{"id": "x"}], "1")
+        client.drop_channel("bad", "db.orders")
         for table, name in (("db.orders", "orders_1"), ("db.orders", "other"), ("db.items", "items_1")):
             channel = client.open_channel(name, table, on_error="continue")
             channel.insert_rows([{"id": 1}, {"id": "x"}], "2")

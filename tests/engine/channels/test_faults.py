@@ -16,7 +16,7 @@ from tests.engine.channels.landing import Landing
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.jvm import start_engine
 from tidemark.channels.driver.kernel import KernelEngine
-from tidemark.channels.driver.table_writer import Limits
+from tidemark.channels.driver.limits import Limits
 from tidemark.channels.model.channels import StatusCode
 from tidemark.errors import ChannelInvalid, RowsNotCommitted
 

@@ -12,6 +12,7 @@ from typing import Any
 from tidemark.channels.driver.batches import Batch, batch_of
 from tidemark.channels.driver.evolution import evolution_for
 from tidemark.channels.driver.open_channel import OpenChannel
+from tidemark.channels.driver.quarantine import bad_rows
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.driver.table_writer import TableWriter
 from tidemark.channels.model.channels import ChannelStatus
@@ -99,7 +100,9 @@ class Channel:
             raise RowsRefused(row_index=first.row_index, row=place, table=self.table, problem=problem)
         if batch.errors and self._options.on_error is OnError.SKIP_BATCH:
             return InsertAnswer(0, batch.errors)
-        self._writer.insert(self._opened, batch, spec, end_offset_token)
+        has_bad = batch.errors and self._opened.quarantine is not None
+        bad = bad_rows(rows, batch, spec, end_offset_token) if has_bad else ()
+        self._writer.insert(self._opened, batch, spec, end_offset_token, bad)
         self._last_token = end_offset_token or self._last_token
         return InsertAnswer(batch.rows.num_rows, batch.errors)
 

@@ -14,9 +14,11 @@ from tidemark.channels.driver.channel import Channel, ChannelOptions
 from tidemark.channels.driver.history import HistoryTable, MinuteReports
 from tidemark.channels.driver.kernel import KernelEngine, KernelTable
 from tidemark.channels.driver.lake_files import LakeFiles
+from tidemark.channels.driver.limits import Limits
 from tidemark.channels.driver.orders import Drop, Open, SetToken
+from tidemark.channels.driver.quarantine import QuarantineTables
 from tidemark.channels.driver.table_commits import TableCommits
-from tidemark.channels.driver.table_writer import Limits, TableWriter
+from tidemark.channels.driver.table_writer import TableWriter
 from tidemark.channels.driver.upkeep import Upkeep
 from tidemark.channels.model.rows import OnError
 from tidemark.channels.planning.history import HISTORY_SUFFIX
@@ -37,8 +39,8 @@ class IngestClient:
     """Opens channels, and commits what they buffer: within `max_client_lag`, all channels of a table together.
 
     `only_writer`: whether nobody else writes its tables, which matters on S3 alone. `history`: whether it writes the
-    history of channels beside each table, once a minute. Use it as a context manager: its
-    end flushes and closes all channels, or discards what is buffered after an error.
+    history of channels beside each table, once a minute. `locate_new`: the URI of a table that may not exist yet. Use
+    it as a context manager: its end flushes and closes all channels, or discards what is buffered after an error.
     """
 
     def __init__(
@@ -52,16 +54,19 @@ class IngestClient:
         limits: Limits | None = None,
         only_writer: bool = False,
         history: bool = True,
+        locate_new: Callable[[str], str] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._name, self._engine, self._locate, self._options = name, engine, locate, options
         self._only_writer, self._history = only_writer, history
+        self._locate_new = locate_new or locate
         self._limits = limits or Limits(lag=lag_of(max_client_lag))
         self._clock = clock
         self._lock = threading.Lock()
         self._writers: dict[str, TableWriter] = {}
         self._channels: list[Channel] = []
         self._upkeep = Upkeep()
+        self._quarantine = QuarantineTables(engine, options, _new_token)
 
     def open_channel(
         self,
@@ -75,6 +80,7 @@ class IngestClient:
         verify_tokens: TokenVerifier | None = None,
         strict_tokens: bool = False,
         evolve_schema: bool = False,
+        quarantine: str | None = None,
         opened_by: str | None = None,
     ) -> Channel:
         """The channel of that name, for this writer alone: an earlier writer can commit no more.
@@ -82,7 +88,8 @@ class IngestClient:
         `name`: without case, unless in double quotes. `on_error`: abort, continue or skip_batch. `offset_token`:
         replaces the committed token, also without rows. `fail_on_uncommitted_rows`: refuse if an earlier writer of this
         client has rows that are not committed; else they are discarded. `verify_tokens`: the order of tokens.
-        `evolve_schema`: rows may add columns to the table, and remove NOT NULL. `opened_by`: the writer, if it is
+        `evolve_schema`: rows may add columns to the table, and remove NOT NULL. `quarantine`: a table that gets bad
+        rows, each once, with on_error="continue"; it is made if it does not exist. `opened_by`: the writer, if it is
         another than the client.
 
         Raises InvalidArgument, TableNotFound, TableNotSupported, CommitsMayBeLost, ChannelHasUncommittedRows,
@@ -93,14 +100,34 @@ class IngestClient:
         )
         writer = self._writer(table)
         order = Open(key=key_of(name), table=table, by=opened_by or self._name, token=offset_token)
-        opened = writer.open(order, fail_on_uncommitted_rows=fail_on_uncommitted_rows)
+        bin_uri = self._prepared(quarantine, options.on_error)
+        opened = writer.open(order, fail_on_uncommitted_rows=fail_on_uncommitted_rows, quarantine=bin_uri)
         channel = Channel(opened, writer, options, self._clock)
         with self._lock:
             self._channels.append(channel)
         return channel
 
+    def _prepared(self, quarantine: str | None, on_error: OnError) -> str | None:
+        if quarantine is None:
+            return None
+        if on_error is not OnError.CONTINUE:
+            problem = f'on_error={on_error} takes no batch with bad rows; give on_error="continue"'
+            raise InvalidArgument(argument="quarantine", value=quarantine, problem=problem)
+        uri = self._locate_new(quarantine)
+        require_safe_commits(quarantine, uri, self._engine.log_store(uri), only_writer=self._only_writer)
+        self._quarantine.prepare(uri)
+        return uri
+
+    def complete_quarantines(self, table: str) -> None:
+        """Add bad rows to their quarantine tables, of channels whose writers have died before. A second run does
+        nothing.
+        """
+        for key, record in self._writer(table).latest_records().items():
+            self._quarantine.complete(key, record)
+
     def drop_channel(self, name: str, table: str) -> None:
         """Remove a channel and its token, also from a writer that has it open. Nothing happens if there is none."""
+        self.complete_quarantines(table)
         self._writer(table).fulfil(Drop(key=key_of(name), table=table))
 
     def set_offset_token(self, name: str, table: str, token: str | None) -> None:
@@ -198,7 +225,8 @@ class IngestClient:
         commits = TableCommits(
             table, kernel, LakeFiles(uri, self._options), DeltaLog.open(uri, self._options), clock=self._clock
         )
-        writer = TableWriter(commits, self._limits, self._reports(table, uri), clock=self._clock, token=_new_token)
+        reports = self._reports(table, uri)
+        writer = TableWriter(commits, self._limits, reports, self._quarantine, clock=self._clock, token=_new_token)
         commits.later = lambda work: self._upkeep.do(lambda: _keep_short(kernel, writer, work))
         return writer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -12,10 +13,11 @@ from tidemark.channels.driver.kernel import DataFile
 from tidemark.channels.driver.open_channel import Group
 from tidemark.channels.driver.orders import Evolve, Order, Pause
 from tidemark.channels.driver.parquet import write_files
+from tidemark.channels.driver.quarantine import QuarantineTables
 from tidemark.channels.driver.refit import SchemaConflict, refit
 from tidemark.channels.driver.table_commits import TableCommits
 from tidemark.channels.driver.table_spec import TableSpec
-from tidemark.channels.model.channels import ChannelRecord, StatusCode
+from tidemark.channels.model.channels import ChannelRecord, PendingRows, StatusCode
 from tidemark.channels.planning.owners import Ended, fate_of
 from tidemark.channels.planning.records import advanced
 from tidemark.errors import CommitConflict, TableNotFound, TableNotSupported, TidemarkError
@@ -24,6 +26,7 @@ from tidemark.failpoints import failpoint
 __all__ = ["Delivery", "change_table", "fulfil"]
 
 _TRIES = 50
+_log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 
@@ -91,10 +94,17 @@ class Delivery:
     `token`: gives a new text for each file.
     """
 
-    def __init__(self, groups: Sequence[Group], clock: Callable[[], datetime], token: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        quarantine: QuarantineTables,
+        clock: Callable[[], datetime],
+        token: Callable[[], str],
+    ) -> None:
         self.groups = list(groups)
         self.settled: list[Group] = []
-        self._clock, self._token = clock, token
+        self._quarantine, self._clock, self._token = quarantine, clock, token
+        self._pending: dict[str, PendingRows] = {}
         self._tried: dict[str, ChannelRecord] = {}
         self._files: tuple[tuple[frozenset[str], str], list[DataFile]] | None = None
 
@@ -110,9 +120,13 @@ class Delivery:
                 commits.require_not_paused()
             now = self._clock()
             files = self._written(commits, now)
+            self._write_bad_rows(now)
             if not self.groups:
                 return
-            self._tried = {group.channel.key: advanced(group.channel.record, group.step, now) for group in self.groups}
+            self._tried = {
+                group.channel.key: advanced(group.channel.record, group.step, now, self._pending.get(group.channel.key))
+                for group in self.groups
+            }
             failpoint("channel.written")
             try:
                 commits.commit(self._tried, files)
@@ -163,6 +177,14 @@ class Delivery:
             self._files = state, written
         return self._files[1]
 
+    def _write_bad_rows(self, now: datetime) -> None:
+        """Files of bad rows, written once. Those of a channel's earlier commit are in their table before."""
+        for group in self.groups:
+            channel = group.channel
+            self._quarantine.complete(channel.key, channel.record)
+            if group.bad and channel.quarantine is not None and channel.key not in self._pending:
+                self._pending[channel.key] = self._quarantine.write(group, channel.quarantine, now)
+
     def _fitted(self, group: Group, spec: TableSpec) -> list[pa.Table]:
         """The group's rows under the table's schema; none if they do not fit, and the channel has ended."""
         try:
@@ -172,7 +194,15 @@ class Delivery:
             return []
 
     def _settle(self, group: Group, record: ChannelRecord) -> None:
+        """The group's rows are committed. Bad rows that cannot be added to their table yet are added before the next
+        commit.
+        """
         group.channel.record = record
+        failpoint("channel.quarantined")
+        try:
+            self._quarantine.complete(group.channel.key, record)
+        except TidemarkError as problem:
+            _log.warning("Bad rows of channel %s wait for their quarantine: %s", group.channel.key, problem)
         self.groups.remove(group)
         self.settled.append(group)
 

@@ -41,10 +41,12 @@ class HistoryTable:
             rows = batch_of(report_rows(records, now), spec, UTC, now).rows
             files = write_files(rows, spec, self._files, token=self._token(), now=now)
             try:
-                self._table.do_later(self._table.commit(on, files, {}).later)
+                committed = self._table.commit(on, files, {})
             except CommitConflict as conflict:
                 problem = conflict
                 continue
+            if committed is not None:
+                self._table.do_later(committed.later)
             return
         raise problem
 

@@ -31,13 +31,15 @@ def ingest_rows(job: JobContext, request: IngestRows) -> IngestedRows:
     source raise. Rows that were committed before stay.
     """
     source = _source_of(request.source)
-    with client_of_job(job, request.writer, request.lake_root, only_writer=request.only_writer) as client:
+    lag, alone = request.max_client_lag, request.only_writer
+    with client_of_job(job, request.writer, request.lake_root, only_writer=alone, max_client_lag=lag) as client:
         channel = client.open_channel(
             request.channel,
             request.table,
             on_error=request.on_error,
             default_timezone=request.default_timezone,
             evolve_schema=request.evolve_schema,
+            quarantine=request.quarantine,
         )
         is_empty = _read(job, request, channel, source)
         channel.flush()

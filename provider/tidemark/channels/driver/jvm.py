@@ -21,7 +21,8 @@ _KERNEL = ("io.delta_delta-kernel-api-", "io.delta_delta-kernel-defaults-", "io.
 _OLDER = ("com.fasterxml.jackson.core_", "org.apache.hadoop_hadoop-client-", "org.slf4j_", "org.apache.logging")
 _PACKAGE = ("io.delta", "delta-kernel-defaults", "4.4.0")
 _OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-Duser.timezone=UTC", "-Dlog4j2.level=ERROR")
-_SHOWN = 500  # bytes of what a JVM said before its end
+_SECONDS_TO_END = 10.0
+_SHOWN = 500  # characters of what a JVM said before its end
 _USE_THE_SERVICE = "Send the rows to the ingest service instead (service=…), which commits in its own Spark driver."
 
 
@@ -91,29 +92,40 @@ def _java() -> str:
 
 
 def _gateway(home: Path, classpath: list[str], seconds_to_answer: float) -> Any:
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-    from py4j.protocol import Py4JError
+    """A JVM that ends with this process.
+
+    Py4J's own start runs a function between fork and exec. There the threads of gRPC, which Spark Connect has, break
+    off.
+    """
+    from py4j.java_gateway import GatewayParameters, JavaGateway, OutputConsumer, ProcessConsumer
 
     (py4j,) = home.glob("py4j-*.jar")
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - the JVM writes it as long as it runs
+    command = [_java(), *_OPTIONS, "-classpath", ":".join([str(py4j), *classpath]), "py4j.GatewayServer"]
+    log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - the JVM writes it as long as it runs
     try:
-        port, token = launch_gateway(
-            jarpath=str(py4j),
-            classpath=":".join(classpath),
-            javaopts=list(_OPTIONS),
-            java_path=_java(),
-            die_on_exit=True,
-            enable_auth=True,
-            create_new_process_group=True,
-            redirect_stdout=log,
-            redirect_stderr=log,
+        process = subprocess.Popen(
+            [*command, "--die-on-broken-pipe", "--enable-auth", "0"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            process_group=0,
         )
-    except (OSError, Py4JError, ValueError) as error:
+    except OSError as error:
+        raise _not_started(str(error)) from None
+    assert process.stdout is not None
+    port, token = process.stdout.readline().strip(), process.stdout.readline().strip()
+    if not port.isdigit():
+        process.wait(_SECONDS_TO_END)
         log.seek(0)
-        said = log.read()[-_SHOWN:].decode(errors="replace").strip()
-        remedy = f"Install Java 17, or set JAVA_HOME. {_USE_THE_SERVICE}"
-        raise IngestUnavailable(problem=f"no JVM could be started: {said or error}", remedy=remedy) from None
+        raise _not_started(log.read()[-_SHOWN:].strip() or "it ended without a word")
+    OutputConsumer(log, process.stdout, daemon=True).start()
+    ProcessConsumer(process, [log], daemon=True).start()  # it holds the pipe, at whose end the JVM ends
     parameters = GatewayParameters(
-        port=port, auth_token=token, auto_convert=True, read_timeout=seconds_to_answer
+        port=int(port), auth_token=token.decode(), auto_convert=True, read_timeout=seconds_to_answer
     )  # without a timeout even the garbage collection of Python would wait for a JVM that hangs
     return JavaGateway(gateway_parameters=parameters)
+
+
+def _not_started(problem: str) -> IngestUnavailable:
+    remedy = f"Install Java 17, or set JAVA_HOME. {_USE_THE_SERVICE}"
+    return IngestUnavailable(problem=f"no JVM could be started: {problem}", remedy=remedy)

@@ -37,6 +37,7 @@ class Upkeeper:
         """Keep the table of that name, at that URI. A second run finds nothing to do. Raises TableNotFound,
         TableNotSupported, CommitsMayBeLost.
         """
+        self.client.complete_quarantines(table)
         swept = self.client.sweep(table, idle_since=now - self.idle)
         idle = self.client.idle_channels(table, idle_since=now - self.warn)
         self._trim_history(uri + HISTORY_SUFFIX, before=now - _HISTORY_KEPT)

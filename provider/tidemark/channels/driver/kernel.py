@@ -25,7 +25,8 @@ _PLAIN = "/!$&'()*+,;=:@~"
 _CONFLICTS = frozenset(
     {
         *("ConcurrentWriteException", "MetadataChangedException", "ProtocolChangedException"),
-        *("DomainDoesNotExistException", "MaxCommitRetryLimitReachedException", "CommitStateUnknownException"),
+        *("ConcurrentTransactionException", "DomainDoesNotExistException"),
+        *("MaxCommitRetryLimitReachedException", "CommitStateUnknownException"),
         "TableAlreadyExistsException",
     }
 )
@@ -174,8 +175,18 @@ class KernelTable:
             transaction = builder.withPartitionColumns(engine, list(partition_columns)).build(engine)
             transaction.commit(engine, kernel.utils.CloseableIterable.emptyIterable())
 
-    def commit(self, on: KernelSnapshot, files: Sequence[DataFile], domains: Mapping[str, str | None]) -> Committed:
+    def commit(
+        self,
+        on: KernelSnapshot,
+        files: Sequence[DataFile],
+        domains: Mapping[str, str | None],
+        *,
+        transaction: tuple[str, int] | None = None,
+    ) -> Committed | None:
         """Append `files` and set `domains` (None removes one) in one commit, based on a snapshot.
+
+        `transaction`: Delta's application id and version. None is returned if the table has that version or a later one
+        already, and nothing was committed.
 
         Raises CommitConflict if another commit since then set one of the domains or changed the table's metadata. It is
         also raised if nobody knows whether the commit happened. Read the table again, and decide.
@@ -183,15 +194,21 @@ class KernelTable:
         engine = self._engine.engine
         with _in_words(self.uri):
             builder = on.java.buildUpdateTableTransaction(_ENGINE_INFO, self._engine.kernel.Operation.STREAMING_UPDATE)
-            transaction = builder.withMaxRetries(_RETRIES).build(engine)
+            builder = builder.withMaxRetries(_RETRIES)
+            if transaction is not None:
+                known = on.java.getLatestTransactionVersion(engine, transaction[0])
+                if known.isPresent() and int(known.get()) >= transaction[1]:
+                    return None
+                builder = builder.withTransactionId(*transaction)
+            started = builder.build(engine)
             actions = self._rows([_add(file) for file in files])
             for name, value in domains.items():
                 if value is None:
-                    transaction.removeDomainMetadata(name)
+                    started.removeDomainMetadata(name)
                 else:
-                    transaction.addDomainMetadata(name, value)
+                    started.addDomainMetadata(name, value)
             rows = self._engine.kernel.utils.CloseableIterable.inMemoryIterable(actions)
-            done = transaction.commit(engine, rows)
+            done = started.commit(engine, rows)
             after = done.getPostCommitSnapshot()
             return Committed(
                 version=int(done.getVersion()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from tidemark.channels.driver.batches import Batch
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.model.channels import ChannelRecord, ChannelStatus, StatusCode
+from tidemark.channels.model.rows import BadRow
 from tidemark.channels.planning.owners import Ended
 from tidemark.channels.planning.records import Advance, millis
 
@@ -21,13 +23,15 @@ class OpenChannel:
     """`record`: the last committed one that is known. `offset_token`: of the last buffered record. `oldest`: when the
     first of the buffered rows or tokens came; None without any. `taken`, `settled`: number of the latest insert, and of
     the latest one that is committed. `generation`: the read of the table that last showed this writer as the owner.
-    `is_told`: whether an error has told the writer of the end.
+    `is_told`: whether an error has told the writer of the end. `quarantine`: the URI of the table that takes bad rows.
     """
 
     key: str
     table: str
     record: ChannelRecord
     offset_token: str | None = None
+    quarantine: str | None = None
+    bad: list[BadRow] = field(default_factory=list)
     rows: list[tuple[pa.Table, TableSpec]] = field(default_factory=list)
     row_count: int = 0
     byte_count: int = 0
@@ -43,8 +47,10 @@ class OpenChannel:
     is_told: bool = False
     is_closed: bool = False
 
-    def add(self, batch: Batch, spec: TableSpec, token: str | None, now: datetime) -> int:
+    def add(self, batch: Batch, spec: TableSpec, token: str | None, now: datetime, bad: Sequence[BadRow] = ()) -> int:
         """Buffer the rows of a batch, and move the token to `token` unless it is None. The number of this insert."""
+        self.bad.extend(bad)
+        self.byte_count += sum(len(row.text) for row in bad)
         if batch.rows.num_rows:
             self.rows.append((batch.rows, spec))
             self.row_count += batch.rows.num_rows
@@ -71,12 +77,13 @@ class OpenChannel:
             error_message=self.error_message,
             error_upper_bound=self.error_upper_bound,
         )
-        group = Group(self, tuple(self.rows), step, self.taken, self.byte_count)
+        group = Group(self, tuple(self.rows), step, self.taken, self.byte_count, tuple(self.bad))
         self.forget()
         return group
 
     def forget(self) -> None:
         """Empty the buffer."""
+        self.bad = []
         self.rows, self.row_count, self.byte_count, self.parsed, self.errors = [], 0, 0, 0, 0
         self.error_message = self.error_upper_bound = self.oldest = None
 
@@ -101,7 +108,7 @@ class OpenChannel:
 @dataclass(frozen=True)
 class Group:
     """One commit's part of a channel: its rows in their order, with their schemas, and the step of its record.
-    `through`: the number of the last insert in it.
+    `through`: the number of the last insert in it. `bad`: its rows for the quarantine.
     """
 
     channel: OpenChannel
@@ -109,3 +116,4 @@ class Group:
     step: Advance
     through: int
     byte_count: int
+    bad: tuple[BadRow, ...] = ()

@@ -133,6 +133,7 @@ class TableCommits:
         domains = {domain_of(key): None if record is None else record_text(record) for key, record in records.items()}
         try:
             committed = self._table.commit(on, files, {**domains, **self._watch(on)})
+            assert committed is not None  # only a transaction id could hold it back
             failpoint("channel.committed")
             self._require_there(committed.version, domains)
         except BaseException:

@@ -16,18 +16,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from tidemark.channels.driver.batches import Batch
 from tidemark.channels.driver.deliveries import Delivery, change_table, fulfil
 from tidemark.channels.driver.history import MinuteReports
+from tidemark.channels.driver.limits import Limits
 from tidemark.channels.driver.open_channel import OpenChannel
 from tidemark.channels.driver.orders import Drop, Evolve, Open, Order, Pause
+from tidemark.channels.driver.quarantine import QuarantineTables
 from tidemark.channels.driver.table_commits import TableCommits
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.model.channels import ChannelRecord, StatusCode
+from tidemark.channels.model.rows import BadRow
 from tidemark.channels.planning.evolution import Evolution
 from tidemark.channels.planning.owners import Ended
 from tidemark.errors import (
@@ -40,25 +42,11 @@ from tidemark.errors import (
     TidemarkError,
 )
 
-__all__ = ["Limits", "TableWriter"]
+__all__ = ["TableWriter"]
 
 _BETWEEN_READS = timedelta(seconds=1)
 _SECONDS_TO_END = 10.0
 _PAUSES = tuple(timedelta(seconds=seconds) for seconds in (0.5, 1, 2, 5, 10, 30))  # after failed commits in a row
-
-
-@dataclass(frozen=True)
-class Limits:
-    """`lag`: the longest time that a row waits in a buffer. `channel_bytes`: a larger buffer is flushed at once.
-    `all_bytes`: inserts wait while the client's buffers of a table have more. `patience`: how long a flush or an order
-    waits for the table. `insert_patience`: how long an insert waits for room in the buffers.
-    """
-
-    lag: timedelta = timedelta(seconds=1)
-    channel_bytes: int = 64 << 20
-    all_bytes: int = 256 << 20
-    patience: timedelta = timedelta(minutes=2)
-    insert_patience: timedelta = timedelta(minutes=2)
 
 
 class TableWriter:
@@ -69,12 +57,13 @@ class TableWriter:
         commits: TableCommits,
         limits: Limits,
         reports: MinuteReports,
+        quarantine: QuarantineTables,
         *,
         clock: Callable[[], datetime],
         token: Callable[[], str],
     ) -> None:
         self._commits, self._limits, self._clock, self._token = commits, limits, clock, token
-        self._reports = reports
+        self._reports, self._quarantine = reports, quarantine
         self._changed = threading.Condition()
         self._channels: dict[str, OpenChannel] = {}
         self._orders: list[Order] = []
@@ -104,21 +93,28 @@ class TableWriter:
         """The table at the last known version."""
         return self._commits.spec
 
-    def open(self, order: Open, *, fail_on_uncommitted_rows: bool) -> OpenChannel:
+    def open(self, order: Open, *, fail_on_uncommitted_rows: bool, quarantine: str | None = None) -> OpenChannel:
         """The channel for its new owner. Rows that an earlier owner in this client had buffered are discarded.
+        `quarantine`: the URI of the table that takes bad rows.
 
         Raises ChannelHasUncommittedRows, ChannelTokenLost, and what a commit raises.
         """
         with self._changed:
             earlier = self._channels.get(order.key)
-            if earlier is not None and fail_on_uncommitted_rows and self._has_rows(earlier):
+            if (
+                earlier is not None
+                and fail_on_uncommitted_rows
+                and earlier.ended is None
+                and earlier.settled < earlier.taken
+            ):
                 raise ChannelHasUncommittedRows(channel=order.key, table=order.table, rows=self._rows_of(earlier))
             if earlier is not None:
                 at = self._clock()
                 earlier.end(Ended(StatusCode.TAKEN, f"{order.by} opened it again at {at:%Y-%m-%d %H:%M:%S} UTC."))
         record = self.fulfil(order)
         assert record is not None  # an open ends with one
-        channel = OpenChannel(order.key, order.table, record, record.offset_token)
+        self._quarantine.complete(order.key, record)
+        channel = OpenChannel(order.key, order.table, record, record.offset_token, quarantine)
         with self._changed:
             self._channels[order.key] = channel
         return channel
@@ -140,8 +136,11 @@ class TableWriter:
         """Return once the table has the columns. Raises what a commit raises, and RowsNotCommitted."""
         self._change(Evolve(evolution=evolution))
 
-    def insert(self, channel: OpenChannel, batch: Batch, spec: TableSpec, token: str | None) -> int:
-        """Buffer a batch of the schema `spec`. The number of the insert. Waits while the buffers are full.
+    def insert(
+        self, channel: OpenChannel, batch: Batch, spec: TableSpec, token: str | None, bad: Sequence[BadRow] = ()
+    ) -> int:
+        """Buffer a batch of the schema `spec`, and its bad rows. The number of the insert. Waits while the buffers are
+        full.
 
         Raises ChannelInvalid, ChannelClosed, and IngestBusy if the buffers stay full.
         """
@@ -158,7 +157,7 @@ class TableWriter:
                 problem = str(self._problem) if self._problem is not None else "They are being committed."
                 raise IngestBusy(table=self._commits.name, seconds=seconds, problem=problem)
             was_empty = channel.oldest is None
-            number = channel.add(batch, spec, token, self._clock())
+            number = channel.add(batch, spec, token, self._clock(), bad)
             if was_empty or channel.byte_count >= self._limits.channel_bytes:
                 self._changed.notify_all()
             return number
@@ -188,6 +187,7 @@ class TableWriter:
             return
         self.flush(channel, channel.taken)
         if drop:
+            self._quarantine.complete(channel.key, channel.record)
             sequencer = channel.record.client_sequencer
             self.fulfil(Drop(key=channel.key, table=channel.table, client_sequencer=sequencer))
         with self._changed:
@@ -310,7 +310,7 @@ class TableWriter:
             if self._in_flight is None:
                 self._flush_wanted = False
                 groups = [channel.take(self._clock()) for channel in self._channels.values() if channel.oldest]
-                self._in_flight = Delivery(groups, self._clock, self._token)
+                self._in_flight = Delivery(groups, self._quarantine, self._clock, self._token)
             delivery = self._in_flight
         try:
             delivery.run(self._commits)
@@ -363,9 +363,6 @@ class TableWriter:
     def _buffered(self) -> int:
         in_flight = sum(group.byte_count for group in self._in_flight.groups) if self._in_flight is not None else 0
         return in_flight + sum(channel.byte_count for channel in self._channels.values())
-
-    def _has_rows(self, channel: OpenChannel) -> bool:
-        return channel.ended is None and channel.settled < channel.taken
 
     def _rows_of(self, channel: OpenChannel) -> int:
         groups = self._in_flight.groups if self._in_flight is not None else []

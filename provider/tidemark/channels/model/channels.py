@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["DOMAIN_PREFIX", "WATCH_DOMAIN", "ChannelRecord", "ChannelStatus", "IngestWatch", "StatusCode"]
+__all__ = [
+    "DOMAIN_PREFIX",
+    "WATCH_DOMAIN",
+    "ChannelRecord",
+    "ChannelStatus",
+    "IngestWatch",
+    "PendingRows",
+    "StatusCode",
+]
 
 DOMAIN_PREFIX = "tidemark.channel."
 WATCH_DOMAIN = "tidemark.ingest"
@@ -24,6 +32,20 @@ class StatusCode(IntEnum):
 
 
 @dataclass(frozen=True)
+class PendingRows:
+    """A file of bad rows on its way into the quarantine table at `uri`. `version`: the row sequencer of their commit.
+    The rest is as in Delta's action `add`.
+    """
+
+    uri: str
+    version: int
+    path: str
+    size: int
+    modified: int
+    stats: str
+
+
+@dataclass(frozen=True)
 class ChannelRecord:
     """The committed state of a channel. It changes in the commit that adds the rows, so both are stored or neither is.
 
@@ -31,7 +53,8 @@ class ChannelRecord:
     which fences earlier writers. `row_sequencer`: number of commits with rows or tokens. `offset_token`: the token of
     the last committed record; None before the first. Times are milliseconds since 1970. `opened_by`: the latest writer.
     Counts are of all rows since `created_on`. `latency_ms`: from insert to commit, an average over recent commits.
-    `ended`: why the latest writer was fenced, if not by an open. `token_lost`: why the token is not known.
+    `ended`: why the latest writer was fenced, if not by an open. `token_lost`: why the token is not known. `pending`:
+    bad rows of the latest commit, if a quarantine takes them.
     """
 
     table_id: str
@@ -51,6 +74,7 @@ class ChannelRecord:
     latency_ms: int | None = None
     ended: str | None = None
     token_lost: str | None = None
+    pending: PendingRows | None = None
 
     @property
     def problem(self) -> str | None:

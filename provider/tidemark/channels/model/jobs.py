@@ -79,6 +79,8 @@ class IngestRows:
     on_error: str = "abort"
     default_timezone: str = "UTC"
     evolve_schema: bool = False
+    quarantine: str | None = None
+    max_client_lag: str = "1 second"
     seconds: float | None = None
     only_writer: bool = False
 

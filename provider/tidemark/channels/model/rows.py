@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["InsertAnswer", "OnError", "RowError", "RowErrorKind"]
+__all__ = ["BadRow", "InsertAnswer", "OnError", "RowError", "RowErrorKind"]
 
 
 class OnError(StrEnum):
@@ -42,6 +42,18 @@ class RowError:
 
     def __str__(self) -> str:
         return f"column {self.column}: {self.message}" if self.column else self.message
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row for the quarantine. `place`: in its source. `text`: the row in JSON, or as it came. `end_offset_token`:
+    that of its batch.
+    """
+
+    place: str
+    error: RowError
+    text: str
+    end_offset_token: str | None
 
 
 @dataclass(frozen=True)

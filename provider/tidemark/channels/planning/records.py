@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from tidemark.channels.model.channels import ChannelRecord, IngestWatch
+from tidemark.channels.model.channels import ChannelRecord, IngestWatch, PendingRows
 from tidemark.channels.planning.names import channel_of_domain
 from tidemark.model.codec import to_json
 from tidemark.model.foreign_json import foreign_value
@@ -109,8 +109,8 @@ def opened(known: ChannelRecord | None, table_id: str, *, by: str, token: str | 
     )
 
 
-def advanced(known: ChannelRecord, step: Advance, now: datetime) -> ChannelRecord:
-    """The record after the rows and the token of one commit."""
+def advanced(known: ChannelRecord, step: Advance, now: datetime, pending: PendingRows | None = None) -> ChannelRecord:
+    """The record after the rows and the token of one commit, and with its bad rows."""
     at = millis(now)
     latency = (
         step.waited_ms
@@ -126,6 +126,7 @@ def advanced(known: ChannelRecord, step: Advance, now: datetime) -> ChannelRecor
         rows_parsed=known.rows_parsed + step.rows_parsed,
         rows_error_count=known.rows_error_count + step.rows_error_count,
         latency_ms=latency,
+        pending=pending,
     )
     if step.error_message is None:
         return record

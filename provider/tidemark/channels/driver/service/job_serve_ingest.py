@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.engines import engine_of
 from tidemark.channels.driver.keeping import Upkeeper
+from tidemark.channels.driver.limits import Limits
 from tidemark.channels.driver.service.access import Access
 from tidemark.channels.driver.service.desk import IngestDesk
 from tidemark.channels.driver.service.upkeep_rounds import kept_tables
-from tidemark.channels.driver.table_writer import Limits
 from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.model.jobs import IngestServed, ServeIngest
 from tidemark.channels.planning.addresses import require_safe_address

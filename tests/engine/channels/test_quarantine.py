@@ -1,0 +1,110 @@
+"""Bad rows of a channel in their quarantine table: each once, whatever happens between the two commits."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.engine.channels.landing import Landing
+from tidemark.channels.driver.json_rows import JsonLines
+from tidemark.channels.driver.limits import Limits
+from tidemark.errors import InvalidArgument
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = "channel_name, end_offset_token, place, error_kind, row"
+IMPATIENT = Limits(patience=timedelta(seconds=3))
+
+
+def test_bad_rows_of_every_form_are_kept_with_what_is_wrong(landing: Landing) -> None:
+    landing.create()
+    with landing.client() as client:
+        channel = client.open_channel("c", "orders", on_error="continue", quarantine="bad")
+        channel.insert_rows([{"id": 1}, {"id": "x", "name": "ü"}], "1")
+        channel.insert_rows(JsonLines([b'{"id": 2}\n', b"{half\n"], "a.jsonl:{}".format), "2")
+        channel.flush()
+        channel.insert_rows(pa.table({"id": [3], "more": [1]}), "3")
+    assert landing.rows(columns="id") == [(1,), (2,)]
+    assert landing.rows("bad", COLUMNS) == [
+        ("C", "1", "row 1", "invalid_value", json.dumps({"id": "x", "name": "ü"}, ensure_ascii=False)),
+        ("C", "2", "a.jsonl:1", "unreadable", "{half"),
+        ("C", "3", "row 0", "extra_column", '{"id": 3, "more": 1}'),
+    ]
+    assert landing.rows("bad", "table_name, error_message")[0] == ("orders", "'x' (str) is not a number")
+
+
+def test_bad_rows_that_a_dead_writer_left_are_added_by_whoever_comes_next(landing: Landing, tmp_path: Path) -> None:
+    landing.create()
+    away = tmp_path / "away"
+    for number, successor in enumerate(("open", "keep", "the same")):
+        client = landing.client(limits=IMPATIENT)
+        channel = client.open_channel("c", "orders", on_error="continue", quarantine="bad")
+        channel.insert_rows([{"id": "x"}], f"{number}a")
+        channel.flush()
+        (landing.root / "bad" / "_delta_log").rename(away)  # files are taken, and no commit
+        channel.insert_rows([{"id": number}, {"id": "y"}], f"{number}b")
+        channel.flush()
+        assert landing.token("C") == f"{number}b"
+        away.rename(landing.root / "bad" / "_delta_log")
+        assert landing.rows("bad", "count(*)") == [(2 * number + 1,)]
+        if successor == "the same":
+            channel.insert_rows([], "end")
+            client.close()
+        else:
+            client.discard()
+            with landing.client("next") as following:
+                if successor == "open":
+                    following.open_channel("c", "orders")
+                else:
+                    following.complete_quarantines("orders")
+                following.complete_quarantines("orders")
+        assert landing.rows("bad", "count(*), count(DISTINCT end_offset_token)") == [(2 * number + 2, 2 * number + 2)]
+    assert landing.rows(columns="id") == [(0,), (1,), (2,)]
+
+
+def test_a_channel_that_is_dropped_leaves_its_bad_rows(landing: Landing, tmp_path: Path) -> None:
+    landing.create()
+    client = landing.client(limits=IMPATIENT)
+    channel = client.open_channel("c", "orders", on_error="continue", quarantine="bad")
+    (landing.root / "bad" / "_delta_log").rename(tmp_path / "away")
+    channel.insert_rows([{"id": "x"}], "1")
+    channel.flush()
+    (tmp_path / "away").rename(landing.root / "bad" / "_delta_log")
+    channel.close(drop=True)
+    assert landing.rows("bad", "row") == [('{"id": "x"}',)]
+    again = client.open_channel("c", "orders", on_error="continue", quarantine="bad")
+    again.insert_rows([{"id": "x"}], "1")
+    again.flush()
+    assert landing.rows("bad", "count(*)") == [(2,)]
+
+
+def test_a_restored_table_gets_its_bad_rows_again_once(landing: Landing) -> None:
+    landing.create()
+    with landing.client() as client:
+        channel = client.open_channel("c", "orders", on_error="continue", quarantine="bad")
+        for token in ("1", "2"):
+            channel.insert_rows([{"id": int(token)}, {"id": "x"}], token)
+            channel.flush()
+    landing.sql(f"RESTORE {{t}} TO VERSION AS OF {landing.log().head() - 1}")
+    with landing.client() as client:
+        channel = client.open_channel("c", "orders", on_error="continue", quarantine="bad")
+        assert channel.offset_token == "1"
+        channel.insert_rows([{"id": 2}, {"id": "x"}], "2")
+    assert landing.rows(columns="id") == [(1,), (2,)]
+    assert landing.rows("bad", "end_offset_token") == [("1",), ("2",), ("2",)]
+
+
+def test_a_quarantine_needs_rows_that_go_on_without_the_bad_ones(landing: Landing) -> None:
+    landing.create()
+    landing.create("other")
+    client = landing.client()
+    with pytest.raises(InvalidArgument, match="on_error"):
+        client.open_channel("c", "orders", quarantine="bad")
+    assert not (landing.root / "bad").exists()
+    assert landing.records() == {}
+    with pytest.raises(InvalidArgument, match="lacks the columns"):
+        client.open_channel("c", "orders", on_error="continue", quarantine="other")
