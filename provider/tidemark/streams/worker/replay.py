@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import Transaction
 from tidemark.errors import InvalidArgument, TransactionNotFound
+from tidemark.failpoints import failpoint
 from tidemark.model.statements import PlannedWrite, TransactionKey, WriteAs
 from tidemark.model.streams import StreamWindow
 from tidemark.streams.planning.bounds import UNBOUNDED
@@ -60,6 +61,7 @@ def replay(
     StreamStale if the window can no longer be read.
     """
     store, tables, limits = runtime.store, runtime.tables, runtime.limits
+    failpoint("begin.before")
     windows = where_they_are(tuple(replace(window, replayed=True) for window in past.windows), tables)
     names = tuple(window.stream_name for window in windows)
     request = Request(key, names, tuple(writes), owner, UNBOUNDED, limits)
@@ -73,6 +75,7 @@ def replay(
     )
     if isinstance(begun, Opened):
         check_targets(begun.transaction, tables, limits)
+    failpoint("begin.stored")
     return deliver(runtime, begun)
 
 
