@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,13 @@ from airflow.sdk import DAG
 from tests.airflow.runs import Lake
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.kernel import KernelEngine
+from tidemark.errors import InvalidArgument
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import StreamMode
 from tidemark.operators.alter_channel import AlterChannelOperator
+from tidemark.operators.keep_channels import KeepChannelsOperator
+from tidemark.streams.worker.streams import create_stream
 
 if TYPE_CHECKING:
     from tests.airflow.runs import Outcome
@@ -97,3 +104,27 @@ def test_a_channel_is_opened_moved_and_dropped_by_hand(
         assert tuple(found[name] for name in names) == expected
     assert altered(run_dag, "drop").returned("it")["existed"] is False
     assert landing.rows("a.landed") == []
+
+
+def test_commits_stay_in_the_log_as_long_as_is_wanted_and_longer_for_a_stream(
+    landing: Lake, run_dag: Callable[..., Outcome], warm_spark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept(hours: float | None) -> str | None:
+        with DAG("keep_log", schedule=None) as dag:
+            KeepChannelsOperator(task_id="it", tables="a.landed", compact=False, log_hours=hours)
+        assert run_dag(dag).state == "success"
+        state = DeltaLog.open(str(landing.root / "a" / "landed")).state()
+        return state.metadata.configuration.get("delta.logRetentionDuration")
+
+    write_rows(landing, KernelEngine.of_session(landing.spark), lambda: datetime.now(UTC))
+    assert [kept(None), kept(50), kept(49.5)] == [None, "interval 50 hours", "interval 50 hours"]
+    hook = TidemarkHook()
+    source = hook.table("a.landed")
+    create_stream(hook.open_store(), name="s", source=source, mode=StreamMode.APPEND_ONLY, at_version=1, who="a test")
+    commit = landing.root / "a" / "landed" / "_delta_log" / f"{1:020}.json"
+    five_days = (datetime.now(UTC) - timedelta(days=5)).timestamp()
+    for file in (commit.with_name(f"{0:020}.json"), commit):
+        os.utime(file, (five_days, five_days))
+    assert kept(48) == f"interval {7 * 24} hours"
+    with pytest.raises(InvalidArgument, match="48 or more"):
+        KeepChannelsOperator(task_id="it", tables="a.landed", log_hours=10)

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tidemark.channels.planning.history import HISTORY_DAY, HISTORY_SUFFIX
+from tidemark.channels.planning.history import HISTORY_DAY
 from tidemark.channels.planning.sql_views import History, find_histories
 from tidemark.client.temporary_views import TemporaryViews
 from tidemark.errors import TableNotFound
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.own_tables import HISTORY_SUFFIX
 from tidemark.sql.statements import path_name
 
 if TYPE_CHECKING:

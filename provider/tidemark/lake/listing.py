@@ -9,6 +9,7 @@ from tidemark.errors import StorageRefused, StorageUnreachable
 from tidemark.lake.file_names import HIDDEN
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage
+from tidemark.model.own_tables import HISTORY_SUFFIX
 from tidemark.sql.identifiers import spelled
 
 __all__ = ["table_names"]
@@ -16,6 +17,7 @@ __all__ = ["table_names"]
 
 def table_names(lake_root: str, options: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The names of all Delta tables of the lake, sorted: `schema.table`, or `table` for one directly below the root.
+    Histories of channels are left out.
 
     A part that is no plain word has backticks, so each name leads to its table again. A missing root has no tables, and
     a directory that may not be read is skipped. Raises StorageRefused, StorageUnreachable.
@@ -49,7 +51,8 @@ def _directories(storage: Storage, directory: str) -> list[str]:
 def _names(storage: Storage, directory: str) -> list[str]:
     """The names below a place that may be directories. A file, or a place that is gone by now, has none."""
     try:
-        return [name for name in storage.names(directory) if not name.startswith(HIDDEN)]
+        names = storage.names(directory)
+        return [name for name in names if not name.startswith(HIDDEN) and not name.endswith(HISTORY_SUFFIX)]
     except (FileNotFoundError, NotADirectoryError):
         return []
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import days_of, flag_of, key_of, owner_of
+from tidemark.operators._base import days_of, flag_of, hours_of, key_of, owner_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import names_of
 from tidemark.operators._spark import SparkOperator
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from tidemark.channels.model.jobs import KeepChannels
 
 __all__ = ["KeepChannelsOperator"]
+
+_FEWEST_LOG_HOURS = 48
 
 
 class KeepChannelsOperator(SparkOperator):
@@ -31,10 +34,20 @@ class KeepChannelsOperator(SparkOperator):
     :param idle_days: days without a row or a token after which a channel is removed. (templated)
     :param warn_days: days after which the log warns of it. (templated)
     :param compact: whether small files become large ones. (templated)
+    :param log_hours: hours that commits stay in the logs of the tables, 48 or more; longer if a stream needs them. None
+        leaves the setting of the table. (templated)
     :param only_writer: whether nobody else writes the tables at this time, which S3 needs. (templated)
     """
 
-    template_fields: Sequence[str] = ("tables", "idle_days", "warn_days", "compact", "only_writer", "conn_id")
+    template_fields: Sequence[str] = (
+        "tables",
+        "idle_days",
+        "warn_days",
+        "compact",
+        "log_hours",
+        "only_writer",
+        "conn_id",
+    )
 
     def __init__(
         self,
@@ -43,6 +56,7 @@ class KeepChannelsOperator(SparkOperator):
         idle_days: float | str = 30,
         warn_days: float | str = 23,
         compact: bool | str = True,
+        log_hours: float | str | None = None,
         only_writer: bool | str = False,
         **kwargs: Any,
     ) -> None:
@@ -51,9 +65,16 @@ class KeepChannelsOperator(SparkOperator):
         self.idle_days = idle_days
         self.warn_days = warn_days
         self.compact = compact
+        self.log_hours = log_hours
         self.only_writer = only_writer
         check_constants(
-            self, tables=_tables_of, idle_days=days_of, warn_days=days_of, compact=flag_of, only_writer=flag_of
+            self,
+            tables=_tables_of,
+            idle_days=days_of,
+            warn_days=days_of,
+            compact=flag_of,
+            log_hours=_log_hours_of,
+            only_writer=flag_of,
         )
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
@@ -75,15 +96,38 @@ class KeepChannelsOperator(SparkOperator):
     def _request(self, context: Context) -> KeepChannels:
         from tidemark.channels.model.jobs import KeepChannels
 
+        tables = _tables_of("tables", self.tables)
         return KeepChannels(
             lake_root=self.hook.settings.lake_root,
-            tables=_tables_of("tables", self.tables),
+            tables=tables,
+            log_hours=self._log_hours(tables),
             keeper=owner_of(context),
             idle_days=days_of("idle_days", self.idle_days).total_seconds() / 86_400,
             warn_days=days_of("warn_days", self.warn_days).total_seconds() / 86_400,
             compact=flag_of("compact", self.compact),
             only_writer=flag_of("only_writer", self.only_writer),
         )
+
+    def _log_hours(self, tables: Sequence[str]) -> dict[str, int]:
+        """Table → hours, of those whose setting may be changed."""
+        from tidemark.channels.worker.log_retention import log_hours_for
+
+        wanted = _log_hours_of("log_hours", self.log_hours)
+        if wanted is None:
+            return {}
+        store = self.hook.open_store()
+        found = {table: log_hours_for(store, self.hook.open_table(table), wanted) for table in tables}
+        return {table: hours for table, hours in found.items() if hours is not None}
+
+
+def _log_hours_of(argument: str, value: float | str | None) -> float | None:
+    if value is None or str(value).strip().lower() in ("", "none"):
+        return None
+    hours = hours_of(argument, value) / timedelta(hours=1)
+    if hours < _FEWEST_LOG_HOURS:
+        problem = f"it must be {_FEWEST_LOG_HOURS} or more, so that each nightly run sees each commit"
+        raise InvalidArgument(argument=argument, value=value, problem=problem)
+    return hours
 
 
 def _tables_of(argument: str, value: Sequence[str] | str) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from tests.engine.channels.landing import Landing
 from tests.table_templates import put_table
-from tidemark.channels.planning.history import HISTORY_SUFFIX
 from tidemark.client import connect
 from tidemark.client.lake import Lake
 from tidemark.errors import TableNotFound
+from tidemark.model.own_tables import HISTORY_SUFFIX
 
 pytestmark = pytest.mark.spark
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,36 @@ def test_what_is_not_there_is_404_and_what_cannot_be_written_409(landing: Landin
         assert Writer(http).append("never opened", "1_0", [{"id": 1}]).json()["error"] == "ChannelNotFound"
         assert http.put("/v1/tables/orders/channels/c", json={"typo": 1}).status_code == 422
         assert http.put("/v1/tables/orders/channels/c", json={"on_error": "ignore"}).status_code == 400
+
+
+def test_two_services_share_a_table_and_a_channel_belongs_to_one_of_them(
+    landing: Landing, writer: Writer, tokens: Path
+) -> None:
+    headers = {"Authorization": "Bearer secret"}
+    with served(landing, tokens) as address, httpx.Client(base_url=address, headers=headers, timeout=60) as http:
+        writers = [writer, Writer(http)]
+
+        def write(number: int) -> None:
+            turn = writers[number].open(f"c{number}")["next_continuation_token"]
+            for token in range(10):
+                rows = [{"id": 100 * number + token}]
+                turn = writers[number].append(f"c{number}", turn, rows, str(token)).json()["next_continuation_token"]
+                assert writers[number].flush(f"c{number}").status_code == 200
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(write, range(2)))
+        assert landing.rows(columns="id") == [(100 * number + token,) for number in range(2) for token in range(10)]
+        first = writer.open("shared")
+        writer.append("shared", first["next_continuation_token"], [{"id": 900}], "1")
+        writer.flush("shared")
+        taken = writers[1].open("shared")
+        assert taken["channel_status"]["last_committed_offset_token"] == "1"
+        writers[1].append("shared", taken["next_continuation_token"], [{"id": 901}], "2")
+        writer.append("shared", f"{first['next_continuation_token'].partition('_')[0]}_1", [{"id": 902}], "x")
+        refused = writer.flush("shared")
+        assert (refused.status_code, refused.json()["code"]) == (409, 20)
+        assert writers[1].flush("shared").json()["last_committed_offset_token"] == "2"
+    assert landing.rows(columns="id")[-2:] == [(900,), (901,)]
 
 
 def test_a_service_adds_no_columns_unless_it_was_started_so(writer: Writer) -> None:

@@ -22,6 +22,7 @@ from tidemark.channels.planning.values.convert import convert
 from tidemark.channels.planning.values.problem import ValueProblem
 from tidemark.errors import InvalidArgument
 
+MIB = 1 << 20
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
 ORDERS = spec(field("id", "long", nullable=False), field("price", "decimal(10,2)"), field("Note", "string"))
@@ -212,3 +213,12 @@ def test_pandas_frames_and_batches_are_rows_too() -> None:
 def test_anything_else_is_refused(rows: Any) -> None:
     with pytest.raises(InvalidArgument, match="list of dictionaries"):
         batch_of(rows, ORDERS, UTC, NOW)
+
+
+def test_a_row_over_the_limit_is_an_error_though_each_of_its_values_fits() -> None:
+    wide = spec(*(field(f"c{number}", "string") for number in range(5)))
+    large, small = "x" * (13 * MIB), "x" * MIB
+    rows = [dict.fromkeys(("c0", "c1", "c2", "c3"), large), dict.fromkeys(("c0", "c1", "c2", "c3", "c4"), large)]
+    batch = batch_of([*rows, {"c0": small}], wide, UTC, NOW)
+    assert [(error.row_index, error.kind) for error in batch.errors] == [(1, RowErrorKind.TOO_LARGE)]
+    assert batch.rows.num_rows == 2

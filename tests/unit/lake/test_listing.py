@@ -19,7 +19,13 @@ def test_tables_of_schemas_and_of_the_root_are_found_and_each_name_leads_back(tm
     (tmp_path / "shop" / "notes").mkdir()
     (tmp_path / "shop" / "readme.txt").write_text("x")
     (tmp_path / "readme.txt").write_text("x")
-    for hidden in ("_tidemark/change_streams/1", ".trash/orders", "shop/_old", "loose/inner"):
+    for hidden in (
+        "_tidemark/change_streams/1",
+        ".trash/orders",
+        "shop/_old",
+        "loose/inner",
+        "shop/orders__channel_history",
+    ):
         born(tmp_path / hidden)
 
     names = table_names(str(tmp_path))

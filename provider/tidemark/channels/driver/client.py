@@ -21,7 +21,6 @@ from tidemark.channels.driver.table_commits import TableCommits
 from tidemark.channels.driver.table_writer import TableWriter
 from tidemark.channels.driver.upkeep import Upkeep
 from tidemark.channels.model.rows import OnError
-from tidemark.channels.planning.history import HISTORY_SUFFIX
 from tidemark.channels.planning.lag import lag_of
 from tidemark.channels.planning.names import key_of
 from tidemark.channels.planning.records import millis
@@ -29,6 +28,7 @@ from tidemark.channels.planning.storages import require_safe_commits
 from tidemark.channels.planning.tokens import TokenVerifier
 from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.own_tables import HISTORY_SUFFIX
 
 __all__ = ["IngestClient"]
 

@@ -33,7 +33,10 @@ def keep_channels(job: JobContext, request: KeepChannels) -> KeptChannels:
 
 def _keep(job: JobContext, request: KeepChannels, upkeeper: Upkeeper, table: str) -> KeptTable:
     job.stop_if_due()
-    kept = upkeeper.keep(table, resolve(table, request.lake_root, job.options)[0], utc_now())
+    uri, _ = resolve(table, request.lake_root, job.options)
+    kept = upkeeper.keep(table, uri, utc_now())
+    if table in request.log_hours:
+        upkeeper.keep_log(uri, request.log_hours[table])
     said = f"{len(kept.swept)} idle channels removed, {kept.files_removed} files became {kept.files_added}"
     job.progress.say(f"{table}: {said}")
     return kept

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.model.jobs import KeptTable
-from tidemark.channels.planning.history import HISTORY_DAY, HISTORY_SUFFIX
+from tidemark.channels.planning.history import HISTORY_DAY
 from tidemark.errors import TableNotFound
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.own_tables import HISTORY_SUFFIX
 from tidemark.sql.statements import path_name
+from tidemark.streams.planning.staleness import LOG_RETENTION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +45,12 @@ class Upkeeper:
         self._trim_history(uri + HISTORY_SUFFIX, before=now - _HISTORY_KEPT)
         removed, added = self._compacted(uri) if self.compact else (0, 0)
         return KeptTable(table, tuple(swept), tuple(idle), files_removed=removed, files_added=added)
+
+    def keep_log(self, uri: str, hours: int) -> None:
+        """Commits stay in the table's log for these hours. A second run changes nothing."""
+        wanted = f"interval {hours} hours"
+        if DeltaLog.open(uri, self.options).state().metadata.configuration.get(LOG_RETENTION) != wanted:
+            self.session.sql(f"ALTER TABLE {path_name(uri)} SET TBLPROPERTIES ('{LOG_RETENTION}' = '{wanted}')")
 
     def _trim_history(self, uri: str, *, before: datetime) -> None:
         """Remove the history's old days. They are partitions, so that no commit of a minute conflicts."""

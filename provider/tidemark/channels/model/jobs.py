@@ -105,7 +105,9 @@ INGEST_ROWS = Job("ingest_rows", IngestRows, IngestedRows, "channels.driver.job_
 
 @dataclass(frozen=True)
 class KeepChannels:
-    """`keeper`: the name of the job. `idle_days`, `warn_days`: without rows and tokens. `compact`: run OPTIMIZE."""
+    """`keeper`: the name of the job. `idle_days`, `warn_days`: without rows and tokens. `compact`: run OPTIMIZE.
+    `log_hours`: by table, how long commits stay in its log.
+    """
 
     lake_root: str
     tables: tuple[str, ...]
@@ -113,6 +115,7 @@ class KeepChannels:
     idle_days: float = 30
     warn_days: float = 23
     compact: bool = True
+    log_hours: Mapping[str, int] = field(default_factory=dict)
     only_writer: bool = False
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.planning.records import time_of
 
-__all__ = ["HISTORY_COLUMNS", "HISTORY_DAY", "HISTORY_SCHEMA", "HISTORY_SUFFIX", "report_rows"]
+__all__ = ["HISTORY_COLUMNS", "HISTORY_DAY", "HISTORY_SCHEMA", "report_rows"]
 
-HISTORY_SUFFIX = "__channel_history"
 HISTORY_DAY = "created_day"
 
 HISTORY_COLUMNS: Mapping[str, str] = {
