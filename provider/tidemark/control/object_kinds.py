@@ -94,6 +94,7 @@ KINDS = {
     "consumer_group": "change_streams.store.objects:CONSUMER_GROUP",
     "replication": "replication.store.objects:REPLICATION",
     "replicated_table": "replication.store.objects:REPLICATED_TABLE",
+    "landing_table": "channels.store.objects:LANDING_TABLE",
 }
 """Kind of object to the `ObjectKind` that a subject registers, below `tidemark`: the store imports no subject."""
 

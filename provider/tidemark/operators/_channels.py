@@ -1,8 +1,14 @@
-"""Arguments that operators of channels share."""
+"""Arguments and steps that operators of channels share."""
 
 from __future__ import annotations
 
-__all__ = ["channel_of"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.model.statements import TransactionKey
+
+__all__ = ["channel_of", "note_landing"]
 
 
 def channel_of(argument: str, value: str) -> str:
@@ -11,3 +17,15 @@ def channel_of(argument: str, value: str) -> str:
 
     key_of(value if isinstance(value, str) else "")
     return value
+
+
+def note_landing(hook: TidemarkHook, table: str, key: TransactionKey) -> None:
+    """Keep in the control store whether the table has channels, so that lists and the page show it.
+
+    A second run changes nothing. Raises TableNotFound, NotADeltaTable, CorruptLog, StoreError.
+    """
+    from tidemark.channels.worker.landing_tables import note_landing_table
+    from tidemark.channels.worker.tables import channels_of
+
+    found = channels_of(hook.open_table(table), table)
+    note_landing_table(hook.open_store(), hook.table(table), found, by=str(key))

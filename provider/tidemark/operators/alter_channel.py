@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import flag_of, key_of, one_of, owner_of
-from tidemark.operators._channels import channel_of
+from tidemark.operators._channels import channel_of, note_landing
 from tidemark.operators._constants import check_constants, is_constant
 from tidemark.operators._spark import SparkOperator
 
@@ -74,6 +74,7 @@ class AlterChannelOperator(SparkOperator):
             only_writer=flag_of("only_writer", self.only_writer),
         )
         done = self.runtime().run_job(ALTER_CHANNEL, request, key=key_of(context))
+        note_landing(self.hook, self.table, key_of(context))
         self.log.info("Token of %s of %s: %r, then %r.", self.channel, self.table, done.token_before, done.token)
         return {"table": self.table, "channel": self.channel, **to_plain(done)}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.channels.planning.sources import CONNECTION, OWN_SOURCES, require_source_options
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import flag_of, key_of, one_of, owner_of, seconds_of
-from tidemark.operators._channels import channel_of
+from tidemark.operators._channels import channel_of, note_landing
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
 
@@ -92,6 +92,7 @@ class IngestRowsOperator(SparkOperator):
         request = self._request(context)
         runtime = self.runtime(functions=True, source=self._connection(request))
         done = runtime.run_job(INGEST_ROWS, request, key=key_of(context))
+        note_landing(self.hook, self.table, key_of(context))
         if done.errors:
             self.log.warning("%s rows did not fit %s; the last: %s", done.errors, self.table, done.last_error)
         self.log.info("%s rows are in %s; the token is %r.", done.rows, self.table, done.to_token)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import days_of, flag_of, hours_of, key_of, owner_of
+from tidemark.operators._channels import note_landing
 from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import names_of
 from tidemark.operators._spark import SparkOperator
@@ -80,6 +81,7 @@ class KeepChannelsOperator(SparkOperator):
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """The upkeep of each table."""
         from tidemark.channels.model.jobs import KEEP_CHANNELS
+        from tidemark.channels.worker.landing_tables import end_missing_tables
         from tidemark.model.codec import to_plain
 
         request = self._request(context)
@@ -87,9 +89,12 @@ class KeepChannelsOperator(SparkOperator):
             self.hook.table_uri(table)  # a typo is found before a JVM starts
         done = self.runtime().run_job(KEEP_CHANNELS, request, key=key_of(context))
         for kept in done.tables:
+            note_landing(self.hook, kept.table, key_of(context))
             if kept.idle:
                 names = ", ".join(kept.idle)
                 self.log.warning("Channels of %s that nobody uses, and that will be removed: %s", kept.table, names)
+        if gone := end_missing_tables(self.hook.open_store(), self.hook.open_table):
+            self.log.info("Tables with channels that exist no more: %s", ", ".join(gone))
         found: list[dict[str, Any]] = to_plain(done.tables)
         return found
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from tidemark.control.object_list import ObjectOrder, ObjectsPage, ObjectsWish, ShownObject, count_kinds, page
-from tidemark.model.streams import Stream
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.gate import Gate
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
-from tidemark.plugins.monitor.status_cache import CachedStatus, NotYet, Unreadable
-from tidemark.streams.worker.object_states import Seen, judged, streams_behind
+from tidemark.plugins.monitor.status_cache import NotYet, Unreadable
+from tidemark.streams.worker.object_states import Seen, judged, questions_behind
+from tidemark.streams.worker.questions import LogQuestion
 
 __all__ = ["AnyObjectAnswer", "AnyObjectsAnswer", "ObjectsPart", "objects_answer"]
 
@@ -72,12 +72,15 @@ class ObjectsPart:
 
 @dataclass(frozen=True)
 class _Kept:
-    """All that the store has for the page, as it was at one moment. `behind`: streams, by the uids of their objects."""
+    """All that the store has for the page, as it was at one moment.
+
+    `behind`: questions to logs, by the uids of their objects.
+    """
 
     monitored: MonitoredConnection
     page: ObjectsPage
     kinds: Mapping[str, int]
-    behind: Mapping[str, Stream]
+    behind: Mapping[str, LogQuestion]
 
 
 async def objects_answer(
@@ -85,8 +88,8 @@ async def objects_answer(
 ) -> AnyObjectsAnswer:
     """One look at the store, then at the logs of the page's streams for `patience` seconds. Raises StoreError."""
     kept = await gate.ask(lambda monitored: _kept(monitored, part, now))
-    statuses = await gate.status_cache.statuses(kept.behind.values(), kept.monitored.tables, patience=patience)
-    seen = {uid: _seen(statuses[stream.uid]) for uid, stream in kept.behind.items()}
+    statuses = await gate.status_cache.answers(kept.behind.values(), kept.monitored.tables, patience=patience)
+    seen = {uid: _seen(statuses[one.uid]) for uid, one in kept.behind.items()}
     return AnyObjectsAnswer(
         connection=kept.monitored.conn_id,
         connections=connection_ids(),
@@ -107,12 +110,12 @@ def _kept(monitored: MonitoredConnection, part: ObjectsPart, now: datetime) -> _
 
     def read(connection: sa.Connection) -> _Kept:
         found = page(connection, part.wish, **how, now=now)
-        return _Kept(monitored, found, count_kinds(connection), streams_behind(connection, found.objects))
+        return _Kept(monitored, found, count_kinds(connection), questions_behind(connection, found.objects))
 
     return monitored.store.read(read)
 
 
-def _seen(status: CachedStatus) -> Seen:
+def _seen(status: Any) -> Seen:
     if isinstance(status, NotYet):
         return None
     return status.words if isinstance(status, Unreadable) else status

@@ -1,25 +1,27 @@
-"""Statuses of streams for a page that waits: by threads, in a bounded time, one question a stream at a time."""
+"""Answers of logs for a page that waits: by threads, in a bounded time, one question an object at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
+from typing import Any
 
 from tidemark.errors import TidemarkError
 from tidemark.model.streams import Stream
+from tidemark.streams.worker.questions import LogQuestion, stream_question
 from tidemark.streams.worker.sources import Tables
-from tidemark.streams.worker.status import StreamStatus, status_of
+from tidemark.streams.worker.status import StreamStatus
 from tidemark.streams.worker.threads import OwnThreads
 
 __all__ = ["CachedStatus", "NotYet", "StatusCache", "Unreadable"]
 
-_Key = tuple[str, int, float]
+_Key = tuple[Hashable, ...]
 
 log = logging.getLogger(__name__)
 
@@ -44,14 +46,14 @@ CachedStatus = StreamStatus | Unreadable | NotYet
 @dataclass
 class _Entry:
     at: float
-    answer: Future[StreamStatus]
+    answer: Future[Any]
     answered_at: float | None = None
 
 
 class StatusCache:
-    """Statuses of streams, each asked once at a time and kept for `keep` seconds.
+    """Answers of logs, each asked once at a time and kept for `keep` seconds.
 
-    However slow or dead a lake is, `statuses` returns after `patience` seconds; the rest are NotYet by then. At most
+    However slow or dead a lake is, `answers` returns after `patience` seconds; the rest are NotYet by then. At most
     `threads` threads wait for the rest in the background. At most `each` of them wait for one table, a view's tables
     included. Questions that no thread has taken up are withdrawn.
     """
@@ -73,22 +75,26 @@ class StatusCache:
         self._entries: dict[_Key, _Entry] = {}
 
     async def statuses(self, streams: Iterable[Stream], tables: Tables, *, patience: float) -> dict[str, CachedStatus]:
-        """The status of each stream by its uid, at most `patience` seconds from now; no thread waits for it."""
-        entries = {stream.uid: (_key_of(stream), self._entry_of(stream, tables)) for stream in streams}
+        """The status of each stream by its uid, as `answers`."""
+        return await self.answers(map(stream_question, streams), tables, patience=patience)
+
+    async def answers(self, questions: Iterable[LogQuestion], tables: Tables, *, patience: float) -> dict[str, Any]:
+        """The answer to each question by its uid, or Unreadable or NotYet, at most `patience` seconds from now; no
+        thread waits for it.
+        """
+        entries = {one.uid: ((one.uid, *one.holds_for), self._entry_of(one, tables)) for one in questions}
         await _answered([entry.answer for _, entry in entries.values()], patience)
         return {uid: self._status_of(key, entry) for uid, (key, entry) in entries.items()}
 
-    def _entry_of(self, stream: Stream, tables: Tables) -> _Entry:
-        key = _key_of(stream)
+    def _entry_of(self, question: LogQuestion, tables: Tables) -> _Entry:
+        key = (question.uid, *question.holds_for)
         with self._lock:
             known = self._entries.get(key)
             if known is not None and not self._outdated(known):
                 return known
             if len(self._entries) >= self._most:
                 self._forget()
-            question = partial(status_of, stream, tables)
-            read = {base.table.path for base in stream.bases}
-            entry = _Entry(self._clock(), self._threads.submit(question, about=read))
+            entry = _Entry(self._clock(), self._threads.submit(partial(question.ask, tables), about=question.about))
             self._entries[key] = entry
         entry.answer.add_done_callback(lambda _: self._note(entry))
         return entry
@@ -106,7 +112,7 @@ class StatusCache:
         for key in [key for key, entry in self._entries.items() if self._outdated(entry)]:
             del self._entries[key]
 
-    def _status_of(self, key: _Key, entry: _Entry) -> CachedStatus:
+    def _status_of(self, key: _Key, entry: _Entry) -> Any:
         if entry.answer.cancel():  # withdrawn, by now or before, if by another page that waited for the same
             with self._lock:
                 if self._entries.get(key) is entry:
@@ -123,7 +129,7 @@ class StatusCache:
         return Unreadable(str(error) or type(error).__name__)
 
 
-async def _answered(answers: Iterable[Future[StreamStatus]], patience: float) -> None:
+async def _answered(answers: Iterable[Future[Any]], patience: float) -> None:
     """Returns when all have arrived, or after `patience` seconds."""
     waiting = [asyncio.wrap_future(answer) for answer in answers]
     if waiting:
@@ -133,8 +139,3 @@ async def _answered(answers: Iterable[Future[StreamStatus]], patience: float) ->
         for one in there:
             _ = one.cancelled() or one.exception()  # `_status_of` reports it; asyncio need not
         await asyncio.sleep(0)
-
-
-def _key_of(stream: Stream) -> _Key:
-    """A stream at one offset: an answer holds for it alone."""
-    return stream.uid, stream.offset.version, stream.anchor.timestamp()

@@ -1,4 +1,4 @@
-"""Objects with what the lake says of them: a kind whose objects read streams has their state looked up in the logs."""
+"""Objects with what the lake says of them: a kind may have the state of its objects looked up in the logs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -13,18 +14,18 @@ from tidemark.control.object_kinds import Severity, kind_named
 from tidemark.control.object_list import ObjectsWish, ShownObject, find, fitting, show_all
 from tidemark.control.store import ControlStore
 from tidemark.errors import TidemarkError
-from tidemark.model.streams import Stream
 from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.stream_state import LogFacts, NoLog, StreamState, state_of
 from tidemark.streams.store import streams
+from tidemark.streams.worker.questions import LogQuestion, stream_question
 from tidemark.streams.worker.sources import Tables
-from tidemark.streams.worker.status import StreamStatus, status_of
-from tidemark.streams.worker.threads import for_each_stream
+from tidemark.streams.worker.status import StreamStatus
+from tidemark.streams.worker.threads import for_each
 
-__all__ = ["STREAM_LOOK", "LakeLook", "Seen", "describe_object", "judged", "list_objects", "streams_behind"]
+__all__ = ["STREAM_LOOK", "LakeLook", "Seen", "describe_object", "judged", "list_objects", "questions_behind"]
 
-Seen = StreamStatus | str | None
-"""What the logs of a stream say; why they cannot be read, in words; or None: they have not answered."""
+Seen = Any
+"""The answer of the logs; why they cannot be read, in words (str); or None: they have not answered."""
 
 _SEVERITIES = {
     StreamState.STALE: Severity.FAILED,
@@ -38,11 +39,11 @@ _SEVERITIES = {
 
 @dataclass(frozen=True)
 class LakeLook:
-    """The functions that a kind registers as its `look`. `streams`: of each of these uids the stream that is looked up.
-    `judge`: the object with what was seen of its stream at that time.
+    """The functions that a kind registers as its `look`. `questions`: by uid what the logs are asked. `judge`: the
+    object with the answer at that time.
     """
 
-    streams: Callable[[sa.Connection, Sequence[str]], Mapping[str, Stream]]
+    questions: Callable[[sa.Connection, Sequence[str]], Mapping[str, LogQuestion]]
     judge: Callable[[ShownObject, Seen, datetime], ShownObject]
 
 
@@ -51,9 +52,9 @@ def list_objects(store: ControlStore, tables: Tables, wish: ObjectsWish) -> tupl
     now = store.clock()
     everything = replace(wish, state=None, problems=False)
 
-    def kept(connection: sa.Connection) -> tuple[tuple[ShownObject, ...], Mapping[str, Stream]]:
+    def kept(connection: sa.Connection) -> tuple[tuple[ShownObject, ...], Mapping[str, LogQuestion]]:
         found = show_all(connection, everything, now=now)
-        return found, streams_behind(connection, found)
+        return found, questions_behind(connection, found)
 
     found, behind = store.read(kept)
     return fitting(judged(found, _look(behind, tables), now), wish)
@@ -63,22 +64,22 @@ def describe_object(store: ControlStore, tables: Tables, kind: str, name: str) -
     """The one of that name or uid, with what its log says. Raises InvalidArgument."""
     now = store.clock()
 
-    def kept(connection: sa.Connection) -> tuple[ShownObject, Mapping[str, Stream]]:
+    def kept(connection: sa.Connection) -> tuple[ShownObject, Mapping[str, LogQuestion]]:
         found = find(connection, kind, name, now=now)
-        return found, streams_behind(connection, (found,))
+        return found, questions_behind(connection, (found,))
 
     found, behind = store.read(kept)
     (shown,) = judged((found,), _look(behind, tables), now)
     return shown
 
 
-def streams_behind(connection: sa.Connection, found: Sequence[ShownObject]) -> Mapping[str, Stream]:
-    """The streams whose logs say more of these objects, by the objects' uids."""
-    behind: dict[str, Stream] = {}
+def questions_behind(connection: sa.Connection, found: Sequence[ShownObject]) -> Mapping[str, LogQuestion]:
+    """The questions to the logs that say more of these objects, by the objects' uids."""
+    behind: dict[str, LogQuestion] = {}
     for kind in sorted({one.kind for one in found}):
         look = _look_of(kind)
         if look is not None:
-            behind.update(look.streams(connection, [one.uid for one in found if one.kind == kind]))
+            behind.update(look.questions(connection, [one.uid for one in found if one.kind == kind]))
     return behind
 
 
@@ -101,18 +102,19 @@ def _look_of(kind: str) -> LakeLook | None:
     return found
 
 
-def _look(behind: Mapping[str, Stream], tables: Tables) -> dict[str, Seen]:
-    def look(stream: Stream) -> StreamStatus | str:
+def _look(behind: Mapping[str, LogQuestion], tables: Tables) -> dict[str, Seen]:
+    def look(question: LogQuestion) -> Seen:
         try:
-            return status_of(stream, tables)
+            return question.ask(tables)
         except (TidemarkError, OSError) as error:
             return str(error) or type(error).__name__
 
-    return dict(zip(behind, for_each_stream(tuple(behind.values()), look), strict=True))
+    questions = tuple(behind.values())
+    return dict(zip(behind, for_each(questions, look, about=[one.about for one in questions]), strict=True))
 
 
-def _streams(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, Stream]:
-    return {stream.uid: stream for stream in streams.with_uids(connection, uids)}
+def _of_streams(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, LogQuestion]:
+    return {stream.uid: stream_question(stream) for stream in streams.with_uids(connection, uids)}
 
 
 def _judge(one: ShownObject, seen: Seen, now: datetime) -> ShownObject:
@@ -150,4 +152,4 @@ def _with_lag(shown: ShownObject, status: StreamStatus, now: datetime) -> ShownO
     return replace(shown, lag_seconds=seconds, lag_amount=status.behind, lag_unit="versions")
 
 
-STREAM_LOOK = LakeLook(_streams, _judge)
+STREAM_LOOK = LakeLook(_of_streams, _judge)

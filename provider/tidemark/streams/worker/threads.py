@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 
 from tidemark.model.streams import Stream
 
-__all__ = ["PATIENCE", "READS_OF_ONE_TABLE", "OwnThreads", "for_each_stream"]
+__all__ = ["PATIENCE", "READS_OF_ONE_TABLE", "OwnThreads", "for_each", "for_each_stream"]
 
 PATIENCE = timedelta(seconds=30)  # of somebody who waits for a list
 READS_OF_ONE_TABLE = 2  # at once; the others wait for their turn, whatever threads are idle
 _LOGS_AT_ONCE = 8
 
 T = TypeVar("T")
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +152,19 @@ def for_each_stream(
     """The answer of `ask` for each of the streams, None if it has not answered within `patience` (None: it is waited
     for). A table that hangs keeps few threads, and no other stream from being read. Raises what `ask` raises.
     """
+    about = [{base.table.path for base in stream.bases} for stream in streams]
+    return for_each(streams, ask, about=about, patience=patience)
+
+
+def for_each(
+    things: Sequence[Thing],
+    ask: Callable[[Thing], T],
+    *,
+    about: Sequence[Collection[str]],
+    patience: timedelta | None = PATIENCE,
+) -> list[T | None]:
+    """As `for_each_stream`, of anything. `about`: for each thing the paths of the tables that are read."""
     threads = OwnThreads("tidemark-stream-log", most=_LOGS_AT_ONCE, each=READS_OF_ONE_TABLE)
-    answers = [
-        threads.submit(partial(ask, stream), about={base.table.path for base in stream.bases}) for stream in streams
-    ]
+    answers = [threads.submit(partial(ask, thing), about=paths) for thing, paths in zip(things, about, strict=True)]
     wait(answers, timeout=None if patience is None else patience.total_seconds())
     return [None if answer.cancel() or not answer.done() else answer.result() for answer in answers]

@@ -1,0 +1,1 @@
+"""State of channels in the control store: the tables that have them."""

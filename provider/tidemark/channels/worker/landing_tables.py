@@ -1,0 +1,40 @@
+"""Landing tables in the control store, so that lists and pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from tidemark.channels.model.channels import ChannelRecord
+from tidemark.channels.store import landing_tables
+from tidemark.control.store import ControlStore
+from tidemark.errors import NotADeltaTable, TableNotFound
+from tidemark.model.streams import TableRef
+from tidemark.streams.worker.sources import Tables
+
+__all__ = ["end_missing_tables", "note_landing_table"]
+
+
+def note_landing_table(store: ControlStore, table: TableRef, channels: Mapping[str, ChannelRecord], *, by: str) -> None:
+    """Keep in the store whether the table has channels. `by`: the key of the run. A second run changes nothing."""
+    if channels:
+        store.write(lambda connection: landing_tables.register(connection, table, by=by, at=store.clock()))
+    else:
+        store.write(lambda connection: landing_tables.end(connection, table.table_id, at=store.clock()))
+
+
+def end_missing_tables(store: ControlStore, tables: Tables) -> tuple[str, ...]:
+    """End the tables that were dropped, or created again at their path. Their names. A second run finds none.
+
+    A table whose storage is away for now is listed again with its next task.
+    """
+    ended = []
+    for uid, table in store.read(landing_tables.live).items():
+        try:
+            is_there = tables(table).state().table_id == uid
+        except (NotADeltaTable, TableNotFound):
+            is_there = False
+        if not is_there:
+            store.write(partial(landing_tables.end, uid=uid, at=store.clock()))
+            ended.append(table.name)
+    return tuple(ended)
