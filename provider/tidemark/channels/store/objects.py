@@ -1,4 +1,4 @@
-"""Landing tables among all objects. Their logs alone tell how their channels are, so `look` asks them."""
+"""Landing tables among all objects. Their logs alone have the state of their channels, so `look` asks them."""
 
 from __future__ import annotations
 

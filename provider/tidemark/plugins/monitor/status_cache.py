@@ -79,7 +79,7 @@ class StatusCache:
         return await self.answers(map(stream_question, streams), tables, patience=patience)
 
     async def answers(self, questions: Iterable[LogQuestion], tables: Tables, *, patience: float) -> dict[str, Any]:
-        """The answer to each question by its uid, or Unreadable or NotYet, at most `patience` seconds from now; no
+        """The answer to each question by its uid, or Unreadable or NotYet. It takes at most `patience` seconds, and no
         thread waits for it.
         """
         entries = {one.uid: ((one.uid, *one.holds_for), self._entry_of(one, tables)) for one in questions}
