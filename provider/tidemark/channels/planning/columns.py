@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from tidemark.channels.model.columns import Column, ColumnType, Kind
 from tidemark.model.foreign_json import parsed
 
-__all__ = ["ColumnRefused", "columns_of"]
+__all__ = ["ColumnRefused", "columns_of", "schema_of"]
 
 _DECIMAL = re.compile(r"decimal\((\d+), *(\d+)\)")
 _TEXT = re.compile(r"(?:char|varchar)\((\d+)\)", re.IGNORECASE)
@@ -30,6 +31,12 @@ class ColumnRefused(ValueError):
 def columns_of(schema_json: str) -> tuple[Column, ...]:
     """The columns in order. Raises ColumnRefused for the first that no channel can write."""
     return tuple(_column(form, "") for form in parsed(schema_json)["fields"])
+
+
+def schema_of(columns: Mapping[str, str]) -> str:
+    """The schema of a table with these columns, name → type, in Delta's form. Each of them may be NULL."""
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns.items()]
+    return json.dumps({"type": "struct", "fields": fields})
 
 
 def _column(form: Mapping[str, Any], above: str) -> Column:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from tidemark.channels.model.channels import ChannelRecord
+from tidemark.channels.planning.columns import schema_of
 from tidemark.channels.planning.records import time_of
 
 __all__ = ["HISTORY_COLUMNS", "HISTORY_DAY", "HISTORY_SCHEMA", "report_rows"]
@@ -33,14 +33,7 @@ HISTORY_COLUMNS: Mapping[str, str] = {
 }
 """Name → type of the columns. Counts are of all rows since the channel's creation."""
 
-HISTORY_SCHEMA = json.dumps(
-    {
-        "type": "struct",
-        "fields": [
-            {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in HISTORY_COLUMNS.items()
-        ],
-    }
-)
+HISTORY_SCHEMA = schema_of(HISTORY_COLUMNS)
 
 
 def report_rows(records: Mapping[str, ChannelRecord], now: datetime) -> list[dict[str, Any]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.model.rows import BadRow
+from tidemark.channels.planning.columns import schema_of
 
 __all__ = ["QUARANTINE_COLUMNS", "QUARANTINE_SCHEMA", "quarantine_rows", "transaction_of"]
 
@@ -23,14 +23,7 @@ QUARANTINE_COLUMNS = {
     "error_message": "string",
     "row": "string",
 }
-QUARANTINE_SCHEMA = json.dumps(
-    {
-        "type": "struct",
-        "fields": [
-            {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in QUARANTINE_COLUMNS.items()
-        ],
-    }
-)
+QUARANTINE_SCHEMA = schema_of(QUARANTINE_COLUMNS)
 
 
 def quarantine_rows(bad: Sequence[BadRow], *, table: str, channel: str, now: datetime) -> list[dict[str, Any]]:
