@@ -14,6 +14,7 @@ from tidemark.channels.planning.listing import ShownChannel, shown_channel
 from tidemark.channels.worker.tables import channels_of
 from tidemark.client.channel_histories import channel_history, file_migrations
 from tidemark.client.context import ClientContext
+from tidemark.client.ingest_service import ServiceClient
 from tidemark.client.lake_tables import lake_tables
 from tidemark.errors import TableNotFound
 from tidemark.jobs.remote import is_remote
@@ -59,6 +60,13 @@ class ChannelsOfALake:
             only_writer=only_writer,
             clock=context.store.clock,
         )
+
+    def ingest_service(self, url: str, token: str) -> ServiceClient:
+        """A client that sends rows to the ingest service at a URL, with a writer's token. It needs no JVM.
+
+        Raises IngestUnavailable without the extra `ingest`.
+        """
+        return ServiceClient(url, token)
 
     def show_channels(self, *, like: str | None = None, table: str | None = None) -> tuple[ShownChannel, ...]:
         """The channels of all tables, or of one, by table and name. `like` knows % and _ and no case.

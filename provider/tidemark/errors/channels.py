@@ -19,6 +19,7 @@ __all__ = [
     "IngestBusy",
     "IngestForbidden",
     "IngestPaused",
+    "IngestServiceRefused",
     "IngestUnauthenticated",
     "IngestUnavailable",
     "KernelFailed",
@@ -123,6 +124,10 @@ class BodyTooLarge(ChannelError):
 
 class IngestPaused(ChannelError):
     """Table {table} takes no rows of channels until {until}: it was paused for other writers."""
+
+
+class IngestServiceRefused(ChannelError):
+    """The ingest service {url} refused the request: {message}"""
 
 
 class IngestBusy(ChannelError):

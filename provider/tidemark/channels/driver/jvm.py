@@ -23,7 +23,7 @@ _PACKAGE = ("io.delta", "delta-kernel-defaults", "4.4.0")
 _OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-Duser.timezone=UTC", "-Dlog4j2.level=ERROR")
 _SECONDS_TO_END = 10.0
 _SHOWN = 500  # characters of what a JVM said before its end
-_USE_THE_SERVICE = "Send the rows to the ingest service instead (service=…), which commits in its own Spark driver."
+_USE_THE_SERVICE = "Send the rows to the ingest service instead (lake.ingest_service), which commits in its own driver."
 
 
 def start_engine(

@@ -34,7 +34,7 @@ def columns_of(schema_json: str) -> tuple[Column, ...]:
 
 
 def schema_of(columns: Mapping[str, str]) -> str:
-    """The schema of a table with these columns, name → type, in Delta's form. Each of them may be NULL."""
+    """The schema of a table with these columns, name → type, in Delta's form. All may be NULL."""
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns.items()]
     return json.dumps({"type": "struct", "fields": fields})
 

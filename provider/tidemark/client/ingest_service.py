@@ -1,0 +1,216 @@
+"""Channels through the ingest service, with the methods of a client that commits by itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from tidemark.channels.model.rows import InsertAnswer, RowError, RowErrorKind
+from tidemark.channels.planning.names import key_of
+from tidemark.errors import IngestServiceRefused, IngestUnavailable, InvalidArgument, RowsNotCommitted
+
+__all__ = ["ServiceChannel", "ServiceClient"]
+
+_PATIENCE = 120.0  # seconds, for an answer and while the service's buffers are full
+_ARROW, _LINES = "application/vnd.apache.arrow.stream", "application/x-ndjson"
+
+
+class ServiceClient:
+    """Opens channels at an ingest service. Its end, as a context manager, flushes them, unless there was an error."""
+
+    def __init__(self, url: str, token: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._url, self._clock = url.rstrip("/"), clock
+        try:
+            import httpx
+        except ImportError as error:
+            remedy = "Install it: pip install 'airflow-provider-tidemark[ingest]'"
+            raise IngestUnavailable(problem="the package httpx is missing", remedy=remedy) from error
+        self._failures: type[Exception] = httpx.HTTPError
+        self._http = httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=_PATIENCE)
+        self._channels: list[ServiceChannel] = []
+
+    def open_channel(self, name: str, table: str, **how: Any) -> ServiceChannel:
+        """The channel of that name, for this writer alone. `how`: on_error, default_timezone, offset_token,
+        fail_on_uncommitted_rows, evolve_schema, as in `IngestClient.open_channel`.
+
+        Raises IngestServiceRefused, and IngestUnavailable if the service does not answer.
+        """
+        key_of(name)
+        place = f"/v1/tables/{quote(table, safe='')}/channels/{quote(name, safe='')}"
+        channel = ServiceChannel(self, name, table, place, self.ask("PUT", place, json=how))
+        self._channels.append(channel)
+        return channel
+
+    def drop_channel(self, name: str, table: str) -> None:
+        """Remove a channel and its token. Nothing happens if there is none."""
+        self.ask("DELETE", f"/v1/tables/{quote(table, safe='')}/channels/{quote(name, safe='')}")
+
+    def flush(self) -> None:
+        """Return once everything inserted before is committed. Raises as `ServiceChannel.flush`."""
+        for channel in self._channels:
+            channel.flush()
+
+    def close(self) -> None:
+        """Flush all channels that are open, and end. A second run does nothing."""
+        try:
+            self.flush()
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """End without a flush. The service still commits the rows that it has taken."""
+        self._channels = []
+        self._http.close()
+
+    def ask(self, method: str, path: str, **content: Any) -> dict[str, Any]:
+        """The answer of the service. It is asked again while its buffers are full.
+
+        Raises IngestServiceRefused, RowsNotCommitted after two minutes, and IngestUnavailable without an answer.
+        """
+        until = self._clock() + _PATIENCE
+        while True:
+            try:
+                answer = self._http.request(method, self._url + path, **content)
+            except self._failures as error:
+                remedy = "Open the channel again once the service runs, and continue behind its committed token."
+                raise IngestUnavailable(problem=f"{self._url} does not answer: {error}", remedy=remedy) from error
+            if answer.status_code != 429:
+                break
+            if self._clock() >= until:
+                raise RowsNotCommitted(table=path, problem=str(answer.json().get("message")))
+            time.sleep(min(float(answer.headers.get("retry-after", 1)), max(0.0, until - self._clock())))
+        if answer.is_success:
+            return dict(answer.json()) if answer.content else {}
+        raise self._refused(answer)
+
+    def _refused(self, answer: Any) -> IngestServiceRefused:
+        try:
+            said = answer.json()
+        except ValueError:
+            said = {}
+        said = said if isinstance(said, dict) else {}
+        message = str(said.get("message") or said.get("detail") or f"status {answer.status_code}")
+        return IngestServiceRefused(url=self._url, message=message, error=said.get("error"), code=said.get("code"))
+
+    def __enter__(self) -> ServiceClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+
+class ServiceChannel:
+    """The result of `ServiceClient.open_channel`. One channel has one writer: rows keep their order within it."""
+
+    def __init__(self, client: ServiceClient, name: str, table: str, place: str, opened: Mapping[str, Any]) -> None:
+        self._client, self._place, self._is_closed = client, place, False
+        self._turn = opened["next_continuation_token"]
+        self.name, self.table = name, table
+        self.offset_token: str | None = opened["channel_status"]["last_committed_offset_token"]
+
+    def insert_rows(
+        self, rows: Any, end_offset_token: str | None = None, *, start_offset_token: str | None = None
+    ) -> InsertAnswer:
+        """Send rows, with the token of the last of them. `rows`: dictionaries, an Arrow table or batch, a pandas frame,
+        or bytes of JSON lines.
+
+        Raises IngestServiceRefused, for bad rows too, and RowsNotCommitted if the buffers stay full. Raises
+        IngestUnavailable if nobody knows whether the rows were taken: open the channel again.
+        """
+        body, media_type = _body(rows)
+        asked = {"offset_token": end_offset_token, "start_offset_token": start_offset_token}
+        said = self._client.ask(
+            "POST",
+            f"{self._place}/rows",
+            params={
+                "continuation_token": self._turn,
+                **{name: text for name, text in asked.items() if text is not None},
+            },
+            content=body,
+            headers={"Content-Type": media_type},
+        )
+        self._turn = said["next_continuation_token"]
+        errors = (
+            RowError(one["row_index"], one["column"], RowErrorKind(one["kind"]), one["message"])
+            for one in said["errors"]
+        )
+        return InsertAnswer(said["rows"], tuple(errors))
+
+    def insert_row(self, row: Mapping[str, Any], offset_token: str | None = None) -> InsertAnswer:
+        """Send one row; as `insert_rows`."""
+        return self.insert_rows([row], offset_token)
+
+    def flush(self) -> None:
+        """Return once all rows and tokens inserted before are committed. Raises IngestServiceRefused."""
+        if not self._is_closed:
+            self._client.ask("POST", f"{self._place}/flush")
+
+    def latest_committed_offset_token(self) -> str | None:
+        """The token of the last record in the table, asked at each call."""
+        found: str | None = self.status().get("last_committed_offset_token")
+        return found
+
+    def status(self) -> dict[str, Any]:
+        """The channel's state as the service answers it; nothing if it was dropped."""
+        path = f"{self._place.partition('/channels/')[0]}/channel-status"
+        found = self._client.ask("POST", path, json={"channel_names": [self.name]})["channel_statuses"]
+        return dict(found.get(self.name, {}))
+
+    def close(self, *, drop: bool = False) -> None:
+        """Flush, then end the channel for this client; `drop` removes it with its token. A second run does nothing."""
+        self.flush()
+        self._is_closed = True
+        if drop:
+            self._client.drop_channel(self.name, self.table)
+
+    def __enter__(self) -> ServiceChannel:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+
+def _body(rows: Any) -> tuple[bytes, str]:
+    import pyarrow as pa
+
+    if isinstance(rows, bytes):
+        return rows, _LINES
+    if type(rows).__module__.startswith("pandas."):
+        rows = pa.Table.from_pandas(rows, preserve_index=False)
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    if isinstance(rows, pa.Table):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        return sink.getvalue().to_pybytes(), _ARROW
+    if not isinstance(rows, Iterable) or isinstance(rows, str | Mapping):
+        problem = "it must be a list of dictionaries, an Arrow table or batch, a pandas frame, or bytes of JSON lines"
+        raise InvalidArgument(argument="rows", value=f"({type(rows).__name__})", problem=problem)
+    return "".join(f"{json.dumps(row, default=_plain)}\n" for row in rows).encode(), _LINES
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON has no form for, as the service takes it."""
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return str(value)
+    problem = f"a value of {type(value).__name__} has no form in JSON; send an Arrow table"
+    raise InvalidArgument(argument="rows", value="(a row)", problem=problem)

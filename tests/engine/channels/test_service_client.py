@@ -1,0 +1,75 @@
+"""A client of the ingest service has the methods of one that commits by itself, and no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from tests.engine.channels.landing import Landing
+from tests.engine.channels.served import grant, served
+from tidemark.client.ingest_service import ServiceClient
+from tidemark.errors import IngestServiceRefused, IngestUnavailable, InvalidArgument
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = "id BIGINT, at TIMESTAMP, day DATE, price DECIMAL(10,2), raw BINARY"
+
+
+@pytest.fixture
+def address(landing: Landing, tmp_path: Path) -> Iterator[str]:
+    landing.create(columns=COLUMNS)
+    grant(tmp_path / "tokens.json", app="secret: orders")
+    with served(landing, tmp_path / "tokens.json") as found:
+        yield found
+
+
+def test_rows_of_every_form_are_sent_and_continued_behind_their_token(landing: Landing, address: str) -> None:
+    at, day, price = datetime(2026, 3, 1, 12, tzinfo=UTC), date(2026, 3, 1), Decimal("1.50")
+    with ServiceClient(address, "secret") as client:
+        channel = client.open_channel("c 1", "orders", on_error="continue")
+        assert channel.offset_token is None
+        answer = channel.insert_rows(
+            [{"id": 1, "at": at, "day": day, "price": price, "raw": b"\xff"}, {"id": "x"}], "1"
+        )
+        assert (answer.rows, [error.row_index for error in answer.errors]) == (1, [1])
+        channel.insert_rows(pa.table({"id": [2]}), "2")
+        channel.insert_rows(pd.DataFrame({"id": [3]}), "3")
+        channel.insert_rows(b'{"id": 4}\n', "4")
+        channel.insert_row({"id": 5}, "5")
+        channel.flush()
+        assert channel.latest_committed_offset_token() == "5"
+        channel.insert_rows([{"id": 6}], "6")
+    assert landing.rows(columns="id") == [(number,) for number in range(1, 7)]
+    assert landing.sql("SELECT at, day, price, hex(raw) FROM {t} WHERE id = 1")[0][1:] == (day, price, "FF")
+    with ServiceClient(address, "secret") as client:
+        again = client.open_channel("c 1", "orders")
+        assert again.offset_token == "6"
+        again.close(drop=True)
+    assert landing.records() == {}
+
+
+def test_refusals_are_errors_with_the_words_of_the_service(landing: Landing, address: str) -> None:
+    with pytest.raises(IngestServiceRefused, match="does not know the writer"):
+        ServiceClient(address, "wrong").open_channel("c", "orders")
+    first, second = ServiceClient(address, "secret"), ServiceClient(address, "secret")
+    channel = first.open_channel("c", "orders")
+    with pytest.raises(IngestServiceRefused, match="row 0, column id"):
+        channel.insert_rows([{"id": "x"}], "1")
+    with pytest.raises(InvalidArgument, match="list of dictionaries"):
+        channel.insert_rows({"id": 1}, "1")
+    second.open_channel("c", "orders")
+    with pytest.raises(IngestServiceRefused, match="STALE_CONTINUATION") as raised:
+        channel.insert_rows([{"id": 1}], "1")
+    assert raised.value.facts["error"] == "ContinuationTokenStale"
+    assert landing.rows() == []
+
+
+def test_a_service_that_is_away_is_an_error_with_what_to_do() -> None:
+    with pytest.raises(IngestUnavailable, match="does not answer"):
+        ServiceClient("http://127.0.0.1:1", "secret").open_channel("c", "orders")
