@@ -48,7 +48,7 @@ def channel_history(context: ClientContext, table: str) -> DataFrame:
     kept = context.spark.read.format("delta").load(place)
     channel = Window.partitionBy("channel_name", "channel_created_on").orderBy("created_on", "row_sequencer")
     oldest = f.min("created_on").over(Window.partitionBy())
-    is_whole = f.col("channel_created_on") >= oldest - f.expr("INTERVAL 1 MINUTE")
+    is_whole = f.col("channel_created_on") >= oldest - f.expr("INTERVAL 2 MINUTES")
     counts = {
         name: f.when(f.row_number().over(channel) > 1, f.greatest(f.lit(0), f.col(name) - f.lag(name).over(channel)))
         .when(is_whole, f.col(name))

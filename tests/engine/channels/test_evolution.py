@@ -13,7 +13,7 @@ import pytest
 from tests.engine.channels.landing import Landing
 from tidemark.channels.driver.evolution import delta_type
 from tidemark.channels.driver.json_rows import JsonLines
-from tidemark.errors import InvalidArgument, RowsRefused
+from tidemark.errors import IngestPaused, InvalidArgument, RowsRefused
 
 pytestmark = pytest.mark.spark
 
@@ -89,15 +89,35 @@ def test_what_cannot_become_a_column_stays_an_error(landing: Landing) -> None:
         answer = channel.insert_rows(
             [*bad, {"id": 5, "either": 1}, {"id": 6, "either": "x"}, {"id": 7, '"ID"': 1}], "1"
         )
-        assert [error.column for error in answer.errors] == ["a b", "nothing", "mixed", "mixed", '"ID"']
+        assert [error.column for error in answer.errors] == ["a b", "nothing", "mixed", "mixed", '"ID"', "_change_type"]
         with pytest.raises(InvalidArgument, match="101 new columns"):
             channel.insert_rows([{f"c{number}": 1 for number in range(101)}], "2")
     assert landing.rows(columns="id, either") == [(5, "1"), (6, "x")]
 
 
+def test_a_generator_of_rows_is_read_whole_though_the_table_evolves(landing: Landing) -> None:
+    landing.create(columns="id BIGINT NOT NULL")
+    with landing.client() as client:
+        channel = client.open_channel("c", "orders", evolve_schema=True)
+        assert channel.insert_rows(({"more": number} for number in range(3)), "1").rows == 3
+    assert landing.rows(columns="id, more") == [(None, 0), (None, 1), (None, 2)]
+
+
+def test_a_paused_table_gets_no_new_columns(landing: Landing) -> None:
+    landing.create()
+    with landing.client() as client:
+        channel = client.open_channel("c", "orders", evolve_schema=True)
+        client.pause("orders", 60)
+        with pytest.raises(IngestPaused):
+            channel.insert_rows([{"id": 1, "more": 1}], "1")
+        assert "more" not in str(landing.sql("DESCRIBE {t}"))
+
+
 @pytest.mark.parametrize(
     ("kind", "form"),
     [
+        (pa.struct([("id", pa.int64()), ("ID", pa.int64())]), None),
+        (pa.struct([("", pa.int64())]), None),
         (pa.uint64(), "decimal(20,0)"),
         (pa.decimal128(12, 3), "decimal(12,3)"),
         (pa.dictionary(pa.int8(), pa.string()), "string"),

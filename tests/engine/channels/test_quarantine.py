@@ -12,7 +12,8 @@ import pytest
 from tests.engine.channels.landing import Landing
 from tidemark.channels.driver.json_rows import JsonLines
 from tidemark.channels.driver.limits import Limits
-from tidemark.errors import InvalidArgument
+from tidemark.channels.planning.quarantine import QUARANTINE_COLUMNS
+from tidemark.errors import ChannelInvalid, InvalidArgument
 
 pytestmark = pytest.mark.spark
 
@@ -108,3 +109,71 @@ def test_a_quarantine_needs_rows_that_go_on_without_the_bad_ones(landing: Landin
     assert landing.records() == {}
     with pytest.raises(InvalidArgument, match="lacks the columns"):
         client.open_channel("c", "orders", on_error="continue", quarantine="other")
+
+
+KEPT = ", ".join(f"{name} {kind.upper()}" for name, kind in QUARANTINE_COLUMNS.items())
+
+
+@pytest.mark.parametrize(
+    ("columns", "tail", "settings", "problem"),
+    [
+        (KEPT, "PARTITIONED BY (channel_name)", {}, "it has partitions"),
+        (KEPT.replace("place STRING", "place VARCHAR(3)"), "", {}, "place is not of type string"),
+        (f"{KEPT}, reviewer STRING NOT NULL", "", {}, "reviewer needs a value"),
+        (KEPT, "", {"delta__setTransactionRetentionDuration": "interval 1 day"}, "it has the property"),
+        (f"{KEPT}, reviewer STRING", "", {}, None),
+    ],
+)
+def test_a_table_that_would_lose_bad_rows_is_no_quarantine(
+    landing: Landing, columns: str, tail: str, settings: dict[str, str], problem: str | None
+) -> None:
+    landing.create()
+    landing.create("mine", columns=columns, tail=tail, **settings)
+    with landing.client() as client:
+        if problem is not None:
+            with pytest.raises(InvalidArgument, match=problem):
+                client.open_channel("c", "orders", on_error="continue", quarantine="mine")
+            return
+        client.open_channel("c", "orders", on_error="continue", quarantine="mine").insert_rows([{"id": "x"}], "1")
+    assert landing.rows("mine", "row, reviewer") == [('{"id": "x"}', None)]
+
+
+def test_odd_and_long_rows_are_kept_too(landing: Landing) -> None:
+    landing.create()
+    with landing.client() as client:
+        channel = client.open_channel("c", "orders", on_error="continue", quarantine="bad")
+        channel.insert_rows([{"id": 1, "\ud800": 1}, {"id": 2, "name": "x" * (17 << 20)}, {"id": "\ud801"}], "1")
+        channel.insert_rows(({"id": number} for number in ("x", 4)), "2")
+        channel.flush()
+        assert client.open_channel("c", "orders").offset_token == "2"
+    assert landing.rows(columns="id") == [(4,)]
+    found = landing.rows("bad", "place, error_kind, length(row) > 1000000")
+    assert found == [
+        ("row 0", "extra_column", False), ("row 0", "invalid_value", False), ("row 1", "too_large", True),
+        ("row 2", "invalid_value", False),
+    ]  # fmt: skip
+
+
+def test_a_quarantine_that_is_gone_ends_its_channel_alone(landing: Landing) -> None:
+    landing.create()
+    client = landing.client(limits=IMPATIENT)
+    bad, good = (
+        client.open_channel(name, "orders", on_error="continue", **how)
+        for name, how in (("bad", {"quarantine": "bins"}), ("good", {}))
+    )
+    (landing.root / "bins").rename(landing.root / "away")
+    bad.insert_rows([{"id": "x"}], "1")
+    bad.flush()
+    bad.insert_rows([{"id": 1}], "2")
+    good.insert_rows([{"id": 2}], "1")
+    good.flush()
+    with pytest.raises(ChannelInvalid, match="Restore it, or open"):
+        bad.flush()
+    client.drop_channel("good", "orders")
+    (landing.root / "away").rename(landing.root / "bins")
+    again = client.open_channel("bad", "orders", on_error="continue", quarantine="bins")
+    assert again.offset_token == "1"
+    again.insert_rows([{"id": 1}], "2")
+    again.flush()
+    assert landing.rows(columns="id") == [(1,), (2,)]
+    assert landing.rows("bins", "row") == [('{"id": "x"}',)]

@@ -70,6 +70,7 @@ def test_keys_are_numbers_or_texts(shop: SourceConnection, query: str, token: st
         (QUERY.replace("SELECT id", "SELECT 5 AS id"), "id", "follows one with 5"),
         (QUERY.replace("SELECT id", "SELECT NULL AS id"), "id", "no value of the key id"),
         (QUERY.replace("sold", "slod"), "id", "no such table: slod"),
+        (QUERY.replace("SELECT id", "SELECT x'00ff' AS id"), "id", "is of type bytes"),
     ],
 )
 def test_a_query_that_would_lose_rows_ends_with_an_error(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from types import TracebackType
@@ -91,6 +91,8 @@ class Channel:
         IngestBusy if the buffers stay full.
         """
         self._writer.require_open(self._opened)
+        if isinstance(rows, Iterator):  # it is read more than once
+            rows = list(rows)
         batch, spec = self._batch(rows)
         self._check_token(start_offset_token, end_offset_token, batch.parsed)
         if batch.errors and self._options.on_error is OnError.ABORT:

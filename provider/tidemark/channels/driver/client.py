@@ -66,7 +66,7 @@ class IngestClient:
         self._writers: dict[str, TableWriter] = {}
         self._channels: list[Channel] = []
         self._upkeep = Upkeep()
-        self._quarantine = QuarantineTables(engine, options, _new_token)
+        self._quarantine = QuarantineTables(engine, options, _new_token, later=self._upkeep.do)
 
     def open_channel(
         self,
@@ -123,12 +123,15 @@ class IngestClient:
         nothing.
         """
         for key, record in self._writer(table).latest_records().items():
-            self._quarantine.complete(key, record)
+            self._quarantine.try_complete(key, record)
 
     def drop_channel(self, name: str, table: str) -> None:
         """Remove a channel and its token, also from a writer that has it open. Nothing happens if there is none."""
-        self.complete_quarantines(table)
-        self._writer(table).fulfil(Drop(key=key_of(name), table=table))
+        writer, key = self._writer(table), key_of(name)
+        record = writer.latest_records().get(key)
+        if record is not None:
+            self._quarantine.try_complete(key, record)
+        writer.fulfil(Drop(key=key, table=table))
 
     def set_offset_token(self, name: str, table: str, token: str | None) -> None:
         """Give a channel another committed token. Its writer is not fenced. Raises ChannelNotFound."""

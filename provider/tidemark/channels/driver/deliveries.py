@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -20,13 +19,12 @@ from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.model.channels import ChannelRecord, PendingRows, StatusCode
 from tidemark.channels.planning.owners import Ended, fate_of
 from tidemark.channels.planning.records import advanced
-from tidemark.errors import CommitConflict, TableNotFound, TableNotSupported, TidemarkError
+from tidemark.errors import CommitConflict, QuarantineMissing, TableNotFound, TableNotSupported, TidemarkError
 from tidemark.failpoints import failpoint
 
 __all__ = ["Delivery", "change_table", "fulfil"]
 
 _TRIES = 50
-_log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 
@@ -120,7 +118,7 @@ class Delivery:
                 commits.require_not_paused()
             now = self._clock()
             files = self._written(commits, now)
-            self._write_bad_rows(now)
+            self._write_bad_rows(commits.uri, now)
             if not self.groups:
                 return
             self._tried = {
@@ -177,13 +175,17 @@ class Delivery:
             self._files = state, written
         return self._files[1]
 
-    def _write_bad_rows(self, now: datetime) -> None:
+    def _write_bad_rows(self, source: str, now: datetime) -> None:
         """Files of bad rows, written once. Those of a channel's earlier commit are in their table before."""
-        for group in self.groups:
+        for group in list(self.groups):
             channel = group.channel
-            self._quarantine.complete(channel.key, channel.record)
+            try:
+                self._quarantine.complete(channel.key, channel.record)
+            except QuarantineMissing as gone:  # other channels continue
+                self._end(group, Ended(StatusCode.MUST_REOPEN, str(gone)))
+                continue
             if group.bad and channel.quarantine is not None and channel.key not in self._pending:
-                self._pending[channel.key] = self._quarantine.write(group, channel.quarantine, now)
+                self._pending[channel.key] = self._quarantine.write(group, channel.quarantine, source, now)
 
     def _fitted(self, group: Group, spec: TableSpec) -> list[pa.Table]:
         """The group's rows under the table's schema; none if they do not fit, and the channel has ended."""
@@ -199,10 +201,7 @@ class Delivery:
         """
         group.channel.record = record
         failpoint("channel.quarantined")
-        try:
-            self._quarantine.complete(group.channel.key, record)
-        except TidemarkError as problem:
-            _log.warning("Bad rows of channel %s wait for their quarantine: %s", group.channel.key, problem)
+        self._quarantine.try_complete(group.channel.key, record)
         self.groups.remove(group)
         self.settled.append(group)
 

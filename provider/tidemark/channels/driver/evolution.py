@@ -14,10 +14,12 @@ from tidemark.channels.model.rows import RowErrorKind
 from tidemark.channels.planning.evolution import MOST_NEW_COLUMNS, Evolution
 from tidemark.channels.planning.values.convert import column_for
 from tidemark.errors import InvalidArgument
+from tidemark.model.foreign_json import plain_text
 
 __all__ = ["delta_type", "evolution_for"]
 
 _NOT_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")
+_OF_THE_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
 _ABSENT = (RowErrorKind.MISSING_COLUMN, RowErrorKind.NULL_VALUE)
 _SIMPLE: Mapping[pa.DataType, str] = {
     pa.bool_(): "boolean",
@@ -83,7 +85,8 @@ def _struct(kind: pa.StructType) -> Any:
         for field in kind
         if (form := delta_type(field.type)) is not None and not _NOT_IN_NAMES.search(field.name)
     ]
-    return {"type": "struct", "fields": forms} if len(forms) == kind.num_fields > 0 else None
+    names = {form["name"].upper() for form in forms} - {""}
+    return {"type": "struct", "fields": forms} if len(names) == kind.num_fields > 0 else None
 
 
 def _new(rows: pa.Table | Sequence[Mapping[str, Any]], spec: TableSpec) -> Iterator[tuple[str, Any]]:
@@ -95,8 +98,14 @@ def _new(rows: pa.Table | Sequence[Mapping[str, Any]], spec: TableSpec) -> Itera
         found = {name: _inferred([row.get(name) for row in rows]) for name in unknown}
     for name, form in found.items():
         plain = name[1:-1].replace('""', '"') if name[:1] == name[-1:] == '"' and len(name) > 1 else name
-        if form is not None and plain and column_for(name, spec.by_name) is None and not _NOT_IN_NAMES.search(plain):
+        if form is not None and plain.upper() not in spec.by_name and _is_good(plain):
             yield plain, form
+
+
+def _is_good(name: str) -> bool:
+    """Whether a column may have that name: Delta knows it, and its change data feed has no column of that name."""
+    is_text = name == plain_text(name)
+    return bool(name) and is_text and not _NOT_IN_NAMES.search(name) and name.lower() not in _OF_THE_FEED
 
 
 def _inferred(values: Sequence[Any]) -> Any:

@@ -41,12 +41,11 @@ class HistoryTable:
             rows = batch_of(report_rows(records, now), spec, UTC, now).rows
             files = write_files(rows, spec, self._files, token=self._token(), now=now)
             try:
-                committed = self._table.commit(on, files, {})
+                work = self._table.commit(on, files, {}).later
             except CommitConflict as conflict:
                 problem = conflict
                 continue
-            if committed is not None:
-                self._table.do_later(committed.later)
+            self._table.do_later(work)
             return
         raise problem
 

@@ -91,8 +91,8 @@ class KernelEngine:
 class KernelSnapshot:
     """A table at one version. Properties are read when they are asked for."""
 
-    def __init__(self, uri: str, snapshot: Any) -> None:
-        self._uri, self.java = uri, snapshot
+    def __init__(self, uri: str, snapshot: Any, engine: Any) -> None:
+        self._uri, self.java, self._engine = uri, snapshot, engine
         self.version = int(snapshot.getVersion())
 
     def domain(self, name: str) -> str | None:
@@ -106,6 +106,12 @@ class KernelSnapshot:
         with _in_words(self._uri):
             found = self.java.getActiveDomainMetadataMap().values()
             return {one.getDomain(): one.getConfiguration() for one in found}
+
+    def transaction_version(self, application: str) -> int:
+        """The latest version of an application's transactions; -1 without any."""
+        with _in_words(self._uri):
+            found = self.java.getLatestTransactionVersion(self._engine, application)
+            return int(found.get()) if found.isPresent() else -1
 
     def metadata(self) -> Metadata:
         """The table's metadata."""
@@ -155,12 +161,14 @@ class KernelTable:
     def latest(self) -> KernelSnapshot:
         """The table now. Raises TableNotFound."""
         with _in_words(self.uri):
-            return KernelSnapshot(self.uri, self._table.getLatestSnapshot(self._engine.engine))
+            return KernelSnapshot(self.uri, self._table.getLatestSnapshot(self._engine.engine), self._engine.engine)
 
     def at(self, version: int) -> KernelSnapshot:
         """The table at an earlier version. Raises KernelFailed if the log does not reach it."""
         with _in_words(self.uri):
-            return KernelSnapshot(self.uri, self._table.getSnapshotAsOfVersion(self._engine.engine, version))
+            return KernelSnapshot(
+                self.uri, self._table.getSnapshotAsOfVersion(self._engine.engine, version), self._engine.engine
+            )
 
     def create(self, schema_json: str, *, partition_columns: Sequence[str], properties: Mapping[str, str]) -> None:
         """Make the table, with a schema in Delta's form. A second run, and a race, change nothing.
@@ -182,11 +190,10 @@ class KernelTable:
         domains: Mapping[str, str | None],
         *,
         transaction: tuple[str, int] | None = None,
-    ) -> Committed | None:
+    ) -> Committed:
         """Append `files` and set `domains` (None removes one) in one commit, based on a snapshot.
 
-        `transaction`: Delta's application id and version. None is returned if the table has that version or a later one
-        already, and nothing was committed.
+        `transaction`: Delta's application id and version. CommitConflict, too, if the table has that version already.
 
         Raises CommitConflict if another commit since then set one of the domains or changed the table's metadata. It is
         also raised if nobody knows whether the commit happened. Read the table again, and decide.
@@ -196,9 +203,6 @@ class KernelTable:
             builder = on.java.buildUpdateTableTransaction(_ENGINE_INFO, self._engine.kernel.Operation.STREAMING_UPDATE)
             builder = builder.withMaxRetries(_RETRIES)
             if transaction is not None:
-                known = on.java.getLatestTransactionVersion(engine, transaction[0])
-                if known.isPresent() and int(known.get()) >= transaction[1]:
-                    return None
                 builder = builder.withTransactionId(*transaction)
             started = builder.build(engine)
             actions = self._rows([_add(file) for file in files])
@@ -212,7 +216,7 @@ class KernelTable:
             after = done.getPostCommitSnapshot()
             return Committed(
                 version=int(done.getVersion()),
-                after=KernelSnapshot(self.uri, after.get()) if after.isPresent() else None,
+                after=KernelSnapshot(self.uri, after.get(), engine) if after.isPresent() else None,
                 later=[hook for hook in done.getPostCommitHooks() if str(hook.getType()) in _DEFERRED],
             )
 

@@ -14,6 +14,7 @@ from tidemark.channels.model.channels import ChannelRecord, ChannelStatus, Statu
 from tidemark.channels.model.rows import BadRow
 from tidemark.channels.planning.owners import Ended
 from tidemark.channels.planning.records import Advance, millis
+from tidemark.model.foreign_json import plain_text
 
 __all__ = ["Group", "OpenChannel"]
 
@@ -61,7 +62,7 @@ class OpenChannel:
             self.offset_token = token
         if batch.errors:
             last = batch.errors[-1]
-            self.error_message, self.error_upper_bound = batch.said_of(last), token
+            self.error_message, self.error_upper_bound = plain_text(batch.said_of(last)), token
         self.oldest = self.oldest or now
         self.taken += 1
         return self.taken

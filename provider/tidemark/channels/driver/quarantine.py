@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from tidemark.channels.driver.batches import Batch, batch_of, plain_rows
 from tidemark.channels.driver.json_rows import JsonLines
-from tidemark.channels.driver.kernel import DataFile, KernelEngine
+from tidemark.channels.driver.kernel import DataFile, KernelEngine, KernelTable
 from tidemark.channels.driver.lake_files import LakeFiles
 from tidemark.channels.driver.open_channel import Group
 from tidemark.channels.driver.parquet import write_files
@@ -26,11 +27,21 @@ from tidemark.channels.driver.table_spec import TableSpec, spec_of
 from tidemark.channels.model.channels import ChannelRecord, PendingRows
 from tidemark.channels.model.rows import BadRow
 from tidemark.channels.planning.quarantine import QUARANTINE_COLUMNS, QUARANTINE_SCHEMA, quarantine_rows, transaction_of
-from tidemark.errors import CommitConflict, InvalidArgument, QuarantineMissing, TableNotFound
+from tidemark.errors import (
+    CommitConflict,
+    InvalidArgument,
+    QuarantineMissing,
+    TableNotFound,
+    TableNotSupported,
+    TidemarkError,
+)
+from tidemark.model.foreign_json import plain_text
 
 __all__ = ["QuarantineTables", "bad_rows"]
 
 _TRIES = 20
+_LONGEST_TEXT = 1 << 20  # characters of a row in quarantine
+_FORGETS = "delta.setTransactionRetentionDuration"
 _PROPERTIES = {"delta.enableRowTracking": "true"}
 
 _log = logging.getLogger(__name__)
@@ -38,11 +49,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class QuarantineTables:
-    """All quarantine tables of one client, by URI. `token`: gives a new text for each file."""
+    """All quarantine tables of one client, by URI. `token`: gives a new text for each file. `later`: takes work that
+    keeps a log short.
+    """
 
     engine: KernelEngine
     options: Mapping[str, Any]
     token: Callable[[], str]
+    later: Callable[[Callable[[], None]], None]
     _specs: dict[str, TableSpec] = field(default_factory=dict)
     _done: dict[str, int] = field(default_factory=dict)
 
@@ -54,51 +68,92 @@ class QuarantineTables:
         except TableNotFound:
             table.create(QUARANTINE_SCHEMA, partition_columns=(), properties=_PROPERTIES)
             on = table.latest()
-        spec = spec_of(uri, on.metadata(), on.protocol())
-        lacking = [name for name in QUARANTINE_COLUMNS if name.upper() not in spec.by_name]
-        if lacking:
-            problem = f"it lacks the columns {', '.join(lacking)}; name a table that does not exist yet"
+        metadata = on.metadata()
+        spec = spec_of(uri, metadata, on.protocol())
+        problem = _unfit(spec, metadata.configuration)
+        if problem is not None:
+            problem = f"{problem}; name a table that does not exist yet"
             raise InvalidArgument(argument="quarantine", value=uri, problem=problem)
         self._specs[uri] = spec
 
-    def write(self, group: Group, uri: str, now: datetime) -> PendingRows:
-        """A file of the group's bad rows, which no table has yet. The table was prepared. Raises errors of the
-        storage.
+    def write(self, group: Group, uri: str, source: str, now: datetime) -> PendingRows:
+        """A file of the group's bad rows, which no table has yet. The quarantine was prepared. `source`: the URI of the
+        channel's table. Raises errors of the storage.
         """
         channel, spec = group.channel, self._specs[uri]
         kept = quarantine_rows(group.bad, table=channel.table, channel=channel.key, now=now)
-        rows = batch_of(kept, spec, UTC, now).rows
-        (file,) = write_files(rows, spec, LakeFiles(uri, self.options), token=self.token(), now=now)
-        return PendingRows(uri, channel.record.row_sequencer + 1, file.path, file.size, file.modified, file.stats)
+        batch = batch_of(kept, spec, UTC, now)
+        if batch.errors:
+            raise TableNotSupported(table=uri, problem=f"it takes no row of a quarantine: {batch.errors[0]}")
+        (file,) = write_files(batch.rows, spec, LakeFiles(uri, self.options), token=self.token(), now=now)
+        return PendingRows(
+            uri=uri,
+            transaction=transaction_of(channel.key, channel.record, source),
+            version=channel.record.row_sequencer + 1,
+            path=file.path,
+            size=file.size,
+            modified=file.modified,
+            stats=file.stats,
+        )
 
     def complete(self, key: str, record: ChannelRecord) -> None:
         """Add the record's file to its table, unless that was done. A second run, and a race, change nothing.
 
         Raises QuarantineMissing, KernelFailed, CommitConflict and errors of the storage.
         """
-        pending, name = record.pending, transaction_of(key, record)
-        if pending is None or self._done.get(name, -1) >= pending.version:
+        pending = record.pending
+        if pending is None or self._done.get(pending.transaction, -1) >= pending.version:
             return
         for _ in range(_TRIES):
             try:
-                self._add(name, pending)
+                self._add(pending)
             except TableNotFound as gone:
                 raise QuarantineMissing(channel=key, table=pending.uri) from gone
             except CommitConflict as conflict:
                 problem = conflict
                 continue
-            self._done[name] = pending.version
+            self._done[pending.transaction] = pending.version
             return
         raise problem
 
-    def _add(self, name: str, pending: PendingRows) -> None:
+    def try_complete(self, key: str, record: ChannelRecord) -> None:
+        """As `complete`. What fails is logged: the channel's next commit tries again, and insists."""
+        try:
+            self.complete(key, record)
+        except TidemarkError as problem:
+            _log.warning("Bad rows of channel %s wait for their quarantine: %s", key, problem)
+
+    def _add(self, pending: PendingRows) -> None:
         table = self.engine.table(pending.uri)
         on = table.latest()
+        if on.transaction_version(pending.transaction) >= pending.version:
+            return
         if not LakeFiles(pending.uri, self.options).mark(pending.path):
             _log.error("Bad rows are lost, since their file is gone: %s/%s", pending.uri, pending.path)
             return
         file = DataFile(pending.path, pending.size, pending.modified, pending.stats, {})
-        table.commit(on, [file], {}, transaction=(name, pending.version))
+        committed = table.commit(on, [file], {}, transaction=(pending.transaction, pending.version))
+        self.later(partial(_keep_short, table, committed.later))
+
+
+def _keep_short(table: KernelTable, work: Sequence[Any]) -> None:
+    table.do_later(work)
+
+
+def _unfit(spec: TableSpec, configuration: Mapping[str, str]) -> str | None:
+    """The reason why a table cannot be a quarantine."""
+    if lacking := [name for name in QUARANTINE_COLUMNS if name.upper() not in spec.by_name]:
+        return f"it lacks the columns {', '.join(lacking)}"
+    for name, kind in QUARANTINE_COLUMNS.items():
+        column = spec.by_name[name.upper()]
+        if column.type.kind.value != kind or column.type.length is not None:
+            return f"its column {name} is not of type {kind}"
+    others = [column for column in spec.columns if column.name.lower() not in QUARANTINE_COLUMNS]
+    if needed := [column.name for column in others if not column.nullable and column.name not in spec.defaults]:
+        return f"its column {needed[0]} needs a value"
+    if spec.partition_columns:
+        return "it has partitions"
+    return f"it has the property {_FORGETS}" if _FORGETS in configuration else None
 
 
 def bad_rows(rows: Any, batch: Batch, spec: TableSpec, token: str | None) -> list[BadRow]:
@@ -110,7 +165,7 @@ def bad_rows(rows: Any, batch: Batch, spec: TableSpec, token: str | None) -> lis
 def _texts(rows: Any, spec: TableSpec) -> Callable[[int], str]:
     if isinstance(rows, JsonLines):
         lines = rows.lines
-        return lambda index: lines[index].decode(errors="replace").rstrip("\n")
+        return lambda index: _cut(lines[index].decode(errors="replace").rstrip("\n"))
     plain = plain_rows(rows, spec)
     if isinstance(plain, list):
         return lambda index: _json(plain[index])
@@ -118,4 +173,8 @@ def _texts(rows: Any, spec: TableSpec) -> Callable[[int], str]:
 
 
 def _json(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, default=str, ensure_ascii=False)
+    return _cut(plain_text(json.dumps(row, default=str, ensure_ascii=False)))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}… ({len(text):,} characters)"

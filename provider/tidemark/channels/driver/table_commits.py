@@ -51,6 +51,11 @@ class TableCommits:
         self.generation = 0
         self.refresh()
 
+    @property
+    def uri(self) -> str:
+        """The table's URI."""
+        return self._table.uri
+
     def refresh(self) -> None:
         """Read the table again. Tokens go back first if it was restored since it was last looked at.
 
@@ -95,9 +100,10 @@ class TableCommits:
     def evolve(self, evolution: Evolution) -> None:
         """Give the table the columns that it lacks. Nothing happens if it has them.
 
-        Raises CommitConflict, KernelFailed, TableNotSupported.
+        Raises IngestPaused, CommitConflict, KernelFailed, TableNotSupported.
         """
         on = self._known()
+        self.require_not_paused()
         schema_json = evolved_schema(self.spec.schema_json, evolution)
         if schema_json == self.spec.schema_json:
             return
@@ -133,7 +139,6 @@ class TableCommits:
         domains = {domain_of(key): None if record is None else record_text(record) for key, record in records.items()}
         try:
             committed = self._table.commit(on, files, {**domains, **self._watch(on)})
-            assert committed is not None  # only a transaction id could hold it back
             failpoint("channel.committed")
             self._require_there(committed.version, domains)
         except BaseException:

@@ -113,10 +113,15 @@ class TableWriter:
                 earlier.end(Ended(StatusCode.TAKEN, f"{order.by} opened it again at {at:%Y-%m-%d %H:%M:%S} UTC."))
         record = self.fulfil(order)
         assert record is not None  # an open ends with one
-        self._quarantine.complete(order.key, record)
         channel = OpenChannel(order.key, order.table, record, record.offset_token, quarantine)
         with self._changed:
-            self._channels[order.key] = channel
+            present = self._channels.get(order.key)
+            if present is not None and present.record.client_sequencer > record.client_sequencer:
+                channel.end(Ended(StatusCode.TAKEN, f"{present.record.opened_by} opened it at the same time."))
+            else:
+                self._channels[order.key] = channel
+                self._reports.note(order.key, record)
+        self._quarantine.try_complete(order.key, record)
         return channel
 
     def fulfil(self, order: Order) -> ChannelRecord | None:
@@ -187,7 +192,7 @@ class TableWriter:
             return
         self.flush(channel, channel.taken)
         if drop:
-            self._quarantine.complete(channel.key, channel.record)
+            self._quarantine.try_complete(channel.key, channel.record)
             sequencer = channel.record.client_sequencer
             self.fulfil(Drop(key=channel.key, table=channel.table, client_sequencer=sequencer))
         with self._changed:
@@ -239,6 +244,7 @@ class TableWriter:
     def _change(self, order: Pause | Evolve) -> None:
         with self._changed:
             self._changes.append(order)
+            self._requests += 1
             self._changed.notify_all()
         self._result_of(order.done)
 

@@ -33,11 +33,14 @@ class StatusCode(IntEnum):
 
 @dataclass(frozen=True)
 class PendingRows:
-    """A file of bad rows on its way into the quarantine table at `uri`. `version`: the row sequencer of their commit.
-    The rest is as in Delta's action `add`.
+    """A file of bad rows on its way into the quarantine table at `uri`.
+
+    `transaction`, `version`: of Delta's transaction that adds it. The version is the row sequencer of their commit. The
+    rest is as in Delta's action `add`.
     """
 
     uri: str
+    transaction: str
     version: int
     path: str
     size: int

@@ -9,6 +9,7 @@ from typing import Any
 from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.model.rows import BadRow
 from tidemark.channels.planning.columns import schema_of
+from tidemark.model.foreign_json import plain_text
 
 __all__ = ["QUARANTINE_COLUMNS", "QUARANTINE_SCHEMA", "quarantine_rows", "transaction_of"]
 
@@ -36,16 +37,16 @@ def quarantine_rows(bad: Sequence[BadRow], *, table: str, channel: str, now: dat
             "end_offset_token": one.end_offset_token,
             "place": one.place,
             "error_kind": one.error.kind.value,
-            "error_column": one.error.column or None,
-            "error_message": one.error.message,
+            "error_column": plain_text(one.error.column) or None,
+            "error_message": plain_text(one.error.message),
             "row": one.text,
         }
         for one in bad
     ]
 
 
-def transaction_of(key: str, record: ChannelRecord) -> str:
+def transaction_of(key: str, record: ChannelRecord, source: str) -> str:
     """The application id of the channel's commits to quarantine tables. A channel that was created again has
     another.
     """
-    return f"tidemark.channel/{record.table_id}/{record.created_on}/{key}"
+    return f"tidemark.channel/{record.table_id}/{record.created_on}/{key}@{source}"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 
 from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.store import landing_tables
 from tidemark.control.store import ControlStore
-from tidemark.errors import NotADeltaTable, TableNotFound
+from tidemark.errors import LakeError, NotADeltaTable, SourceError, TableNotFound
 from tidemark.model.streams import TableRef
 from tidemark.streams.worker.sources import Tables
 
 __all__ = ["end_missing_tables", "note_landing_table"]
+
+log = logging.getLogger(__name__)
 
 
 def note_landing_table(store: ControlStore, table: TableRef, channels: Mapping[str, ChannelRecord], *, by: str) -> None:
@@ -34,6 +37,9 @@ def end_missing_tables(store: ControlStore, tables: Tables) -> tuple[str, ...]:
             is_there = tables(table).state().table_id == uid
         except (NotADeltaTable, TableNotFound):
             is_there = False
+        except (SourceError, LakeError) as error:
+            log.warning("Table %s is not looked at: %s", table.name, error)
+            continue
         if not is_there:
             store.write(partial(landing_tables.end, uid=uid, at=store.clock()))
             ended.append(table.name)

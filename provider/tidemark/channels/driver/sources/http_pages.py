@@ -29,7 +29,7 @@ class _Place:
     rows: int = 0
 
     def token(self) -> str:
-        return json.dumps({"cursor": self.cursor, "rows": self.rows}, ensure_ascii=False)
+        return json.dumps({"cursor": self.cursor, "rows": self.rows})
 
 
 def http_pages(

@@ -69,9 +69,12 @@ def _next_key(row: Mapping[str, Any], key: str, last: Any, source: str) -> Any:
     if key not in row:
         problem = f"the query has no column of that name, but {', '.join(row)}"
         raise InvalidArgument(argument="key", value=key, problem=problem)
-    found = row[key]
+    found = _plain(row[key])
     if found is None:
         raise SourceUnreadable(source=source, problem=f"a row has no value of the key {key}.")
+    if not isinstance(found, int | float | Decimal | str | date):
+        problem = f"the key {key} is of type {type(found).__name__}, and must be a number, a text or a time."
+        raise SourceUnreadable(source=source, problem=problem)
     try:
         grows = found != last if isinstance(found, str) else found > last  # a database has its own order of texts
     except TypeError:
