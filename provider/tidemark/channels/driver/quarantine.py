@@ -117,7 +117,7 @@ class QuarantineTables:
         raise problem
 
     def try_complete(self, key: str, record: ChannelRecord) -> None:
-        """As `complete`. What fails is logged: the channel's next commit tries again, and insists."""
+        """As `complete`. A failure is logged. The channel's next commit tries again, and insists."""
         try:
             self.complete(key, record)
         except TidemarkError as problem:
