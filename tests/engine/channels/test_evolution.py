@@ -87,7 +87,7 @@ def test_what_cannot_become_a_column_stays_an_error(landing: Landing) -> None:
         channel = client.open_channel("c", "orders", evolve_schema=True, on_error="continue")
         bad = [{"id": 1, "a b": 1}, {"id": 2, "nothing": None}, {"id": 3, "mixed": {"a": 1}}, {"id": 4, "mixed": 1}]
         answer = channel.insert_rows(
-            [*bad, {"id": 5, "either": 1}, {"id": 6, "either": "x"}, {"id": 7, '"ID"': 1}], "1"
+            [*bad, {"id": 5, "either": 1}, {"id": 6, "either": "x"}, {"id": 7, '"ID"': 1}, {"_change_type": "x"}], "1"
         )
         assert [error.column for error in answer.errors] == ["a b", "nothing", "mixed", "mixed", '"ID"', "_change_type"]
         with pytest.raises(InvalidArgument, match="101 new columns"):

@@ -43,9 +43,9 @@ def test_a_busy_channel_has_a_row_a_minute_and_one_at_the_end(landing: Landing) 
             clock.now += timedelta(seconds=40)
         other.insert_rows([], "o")
     rows = landing.rows(HISTORY, "channel_name, end_offset_token, rows_inserted, rows_parsed, rows_error_count")
-    earlier = rows[:-2]
-    assert rows[-2:] == [("BUSY", "3", 3, 6, 3), ("OTHER", "o", 0, 0, 0)]
-    assert earlier in ([], [("BUSY", "2", 2, 4, 2)])  # the minute ended before or with the third commit
+    assert {("BUSY", "3", 3, 6, 3), ("OTHER", "o", 0, 0, 0)} <= set(rows)
+    minutes = {("BUSY", "2", 2, 4, 2), ("OTHER", None, 0, 0, 0)}  # it ended before or with the third commit
+    assert set(rows) - {("BUSY", "3", 3, 6, 3), ("OTHER", "o", 0, 0, 0)} <= minutes
     (day,) = {row for (row,) in landing.rows(HISTORY, "created_day")}
     assert day == clock.now.date()
 

@@ -161,7 +161,8 @@ def test_a_quarantine_that_is_gone_ends_its_channel_alone(landing: Landing) -> N
         client.open_channel(name, "orders", on_error="continue", **how)
         for name, how in (("bad", {"quarantine": "bins"}), ("good", {}))
     )
-    (landing.root / "bins").rename(landing.root / "away")
+    log = landing.root / "bins" / "_delta_log"
+    log.rename(landing.root / "away")
     bad.insert_rows([{"id": "x"}], "1")
     bad.flush()
     bad.insert_rows([{"id": 1}], "2")
@@ -170,7 +171,7 @@ def test_a_quarantine_that_is_gone_ends_its_channel_alone(landing: Landing) -> N
     with pytest.raises(ChannelInvalid, match="Restore it, or open"):
         bad.flush()
     client.drop_channel("good", "orders")
-    (landing.root / "away").rename(landing.root / "bins")
+    (landing.root / "away").rename(log)
     again = client.open_channel("bad", "orders", on_error="continue", quarantine="bins")
     assert again.offset_token == "1"
     again.insert_rows([{"id": 1}], "2")

@@ -117,8 +117,8 @@ class Delivery:
             if self.groups:
                 commits.require_not_paused()
             now = self._clock()
-            files = self._written(commits, now)
             self._write_bad_rows(commits.uri, now)
+            files = self._written(commits, now)  # of the groups that are left
             if not self.groups:
                 return
             self._tried = {

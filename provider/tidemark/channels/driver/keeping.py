@@ -14,7 +14,7 @@ from tidemark.errors import TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.own_tables import HISTORY_SUFFIX
 from tidemark.sql.statements import path_name
-from tidemark.streams.planning.staleness import LOG_RETENTION
+from tidemark.streams.planning.staleness import FILE_RETENTION, LOG_RETENTION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,8 +49,12 @@ class Upkeeper:
     def keep_log(self, uri: str, hours: int) -> None:
         """Commits stay in the table's log for these hours. A second run changes nothing."""
         wanted = f"interval {hours} hours"
-        if DeltaLog.open(uri, self.options).state().metadata.configuration.get(LOG_RETENTION) != wanted:
-            self.session.sql(f"ALTER TABLE {path_name(uri)} SET TBLPROPERTIES ('{LOG_RETENTION}' = '{wanted}')")
+        known = DeltaLog.open(uri, self.options).state().metadata.configuration
+        if known.get(LOG_RETENTION) == wanted:
+            return
+        files = f", '{FILE_RETENTION}' = '{known[FILE_RETENTION]}'" if FILE_RETENTION in known else ""
+        # Delta compares it with the setting of files in the same statement, else with seven days.
+        self.session.sql(f"ALTER TABLE {path_name(uri)} SET TBLPROPERTIES ('{LOG_RETENTION}' = '{wanted}'{files})")
 
     def _trim_history(self, uri: str, *, before: datetime) -> None:
         """Remove the history's old days. They are partitions, so that no commit of a minute conflicts."""

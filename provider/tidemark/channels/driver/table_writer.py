@@ -116,7 +116,8 @@ class TableWriter:
         channel = OpenChannel(order.key, order.table, record, record.offset_token, quarantine)
         with self._changed:
             present = self._channels.get(order.key)
-            if present is not None and present.record.client_sequencer > record.client_sequencer:
+            is_later = present is not None and present.record.client_sequencer > record.client_sequencer
+            if present is not None and present.ended is None and is_later:
                 channel.end(Ended(StatusCode.TAKEN, f"{present.record.opened_by} opened it at the same time."))
             else:
                 self._channels[order.key] = channel

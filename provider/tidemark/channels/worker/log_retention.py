@@ -8,6 +8,7 @@ from datetime import timedelta
 from tidemark.control.store import ControlStore
 from tidemark.errors import LogIncomplete, VersionNotFound
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.streams.planning.staleness import retention_of
 from tidemark.streams.store import streams as stored_streams
 
 __all__ = ["log_hours_for"]
@@ -16,14 +17,17 @@ _AHEAD = timedelta(hours=24)  # until the next run
 
 
 def log_hours_for(store: ControlStore, log: DeltaLog, wanted_hours: float) -> int | None:
-    """Whole hours. None leaves the setting alone: the log lacks the commit that a stream needs first, or its time.
+    """Whole hours, not less than the table keeps removed files.
 
+    None leaves the setting alone: the log lacks the commit that a stream needs first, or its time.
     Raises NotADeltaTable, CorruptLog, StoreError.
     """
-    table_id = log.state().table_id
+    state = log.state()
+    table_id = state.table_id
     found = store.read(stored_streams.live)
     needed = [base.version for stream in found for base in stream.bases if base.table.table_id == table_id]
-    hours = math.ceil(wanted_hours)
+    files = retention_of(state.metadata.configuration).files / timedelta(hours=1)  # Delta wants no shorter log
+    hours = math.ceil(max(wanted_hours, files))
     if not needed:
         return hours
     try:
