@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 
 from tidemark.change_streams.store.schema import change_streams, consumer_groups
+from tidemark.channels.store.schema import landing_tables
 from tidemark.control.object_kinds import KINDS, kind_named
 from tidemark.control.schema import objects
 from tidemark.control.store import ControlStore
@@ -21,6 +22,7 @@ TABLES = {
     "consumer_group": consumer_groups,
     "replication": replications,
     "replicated_table": replicated_objects,
+    "landing_table": landing_tables,
 }
 SAID = ("name", "within", "state", "severity", "problem")
 
