@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,18 @@ class Lake:
 
     spark: SparkSession
     root: Path
+
+    @classmethod
+    def of_its_own(
+        cls, spark: SparkSession, place: Path, setenv: Callable[[str, str], None], tables: Mapping[str, str]
+    ) -> Lake:
+        """A new lake below `place` for the default connection, with row-tracked tables: name → columns."""
+        mine = cls(spark, place / "lake")
+        for name, columns in tables.items():
+            mine.create(name, columns, row_tracking=True)
+        setenv("TIDEMARK_LAKE_ROOT", str(mine.root))
+        setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{place}/control.db")
+        return mine
 
     def create(self, name: str, columns: str, *, row_tracking: bool = False) -> None:
         properties = "TBLPROPERTIES ('delta.enableRowTracking' = 'true')" if row_tracking else ""

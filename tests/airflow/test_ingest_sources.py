@@ -30,12 +30,8 @@ QUERY = "SELECT id, name FROM sold WHERE id > :after ORDER BY id"
 @pytest.fixture
 def landing(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path) -> Lake:
     """A lake of its own with two landing tables."""
-    mine = Lake(lake.spark, tmp_path / "lake")
-    for name in ("a.clicks", "a.sold"):
-        mine.create(name, "id BIGINT NOT NULL, name STRING", row_tracking=True)
-    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(mine.root))
-    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
-    return mine
+    columns = "id BIGINT NOT NULL, name STRING"
+    return Lake.of_its_own(lake.spark, tmp_path, monkeypatch.setenv, {"a.clicks": columns, "a.sold": columns})
 
 
 @pytest.fixture(scope="module")

@@ -41,12 +41,8 @@ def dag(monkeypatch: pytest.MonkeyPatch) -> DAG:
 @pytest.fixture
 def landing(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path) -> Lake:
     """A lake of its own with a landing table, and a table without channels."""
-    mine = Lake(lake.spark, tmp_path / "lake")
-    for name in ("a.landed", "a.other"):
-        mine.create(name, "id BIGINT", row_tracking=True)
-    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(mine.root))
-    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
-    return mine
+    tables = dict.fromkeys(("a.landed", "a.other"), "id BIGINT")
+    return Lake.of_its_own(lake.spark, tmp_path, monkeypatch.setenv, tables)
 
 
 def test_only_tables_with_channels_are_kept_and_without_any_the_run_does_nothing(

@@ -13,6 +13,7 @@ from tidemark.errors import TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.own_tables import HISTORY_SUFFIX
 from tidemark.sql.statements import path_name
+from tidemark.sql.text import exchanged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,8 +74,8 @@ def file_migrations(context: ClientContext, table: str) -> DataFrame:
 def with_histories(context: ClientContext, text: str) -> Iterator[str]:
     """The text as Spark knows it: functions for histories are temporary views. Good inside the context."""
     with TemporaryViews(context.spark) as views:
-        for mention in reversed(find_histories(text)):
+        pieces = {}
+        for mention in find_histories(text):
             read = channel_history if mention.history is History.CHANNELS else file_migrations
-            view = views.of(read(context, mention.table))
-            text = text[: mention.span.start] + view + text[mention.span.end :]
-        yield text
+            pieces[mention.span] = views.of(read(context, mention.table))
+        yield exchanged(text, pieces)

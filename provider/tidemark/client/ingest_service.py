@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
+
+from tidemark.channels.driver.batches import rows_of_any_form
+from tidemark.channels.model.endings import ClosedUnlessFailed
 from tidemark.channels.model.rows import InsertAnswer, RowError, RowErrorKind
 from tidemark.channels.planning.names import key_of
 from tidemark.errors import IngestServiceRefused, IngestUnavailable, InvalidArgument, RowsNotCommitted
@@ -21,7 +24,7 @@ _PATIENCE = 120.0  # seconds, for an answer and while the service's buffers are 
 _ARROW, _LINES = "application/vnd.apache.arrow.stream", "application/x-ndjson"
 
 
-class ServiceClient:
+class ServiceClient(ClosedUnlessFailed):
     """Opens channels at an ingest service. Its end, as a context manager, flushes them, unless there was an error."""
 
     def __init__(self, url: str, token: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,14 +45,13 @@ class ServiceClient:
         Raises IngestServiceRefused, and IngestUnavailable if the service does not answer.
         """
         key_of(name)
-        place = f"/v1/tables/{quote(table, safe='')}/channels/{quote(name, safe='')}"
-        channel = ServiceChannel(self, name, table, place, self.ask("PUT", place, json=how))
+        channel = ServiceChannel(self, name, table, self.ask("PUT", _place(table, name), json=how))
         self._channels.append(channel)
         return channel
 
     def drop_channel(self, name: str, table: str) -> None:
         """Remove a channel and its token. Nothing happens if there is none."""
-        self.ask("DELETE", f"/v1/tables/{quote(table, safe='')}/channels/{quote(name, safe='')}")
+        self.ask("DELETE", _place(table, name))
 
     def flush(self) -> None:
         """Return once everything inserted before is committed. Raises as `ServiceChannel.flush`."""
@@ -98,23 +100,15 @@ class ServiceClient:
         message = str(said.get("message") or said.get("detail") or f"status {answer.status_code}")
         return IngestServiceRefused(url=self._url, message=message, error=said.get("error"), code=said.get("code"))
 
-    def __enter__(self) -> ServiceClient:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
+    def _end_after_error(self) -> None:
+        self.discard()
 
 
-class ServiceChannel:
+class ServiceChannel(ClosedUnlessFailed):
     """The result of `ServiceClient.open_channel`. One channel has one writer: rows keep their order within it."""
 
-    def __init__(self, client: ServiceClient, name: str, table: str, place: str, opened: Mapping[str, Any]) -> None:
-        self._client, self._place, self._is_closed = client, place, False
+    def __init__(self, client: ServiceClient, name: str, table: str, opened: Mapping[str, Any]) -> None:
+        self._client, self._place, self._is_closed = client, _place(table, name), False
         self._turn = opened["next_continuation_token"]
         self.name, self.table = name, table
         self.offset_token: str | None = opened["channel_status"]["last_committed_offset_token"]
@@ -163,7 +157,7 @@ class ServiceChannel:
 
     def status(self) -> dict[str, Any]:
         """The channel's state as the service answers it; nothing if it was dropped."""
-        path = f"{self._place.partition('/channels/')[0]}/channel-status"
+        path = f"{_place(self.table)}/channel-status"
         found = self._client.ask("POST", path, json={"channel_names": [self.name]})["channel_statuses"]
         return dict(found.get(self.name, {}))
 
@@ -174,33 +168,21 @@ class ServiceChannel:
         if drop:
             self._client.drop_channel(self.name, self.table)
 
-    def __enter__(self) -> ServiceChannel:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
+def _place(table: str, channel: str | None = None) -> str:
+    place = f"/v1/tables/{quote(table, safe='')}"
+    return place if channel is None else f"{place}/channels/{quote(channel, safe='')}"
 
 
 def _body(rows: Any) -> tuple[bytes, str]:
-    import pyarrow as pa
-
     if isinstance(rows, bytes):
         return rows, _LINES
-    if type(rows).__module__.startswith("pandas."):
-        rows = pa.Table.from_pandas(rows, preserve_index=False)
-    if isinstance(rows, pa.RecordBatch):
-        rows = pa.Table.from_batches([rows])
+    rows = rows_of_any_form(rows)
     if isinstance(rows, pa.Table):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as stream:
             stream.write_table(rows)
         return sink.getvalue().to_pybytes(), _ARROW
-    if not isinstance(rows, Iterable) or isinstance(rows, str | Mapping):
-        problem = "it must be a list of dictionaries, an Arrow table or batch, a pandas frame, or bytes of JSON lines"
-        raise InvalidArgument(argument="rows", value=f"({type(rows).__name__})", problem=problem)
     return "".join(f"{json.dumps(row, default=_plain)}\n" for row in rows).encode(), _LINES
 
 

@@ -27,5 +27,6 @@ def note_landing(hook: TidemarkHook, table: str, key: TransactionKey) -> None:
     from tidemark.channels.worker.landing_tables import note_landing_table
     from tidemark.channels.worker.tables import channels_of
 
-    found = channels_of(hook.open_table(table), table)
-    note_landing_table(hook.open_store(), hook.table(table), found, by=str(key))
+    source = hook.table(table)
+    found = channels_of(hook.open_table(source), table)
+    note_landing_table(hook.open_store(), source, found, by=str(key))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
@@ -12,7 +12,17 @@ from tidemark.errors import SqlCompilationError
 from tidemark.model.foreign_json import whole_number
 from tidemark.sql.foreign_sql import SqlNotUnderstood, source_tokens
 
-__all__ = ["BLANK", "Cursor", "Span", "SqlName", "compilation_error", "is_name", "name_in", "tokens_of"]
+__all__ = [
+    "BLANK",
+    "Cursor",
+    "Span",
+    "SqlName",
+    "compilation_error",
+    "exchanged",
+    "is_name",
+    "name_in",
+    "tokens_of",
+]
 
 RESERVED = frozenset(
     """
@@ -60,6 +70,13 @@ def compilation_error(text: str, span: Span, problem: str) -> SqlCompilationErro
         marked=f"\n  {line}\n  {blank}{'^' * length}",
         sql=text,
     )
+
+
+def exchanged(text: str, pieces: Mapping[Span, str]) -> str:
+    """The text with other words in each of these pieces of it."""
+    for span in sorted(pieces, key=lambda one: one.start, reverse=True):
+        text = text[: span.start] + pieces[span] + text[span.end :]
+    return text
 
 
 def tokens_of(text: str) -> list[Token]:

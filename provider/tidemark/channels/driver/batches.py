@@ -20,7 +20,7 @@ from tidemark.channels.planning.values.convert import column_for, convert
 from tidemark.channels.planning.values.problem import ValueProblem
 from tidemark.errors import InvalidArgument
 
-__all__ = ["Batch", "batch_of", "plain_rows"]
+__all__ = ["Batch", "batch_of", "plain_rows", "rows_of_any_form"]
 
 _MOST_BYTES = 64 << 20  # of a row (seed 001)
 _MISSING: Any = object()
@@ -105,6 +105,13 @@ def plain_rows(rows: Any, spec: TableSpec) -> pa.Table | list[Mapping[str, Any]]
         rows, _ = rows_of_lines(rows.lines, spec)
     elif isinstance(rows, bytes):
         rows = rows_of_json(rows, spec)
+    return rows_of_any_form(rows)
+
+
+def rows_of_any_form(rows: Any) -> pa.Table | list[Mapping[str, Any]]:
+    """Mappings by column name, an Arrow table or batch, or a pandas frame in one of two forms. Raises InvalidArgument
+    for anything else.
+    """
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     elif type(rows).__module__.startswith("pandas."):

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from types import TracebackType
 from typing import Any
 
 from tidemark.channels.driver.batches import Batch, batch_of
@@ -16,6 +15,7 @@ from tidemark.channels.driver.quarantine import bad_rows
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.driver.table_writer import TableWriter
 from tidemark.channels.model.channels import ChannelStatus
+from tidemark.channels.model.endings import ClosedUnlessFailed
 from tidemark.channels.model.rows import InsertAnswer, OnError, RowErrorKind
 from tidemark.channels.planning.tokens import TokenVerifier, token_problem
 from tidemark.errors import RowsRefused, TokenOutOfOrder
@@ -39,7 +39,7 @@ class ChannelOptions:
     evolve: bool = False
 
 
-class Channel:
+class Channel(ClosedUnlessFailed):
     """The result of `IngestClient.open_channel`. One channel has one writer: rows keep their order within it.
 
     `record_at_open`: the committed state then. Methods may be called from several threads. Inserts of several threads
@@ -133,15 +133,6 @@ class Channel:
         A second run does nothing. Raises ChannelInvalid, RowsNotCommitted.
         """
         self._writer.close(self._opened, drop=drop)
-
-    def __enter__(self) -> Channel:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
 
     def _batch(self, rows: Any) -> tuple[Batch, TableSpec]:
         """The batch under the table's schema. An unknown column may be new, so the table is read again once."""

@@ -6,7 +6,6 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from types import TracebackType
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -20,6 +19,7 @@ from tidemark.channels.driver.quarantine import QuarantineTables
 from tidemark.channels.driver.table_commits import TableCommits
 from tidemark.channels.driver.table_writer import TableWriter
 from tidemark.channels.driver.upkeep import Upkeep
+from tidemark.channels.model.endings import ClosedUnlessFailed
 from tidemark.channels.model.rows import OnError
 from tidemark.channels.planning.lag import lag_of
 from tidemark.channels.planning.names import key_of
@@ -35,7 +35,7 @@ __all__ = ["IngestClient"]
 _LONGEST_PAUSE = 600
 
 
-class IngestClient:
+class IngestClient(ClosedUnlessFailed):
     """Opens channels, and commits what they buffer: within `max_client_lag`, all channels of a table together.
 
     `only_writer`: whether nobody else writes its tables, which matters on S3 alone. `history`: whether it writes the
@@ -193,16 +193,8 @@ class IngestClient:
         """End without a flush: rows that are not committed are lost, and come again by their tokens."""
         self._stop()
 
-    def __enter__(self) -> IngestClient:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
+    def _end_after_error(self) -> None:
+        self.discard()
 
     def _open_channels(self) -> list[Channel]:
         with self._lock:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
 
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from tidemark.channels.driver.quarantine import QuarantineTables
 from tidemark.channels.driver.refit import SchemaConflict, refit
 from tidemark.channels.driver.table_commits import TableCommits
 from tidemark.channels.driver.table_spec import TableSpec
+from tidemark.channels.driver.tries import in_tries
 from tidemark.channels.model.channels import ChannelRecord, PendingRows, StatusCode
 from tidemark.channels.planning.owners import Ended, fate_of
 from tidemark.channels.planning.records import advanced
@@ -25,13 +25,12 @@ from tidemark.failpoints import failpoint
 __all__ = ["Delivery", "change_table", "fulfil"]
 
 _TRIES = 50
-_Result = TypeVar("_Result")
 
 
 def fulfil(orders: Sequence[Order], commits: TableCommits, clock: Callable[[], datetime]) -> None:
     """Commit orders, at most one for each channel, in one commit. Each order's `done` is set, by record or error."""
     try:
-        records = _in_tries(lambda: _commit_records(orders, commits, clock()))
+        records = in_tries(lambda: _commit_records(orders, commits, clock()), _TRIES)
     except TidemarkError as problem:
         for order in _waiting(orders):
             order.done.set_exception(problem)
@@ -45,23 +44,13 @@ def change_table(order: Pause | Evolve, commits: TableCommits) -> None:
     """Pause the table, or change its schema. The order's `done` is set."""
     try:
         if isinstance(order, Pause):
-            _in_tries(lambda: commits.pause(order.until))
+            in_tries(lambda: commits.pause(order.until), _TRIES)
         else:
-            _in_tries(lambda: commits.evolve(order.evolution))
+            in_tries(lambda: commits.evolve(order.evolution), _TRIES)
     except TidemarkError as problem:
         order.done.set_exception(problem)
     else:
         order.done.set_result(None)
-
-
-def _in_tries(attempt: Callable[[], _Result]) -> _Result:
-    """The result of the first attempt that meets no commit of another. Raises its other errors, and CommitConflict."""
-    for _ in range(_TRIES):
-        try:
-            return attempt()
-        except CommitConflict as conflict:
-            problem = conflict
-    raise problem
 
 
 def _commit_records(orders: Sequence[Order], commits: TableCommits, now: datetime) -> dict[str, ChannelRecord | None]:

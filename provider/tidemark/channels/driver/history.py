@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from tidemark.channels.driver.batches import batch_of
-from tidemark.channels.driver.kernel import KernelSnapshot, KernelTable
+from tidemark.channels.driver.kernel import KernelTable
 from tidemark.channels.driver.lake_files import LakeFiles
 from tidemark.channels.driver.parquet import write_files
 from tidemark.channels.driver.table_spec import spec_of
+from tidemark.channels.driver.tries import in_tries
 from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.planning.history import HISTORY_DAY, HISTORY_SCHEMA, report_rows
-from tidemark.errors import CommitConflict, TableNotFound
 
 __all__ = ["HistoryTable", "MinuteReports"]
 
 _BETWEEN = timedelta(minutes=1)
 _TRIES = 5
-_PROPERTIES = {"delta.enableRowTracking": "true"}
-
-_log = logging.getLogger(__name__)
 
 
 class HistoryTable:
@@ -35,26 +31,14 @@ class HistoryTable:
 
         Raises TableNotSupported, KernelFailed, CommitConflict and errors of the storage.
         """
-        for _ in range(_TRIES):
-            on = self._latest()
-            spec = spec_of(self._name, on.metadata(), on.protocol())
-            rows = batch_of(report_rows(records, now), spec, UTC, now).rows
-            files = write_files(rows, spec, self._files, token=self._token(), now=now)
-            try:
-                work = self._table.commit(on, files, {}).later
-            except CommitConflict as conflict:
-                problem = conflict
-                continue
-            self._table.do_later(work)
-            return
-        raise problem
+        in_tries(lambda: self._append(records, now), _TRIES)
 
-    def _latest(self) -> KernelSnapshot:
-        try:
-            return self._table.latest()
-        except TableNotFound:
-            self._table.create(HISTORY_SCHEMA, partition_columns=[HISTORY_DAY], properties=_PROPERTIES)
-            return self._table.latest()
+    def _append(self, records: Mapping[str, ChannelRecord], now: datetime) -> None:
+        on = self._table.latest_or_new(HISTORY_SCHEMA, partition_columns=[HISTORY_DAY])
+        spec = spec_of(self._name, on.metadata(), on.protocol())
+        rows = batch_of(report_rows(records, now), spec, UTC, now).rows
+        files = write_files(rows, spec, self._files, token=self._token(), now=now)
+        self._table.do_later(self._table.commit(on, files, {}).later)
 
 
 class MinuteReports:

@@ -33,6 +33,7 @@ _CONFLICTS = frozenset(
 _CHECKPOINT = "CHECKPOINT"
 _SCHEMES = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "hdfs", "file")
 _LOG_STORE = "io.delta.kernel.logStore.{}.impl"
+_TRACKED = {"delta.enableRowTracking": "true"}
 _DEFERRED = (_CHECKPOINT, "CHECKSUM_SIMPLE")
 
 
@@ -170,16 +171,23 @@ class KernelTable:
                 self.uri, self._table.getSnapshotAsOfVersion(self._engine.engine, version), self._engine.engine
             )
 
-    def create(self, schema_json: str, *, partition_columns: Sequence[str], properties: Mapping[str, str]) -> None:
-        """Make the table, with a schema in Delta's form. A second run, and a race, change nothing.
+    def latest_or_new(self, schema_json: str, *, partition_columns: Sequence[str] = ()) -> KernelSnapshot:
+        """The table now. If there is none, it is made with a schema in Delta's form, and with row tracking.
 
-        Raises KernelFailed, also for a directory with files of no table.
+        A second run, and a race, change nothing. Raises KernelFailed, also for a directory with files of no table.
         """
+        try:
+            return self.latest()
+        except TableNotFound:
+            self._create(schema_json, partition_columns)
+            return self.latest()
+
+    def _create(self, schema_json: str, partition_columns: Sequence[str]) -> None:
         kernel, engine = self._engine.kernel, self._engine.engine
         with suppress(CommitConflict), _in_words(self.uri):
             schema = self._schema(schema_json)
             builder = self._table.createTransactionBuilder(engine, _ENGINE_INFO, kernel.Operation.CREATE_TABLE)
-            builder = builder.withSchema(engine, schema).withTableProperties(engine, dict(properties))
+            builder = builder.withSchema(engine, schema).withTableProperties(engine, dict(_TRACKED))
             transaction = builder.withPartitionColumns(engine, list(partition_columns)).build(engine)
             transaction.commit(engine, kernel.utils.CloseableIterable.emptyIterable())
 

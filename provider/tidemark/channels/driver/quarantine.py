@@ -24,11 +24,11 @@ from tidemark.channels.driver.lake_files import LakeFiles
 from tidemark.channels.driver.open_channel import Group
 from tidemark.channels.driver.parquet import write_files
 from tidemark.channels.driver.table_spec import TableSpec, spec_of
+from tidemark.channels.driver.tries import in_tries
 from tidemark.channels.model.channels import ChannelRecord, PendingRows
 from tidemark.channels.model.rows import BadRow
 from tidemark.channels.planning.quarantine import QUARANTINE_COLUMNS, QUARANTINE_SCHEMA, quarantine_rows, transaction_of
 from tidemark.errors import (
-    CommitConflict,
     InvalidArgument,
     QuarantineMissing,
     TableNotFound,
@@ -42,7 +42,6 @@ __all__ = ["QuarantineTables", "bad_rows"]
 _TRIES = 20
 _LONGEST_TEXT = 1 << 20  # characters of a row in quarantine
 _FORGETS = "delta.setTransactionRetentionDuration"
-_PROPERTIES = {"delta.enableRowTracking": "true"}
 
 _log = logging.getLogger(__name__)
 
@@ -62,12 +61,7 @@ class QuarantineTables:
 
     def prepare(self, uri: str) -> None:
         """Make the table if it does not exist. Raises KernelFailed, TableNotSupported, InvalidArgument."""
-        table = self.engine.table(uri)
-        try:
-            on = table.latest()
-        except TableNotFound:
-            table.create(QUARANTINE_SCHEMA, partition_columns=(), properties=_PROPERTIES)
-            on = table.latest()
+        on = self.engine.table(uri).latest_or_new(QUARANTINE_SCHEMA)
         metadata = on.metadata()
         spec = spec_of(uri, metadata, on.protocol())
         problem = _unfit(spec, metadata.configuration)
@@ -104,17 +98,11 @@ class QuarantineTables:
         pending = record.pending
         if pending is None or self._done.get(pending.transaction, -1) >= pending.version:
             return
-        for _ in range(_TRIES):
-            try:
-                self._add(pending)
-            except TableNotFound as gone:
-                raise QuarantineMissing(channel=key, table=pending.uri) from gone
-            except CommitConflict as conflict:
-                problem = conflict
-                continue
-            self._done[pending.transaction] = pending.version
-            return
-        raise problem
+        try:
+            in_tries(lambda: self._add(pending), _TRIES)
+        except TableNotFound as gone:
+            raise QuarantineMissing(channel=key, table=pending.uri) from gone
+        self._done[pending.transaction] = pending.version
 
     def try_complete(self, key: str, record: ChannelRecord) -> None:
         """As `complete`. A failure is logged. The channel's next commit tries again, and insists."""

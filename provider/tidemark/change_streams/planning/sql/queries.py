@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import Token, TokenType
 
 from tidemark.errors import SqlCompilationError
-from tidemark.sql.text import Cursor, Span
+from tidemark.sql.text import Cursor, Span, exchanged
 
 __all__ = [
     "CATALOG_VIEWS",
@@ -75,9 +75,7 @@ def find_mentions(text: str, streams: Collection[str]) -> tuple[ChangeStreamMent
 
 def with_mentions(text: str, replacements: Mapping[ChangeStreamMention, str]) -> str:
     """The text with each mention exchanged for what stands for it."""
-    for mention in sorted(replacements, key=lambda one: one.span.start, reverse=True):
-        text = text[: mention.span.start] + replacements[mention] + text[mention.span.end :]
-    return text
+    return exchanged(text, {mention.span: words for mention, words in replacements.items()})
 
 
 def _view(token: Token, before: Token | None) -> CatalogView | None:
