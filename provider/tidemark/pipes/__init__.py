@@ -1,0 +1,1 @@
+"""Files into tables, each once: COPY INTO, stages, file formats and pipes."""

@@ -1,0 +1,1 @@
+"""Nouns of loads: formats, COPY statements, files and pipes."""

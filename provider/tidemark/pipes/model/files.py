@@ -1,0 +1,57 @@
+"""Files of loads, and the report of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+__all__ = ["FileReport", "FileSource", "FileStatus"]
+
+
+class FileStatus(StrEnum):
+    """The state of a file in a load, by the words of the source system."""
+
+    LOADED = "LOADED"
+    PARTIALLY_LOADED = "PARTIALLY_LOADED"
+    LOAD_FAILED = "LOAD_FAILED"
+    LOAD_SKIPPED = "LOAD_SKIPPED"  # ON_ERROR, or another file ended the statement
+    LOAD_IN_PROGRESS = "LOAD_IN_PROGRESS"
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows of the file are in the table."""
+        return self in (FileStatus.LOADED, FileStatus.PARTIALLY_LOADED)
+
+
+class FileSource(StrEnum):
+    """The way in which a file came into a queue."""
+
+    LISTING = "listing"
+    REFRESH = "refresh"
+    INSERT_FILES = "insert_files"
+    NOTIFICATION = "notification"
+    COPY = "copy"
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """One file of a load. `file`: its name below the location. `error_limit`: the number of errors from which on it is
+    skipped; None: there is none. `first_error_line` and `first_error_character` count from 1. `system_error`: why it
+    could not be read at all.
+    """
+
+    file: str
+    status: FileStatus
+    size: int
+    rows_parsed: int
+    rows_loaded: int
+    errors_seen: int
+    error_limit: int | None = None
+    first_error: str | None = None
+    first_error_line: int | None = None
+    first_error_character: int | None = None
+    first_error_column: str | None = None
+    system_error: str | None = None
+    received_at: datetime | None = None
+    loaded_at: datetime | None = None

@@ -1,0 +1,1 @@
+"""Decisions about loads. They touch nothing."""

@@ -1,0 +1,1 @@
+"""State of stages, file formats and pipes in the control store."""

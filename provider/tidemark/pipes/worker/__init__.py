@@ -1,0 +1,1 @@
+"""Steps of pipes on the worker's side."""
