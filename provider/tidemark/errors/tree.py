@@ -28,6 +28,10 @@ TidemarkError
 │   ├── BodyUnreadable · BodyTooLarge · ContinuationTokenStale
 │   ├── IngestBusy · IngestPaused · IngestUnauthenticated · IngestForbidden · TokensFileUnreadable
 │   └── IngestUnavailable · CommitsMayBeLost · CommitConflict · KernelFailed
+├── PipeError                   a load of files, its stage, file format or pipe
+│   ├── StageNotFound · StageExists · FileFormatNotFound · FileFormatExists
+│   ├── PipeNotFound · PipeExists · PipePaused · PipeStale · PipeStalled
+│   └── CopyRefused · CopyAborted · FilesNotFound · FileNotReadable
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked) · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled

@@ -1,0 +1,86 @@
+"""Errors of COPY statements, of stages, file formats and pipes."""
+
+from __future__ import annotations
+
+from tidemark.errors.tree import TidemarkError
+
+__all__ = [
+    "CopyAborted",
+    "CopyRefused",
+    "FileFormatExists",
+    "FileFormatNotFound",
+    "FileNotReadable",
+    "FilesNotFound",
+    "PipeError",
+    "PipeExists",
+    "PipeNotFound",
+    "PipePaused",
+    "PipeStale",
+    "PipeStalled",
+    "StageExists",
+    "StageNotFound",
+]
+
+
+class PipeError(TidemarkError):
+    """{message}"""
+
+
+class StageNotFound(PipeError):
+    """There is no stage {stage}. These exist: {known}. CREATE STAGE makes one."""
+
+
+class StageExists(PipeError):
+    """Stage {stage} exists already. Use CREATE OR REPLACE STAGE, or another name."""
+
+
+class FileFormatNotFound(PipeError):
+    """There is no file format {file_format}. These exist: {known}. CREATE FILE FORMAT makes one."""
+
+
+class FileFormatExists(PipeError):
+    """File format {file_format} exists already. Use CREATE OR REPLACE FILE FORMAT, or another name."""
+
+
+class PipeNotFound(PipeError):
+    """There is no pipe {pipe}. These exist: {known}. CREATE PIPE makes one."""
+
+
+class PipeExists(PipeError):
+    """Pipe {pipe} exists already. CREATE OR REPLACE PIPE changes its statement and keeps its history."""
+
+
+class PipePaused(PipeError):
+    """Pipe {pipe} is paused since {since} and loads nothing. `ALTER PIPE {pipe} SET PIPE_EXECUTION_PAUSED = FALSE`
+    resumes it.
+    """
+
+
+class PipeStale(PipeError):
+    """Pipe {pipe} is paused since {since}, which is longer than its history of {days} days: files that it loaded may be
+    loaded again. `SELECT SYSTEM$PIPE_FORCE_RESUME('{pipe}', 'STALENESS_CHECK_OVERRIDE')` resumes it all the same.
+    """
+
+
+class PipeStalled(PipeError):
+    """Pipe {pipe} loads nothing ({state}): {problem} Remove the cause. The next run tries again."""
+
+
+class CopyRefused(PipeError):
+    """The files cannot be loaded into table {table}: {problem} Nothing was loaded."""
+
+
+class CopyAborted(PipeError):
+    """Nothing was loaded into table {table}. The first error is in file {file}, line {line}, character {character},
+    column {column}: {problem} Repair the file, or use ON_ERROR = CONTINUE or SKIP_FILE.
+    """
+
+
+class FilesNotFound(PipeError):
+    """{location} has no such files: {files}. Nothing was loaded. Correct the names in FILES, which begin below the
+    location of the statement.
+    """
+
+
+class FileNotReadable(PipeError):
+    """File {file} cannot be read: {problem}"""
