@@ -19,6 +19,7 @@ ROOMS = {
     "changes": WORDS,
     "channels": WORDS,
     "delivery": WORDS,
+    "pipes": WORDS,
     "replication": WORDS | {"sources"},
     "streams": WORDS,
 }

@@ -11,6 +11,7 @@ from tidemark.channels.store.schema import landing_tables
 from tidemark.control.object_kinds import KINDS, kind_named
 from tidemark.control.schema import objects
 from tidemark.control.store import ControlStore
+from tidemark.pipes.store.schema import pipes
 from tidemark.replication.store.schema import replicated_objects, replications
 from tidemark.streams.store.schema import streams
 
@@ -23,6 +24,7 @@ TABLES = {
     "replication": replications,
     "replicated_table": replicated_objects,
     "landing_table": landing_tables,
+    "pipe": pipes,
 }
 SAID = ("name", "within", "state", "severity", "problem")
 

@@ -95,6 +95,7 @@ KINDS = {
     "replication": "replication.store.objects:REPLICATION",
     "replicated_table": "replication.store.objects:REPLICATED_TABLE",
     "landing_table": "channels.store.objects:LANDING_TABLE",
+    "pipe": "pipes.store.objects:PIPE",
 }
 """Kind of object to the `ObjectKind` that a subject registers, below `tidemark`: the store imports no subject."""
 

@@ -56,6 +56,7 @@ class Pipe:
 
     `auto_ingest`: whether runs look for new files. `notification_channel`: the address of a queue of notifications, if
     it has one. `paused_at`: since then it takes no files. `problem`, `stalled`: of the last run that failed.
+    `problem_at`, `problem_run`: the time and the key of that run. `ended_at`: since then the pipe is dropped.
     """
 
     uid: str
@@ -70,3 +71,6 @@ class Pipe:
     stalled: PipeState | None = None
     problem: str | None = None
     last_run_at: datetime | None = None
+    problem_at: datetime | None = None
+    problem_run: str | None = None
+    ended_at: datetime | None = None
