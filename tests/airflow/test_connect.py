@@ -23,6 +23,7 @@ from tests.airflow.connect_server import ConnectServer, connect_server
 from tests.airflow.consuming import FUNCTIONS, consume_once
 from tests.airflow.runs import Lake, Outcome
 from tests.ports import free_port
+from tests.processes import command_of
 from tests.tiers import nightly, some
 from tests.until import wait_until
 from tidemark.errors import JobCancelled, JobDied, JobMayRunOn, SparkServerUnreachable
@@ -258,8 +259,9 @@ def test_a_job_that_is_ended_has_ended_in_the_server_too(
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(consume_once, warm, stream, _by("count_for_ever"), job=job)
         _wait_for_the_count(server, running)
-        (driver,) = (child for child in psutil.Process().children() if "jobs/__main__.py" in " ".join(child.cmdline()))
-        assert server.token not in " ".join(driver.cmdline())
+        commands = {child: " ".join(command_of(child)) for child in psutil.Process().children()}
+        (driver,) = (child for child, command in commands.items() if "jobs/__main__.py" in command)
+        assert server.token not in commands[driver]
         if how == "cancelled":
             job.cancel()
         else:

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from tests.airflow.command_line import Said, run_airflow
 from tests.ports import lasting_port
+from tests.processes import kill_all
 from tests.table_templates import put_table
 from tests.until import wait_until
 from tidemark.channels.planning.listing import records_of
@@ -103,9 +104,8 @@ class Service:
 
     def kill(self) -> None:
         """The command, spark-submit, the JVM and the Python in it, all at once."""
-        whole = [self.process, *psutil.Process(self.process.pid).children(recursive=True)]
-        for one in whole:
-            one.kill()
+        leader = psutil.Process(self.process.pid)
+        kill_all([leader, *leader.children(recursive=True)])
         self.process.wait()
 
 

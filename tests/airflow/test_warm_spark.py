@@ -24,6 +24,7 @@ from tests.airflow.consuming import FUNCTIONS, consume_once
 from tests.airflow.runs import Lake, Outcome
 from tests.airflow.warm_hook import end_warm_servers, warm_hook
 from tests.ports import lasting_port
+from tests.processes import command_of
 from tests.tiers import nightly
 from tests.until import wait_until
 from tidemark.errors import JobCancelled, JobDied, WarmSparkEnded, WarmSparkNotStarted
@@ -122,7 +123,7 @@ def test_nobody_without_the_token_gets_an_answer(warm: TidemarkHook, server: Ser
         said = _client(f"{server.address}/;user_id=tidemark{token}")
         assert "UNAUTHENTICATED" in said.upper() or "Invalid authentication token" in said
     for process in family:
-        assert server.token not in " ".join(_command(process))
+        assert server.token not in " ".join(command_of(process))
     texts = [file for file in server.place.rglob("*") if file.is_file() and file.name != "server.json"]
     assert all(server.token not in file.read_text(errors="replace") for file in texts)
     assert stat.S_IMODE(homes(warm.settings).parent.stat().st_mode) == 0o700
@@ -364,14 +365,7 @@ def _kept() -> list[str]:
 
 def _sessions() -> list[psutil.Process]:
     children = psutil.Process().children()
-    return [child for child in children if "jobs/__main__.py" in " ".join(_command(child))]
-
-
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.NoSuchProcess:
-        return []
+    return [child for child in children if "jobs/__main__.py" in " ".join(command_of(child))]
 
 
 def _stream(hook: TidemarkHook, name: str) -> None:
