@@ -10,7 +10,7 @@ from tidemark.errors import InvalidArgument
 from tidemark.sql.alike import alike
 from tidemark.sql.like import like_pattern
 
-__all__ = ["key_of", "known_names", "listed", "name_parts", "require_one_way"]
+__all__ = ["in_order", "key_of", "known_names", "listed", "name_parts", "require_one_way"]
 
 _LONGEST = 255
 _MOST_PARTS = 3
@@ -37,6 +37,11 @@ def key_of(name: str, argument: str = "name") -> str:
     """
     folded = (text if exact else text.upper() for text, exact in _parts(name, argument))
     return ".".join('"' + text.replace('"', '""') + '"' if re.search(r'[."]', text) else text for text in folded)
+
+
+def in_order(name: str) -> tuple[str, ...]:
+    """The key by which lists of names are sorted, in any case and without quotes."""
+    return tuple(part.casefold() for part in name_parts(name))
 
 
 def known_names(name: str, names: Iterable[str]) -> str:

@@ -8,11 +8,14 @@ from tidemark.errors import (
     CopyRefused,
     FileFormatNotFound,
     InvalidArgument,
+    JobCancelled,
     NotYetSupported,
     PipeNotFound,
+    PipePaused,
     SourceError,
     SqlCompilationError,
     StageNotFound,
+    StoreError,
     TableNotFound,
     TargetError,
     TidemarkError,
@@ -24,6 +27,7 @@ __all__ = ["STALE_AFTER", "is_stale", "kept_state", "stalled_by", "state_of"]
 
 STALE_AFTER = timedelta(days=14)  # as long as the queue remembers files
 
+_NO_FAILURES = (JobCancelled, PipePaused, StoreError)  # a user stopped it, or the store is away
 _STATES: tuple[tuple[PipeState, tuple[type[TidemarkError], ...]], ...] = (
     (PipeState.STOPPED_STAGE_DROPPED, (StageNotFound,)),
     (PipeState.STOPPED_FILE_FORMAT_DROPPED, (FileFormatNotFound,)),
@@ -60,7 +64,9 @@ def is_stale(pipe: Pipe, now: datetime) -> bool:
     return pipe.paused_at is not None and now - pipe.paused_at > STALE_AFTER
 
 
-def stalled_by(error: BaseException) -> PipeState:
-    """The state in which a run leaves the pipe that failed with `error`."""
+def stalled_by(error: BaseException) -> PipeState | None:
+    """The state in which a run leaves the pipe that failed with `error`; None if nothing is wrong with the pipe."""
+    if isinstance(error, _NO_FAILURES):
+        return None
     found = (state for state, kinds in _STATES if isinstance(error, kinds))
     return next(found, PipeState.STALLED_INTERNAL_ERROR)

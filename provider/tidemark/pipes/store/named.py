@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.pipes.planning.names import key_of, known_names
+from tidemark.pipes.planning.names import in_order, key_of, known_names
 
 __all__ = ["change", "end", "known", "live_rows", "lookup_row"]
 
@@ -19,7 +19,7 @@ def lookup_row(connection: sa.Connection, table: sa.Table, name: str) -> sa.RowM
 
 def live_rows(connection: sa.Connection, table: sa.Table) -> list[sa.RowMapping]:
     """All live rows by name; sorted here, since databases differ in how they sort."""
-    return sorted(connection.execute(_live(table)).mappings(), key=lambda row: str(row["folded_name"]))
+    return sorted(connection.execute(_live(table)).mappings(), key=lambda row: in_order(row["name"]))
 
 
 def known(connection: sa.Connection, table: sa.Table, name: str) -> str:

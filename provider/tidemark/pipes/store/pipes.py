@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tidemark.control.objects import touch
 from tidemark.errors import PipeNotFound
 from tidemark.pipes.model.pipes import Pipe, PipeState
-from tidemark.pipes.planning.names import key_of
+from tidemark.pipes.planning.names import in_order, key_of
 from tidemark.pipes.planning.queues import numbered
 from tidemark.pipes.store import named
 from tidemark.pipes.store.schema import pipes
@@ -74,7 +74,7 @@ def live_pipes(connection: sa.Connection) -> tuple[Pipe, ...]:
 def pipes_ever(connection: sa.Connection) -> tuple[Pipe, ...]:
     """All pipes, also dropped ones, by name and age."""
     rows = connection.execute(sa.select(pipes)).mappings()
-    return tuple(sorted(map(_of_row, rows), key=lambda one: (key_of(one.name), one.created_at)))
+    return tuple(sorted(map(_of_row, rows), key=lambda one: (in_order(one.name), one.created_at)))
 
 
 def free_queue(connection: sa.Connection, queue: str) -> str:

@@ -12,8 +12,10 @@ from tidemark.errors import PipeExists, PipeStale
 from tidemark.lake.storage import canonical_uri
 from tidemark.pipes.model.pipes import Pipe, PipeState
 from tidemark.pipes.planning.names import key_of, listed, require_one_way
+from tidemark.pipes.planning.sql_copy import copy_of_pipe
 from tidemark.pipes.planning.states import STALE_AFTER, is_stale
 from tidemark.pipes.store import pipes
+from tidemark.sql.text import Cursor
 
 __all__ = [
     "comment_on_pipe",
@@ -27,6 +29,8 @@ __all__ = [
     "pipe_of_uid",
     "resume_pipe",
 ]
+
+_LONGEST_PROBLEM = 2_000  # characters
 
 
 def create_pipe(
@@ -46,11 +50,12 @@ def create_pipe(
     after another one was dropped gets a number in it.
 
     `or_replace` gives an existing pipe this definition. Its uid, its queue with the history, and its pause stay, so a
-    second run changes nothing. `if_not_exists` keeps an existing one as it is. The statement is not checked here.
-    Raises PipeExists, InvalidArgument.
+    second run changes nothing. `if_not_exists` keeps an existing one as it is. Names in the statement are not resolved
+    here. Raises PipeExists, InvalidArgument, SqlCompilationError, NotYetSupported.
     """
     require_one_way(or_replace=or_replace, if_not_exists=if_not_exists)
     key_of(name)
+    copy_of_pipe(Cursor(copy_statement))
     wanted = Pipe(
         uid=store.new_id(),
         name=name.strip(),
@@ -62,20 +67,7 @@ def create_pipe(
         created_at=store.clock(),
     )
 
-    def create(connection: sa.Connection) -> Pipe:
-        existing = pipes.lookup_pipe(connection, name)
-        if existing is None:
-            created = replace(wanted, queue=pipes.free_queue(connection, wanted.queue))
-            pipes.create_pipe(connection, created, by=by)
-            return created
-        if if_not_exists:
-            return existing
-        if not or_replace:
-            raise PipeExists(pipe=existing.name)
-        pipes.replace_pipe(connection, replace(wanted, uid=existing.uid), by=by)
-        return pipes.find_pipe(connection, name)
-
-    return store.write(create)
+    return store.write(lambda connection: _create(connection, wanted, or_replace, if_not_exists, by))
 
 
 def drop_pipe(store: ControlStore, name: str, *, if_exists: bool = False, by: str) -> Pipe | None:
@@ -171,7 +163,7 @@ def note_pipe_run(
     `stalled`: the run could load nothing. A problem without it is one of the files, as of a skipped one. A run without
     a problem clears an earlier one. If it `took_files` is False, the problem of earlier files stays.
     """
-    words = None if problem is None else store.hide(problem)
+    words = None if problem is None else store.hide(problem)[:_LONGEST_PROBLEM]
 
     def note(connection: sa.Connection) -> bool:
         if stalled is not None:
@@ -179,3 +171,17 @@ def note_pipe_run(
         return pipes.note_run(connection, uid, problem=words, at=at, by=by, keep=not took_files)
 
     return store.write(note)
+
+
+def _create(connection: sa.Connection, wanted: Pipe, or_replace: bool, if_not_exists: bool, by: str) -> Pipe:
+    existing = pipes.lookup_pipe(connection, wanted.name)
+    if existing is None:
+        created = replace(wanted, queue=pipes.free_queue(connection, wanted.queue))
+        pipes.create_pipe(connection, created, by=by)
+        return created
+    if if_not_exists:
+        return existing
+    if not or_replace:
+        raise PipeExists(pipe=existing.name)
+    pipes.replace_pipe(connection, replace(wanted, uid=existing.uid), by=by)
+    return pipes.find_pipe(connection, wanted.name)

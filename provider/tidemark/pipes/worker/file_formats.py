@@ -15,7 +15,6 @@ from tidemark.pipes.model.pipes import NamedFormat
 from tidemark.pipes.planning.formats import file_format, merged
 from tidemark.pipes.planning.names import key_of, listed, require_one_way
 from tidemark.pipes.store import file_formats
-from tidemark.pipes.worker.unchanged import UNCHANGED, Unchanged, is_given
 
 __all__ = [
     "alter_file_format",
@@ -62,12 +61,12 @@ def alter_file_format(
     name: str,
     *,
     options: Mapping[str, Any] | None = None,
-    comment: str | Unchanged | None = UNCHANGED,
+    comment: str | None = None,
     rename_to: str | None = None,
     if_exists: bool = False,
 ) -> NamedFormat | None:
-    """Change the options that are given, and keep the others and the type. None if the format does not exist with
-    `if_exists`. A second run changes nothing, but for `rename_to`.
+    """Change the options that are given, and keep the others and the type; an empty comment removes it. None if the
+    format does not exist with `if_exists`. A second run changes nothing, but for `rename_to`.
 
     Raises FileFormatNotFound, FileFormatExists for the new name, InvalidArgument, NotYetSupported.
     """
@@ -78,8 +77,8 @@ def alter_file_format(
         if found is None:
             return None
         changed = replace(found, format=merged(found.format, file_format(found.format.type, options)))
-        if is_given(comment):
-            changed = replace(changed, comment=comment)
+        if comment is not None:
+            changed = replace(changed, comment=comment or None)
         if rename_to is not None:
             _require_free(connection, rename_to, found)
             changed = replace(changed, name=rename_to.strip())

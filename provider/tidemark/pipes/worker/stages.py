@@ -14,7 +14,6 @@ from tidemark.pipes.model.pipes import Stage
 from tidemark.pipes.planning.locations import require_location
 from tidemark.pipes.planning.names import key_of, listed, require_one_way
 from tidemark.pipes.store import file_formats, stages
-from tidemark.pipes.worker.unchanged import UNCHANGED, Unchanged, is_given
 
 __all__ = ["alter_stage", "create_stage", "drop_stage", "find_stage", "get_stage", "list_stages"]
 
@@ -70,12 +69,13 @@ def alter_stage(
     location: str | None = None,
     format: FileFormat | None = None,
     format_name: str | None = None,
-    comment: str | Unchanged | None = UNCHANGED,
+    comment: str | None = None,
     rename_to: str | None = None,
     if_exists: bool = False,
 ) -> Stage | None:
-    """Change what is given, and keep the rest; a format takes the place of the named one, and the reverse. None if the
-    stage does not exist with `if_exists`. A second run changes nothing, but for `rename_to`.
+    """Change what is given, and keep the rest. A format takes the place of the named one, and the reverse; an empty
+    comment removes it. None if the stage does not exist with `if_exists`. A second run changes nothing, but for
+    `rename_to`.
 
     Raises StageNotFound, StageExists for the new name, FileFormatNotFound, InvalidArgument.
     """
@@ -89,8 +89,8 @@ def alter_stage(
         if format is not None or format_name is not None:
             changed = replace(changed, format=format, format_name=format_name)
             _require_format(connection, changed)
-        if is_given(comment):
-            changed = replace(changed, comment=comment)
+        if comment is not None:
+            changed = replace(changed, comment=comment or None)
         if rename_to is not None:
             _require_free(connection, rename_to, stage)
             changed = replace(changed, name=rename_to.strip())
