@@ -9,6 +9,7 @@ from tidemark.cli.clean import clean_command
 from tidemark.cli.consumer_groups import consumer_group_commands
 from tidemark.cli.ingest import ingest_commands
 from tidemark.cli.objects import object_commands
+from tidemark.cli.pipes import pipe_commands
 from tidemark.cli.replications import replication_commands
 from tidemark.cli.spark import spark_commands
 from tidemark.cli.store import store_commands
@@ -45,6 +46,7 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
             help="List, show, pause, resume and reset the consumer groups of a change stream",
             subcommands=consumer_group_commands(),
         ),
+        GroupCommand(name="pipes", help="List, show, pause, resume and drop pipes", subcommands=pipe_commands()),
         GroupCommand(
             name="spark", help="Start, list and end the warm Spark of this host", subcommands=spark_commands()
         ),
