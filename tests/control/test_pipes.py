@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
@@ -265,3 +266,24 @@ def test_a_statement_that_no_pipe_can_have_is_refused_before_anything_is_stored(
     with pytest.raises(SqlCompilationError):
         create(store, statement=statement)
     assert definitions.list_pipes(store) == ()
+
+
+def test_of_two_creations_at_once_one_makes_the_pipe(store: ControlStore) -> None:
+    def one(_: int) -> Pipe | None:
+        try:
+            return create(store)
+        except PipeExists:
+            return None
+
+    with ThreadPoolExecutor(4) as pool:
+        made = [pipe for pipe in pool.map(one, range(4)) if pipe is not None]
+    assert made == [get_pipe(store, "shop.orders_pipe")]
+
+
+def test_of_two_resumes_and_pauses_at_once_none_is_lost(store: ControlStore) -> None:
+    create(store)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: pause_pipe(store, "shop.orders_pipe", by=RUN), range(4)))
+        assert get_pipe(store, "shop.orders_pipe").paused_at is not None
+        list(pool.map(lambda _: resume_pipe(store, "shop.orders_pipe", by=RUN), range(4)))
+    assert get_pipe(store, "shop.orders_pipe").paused_at is None
