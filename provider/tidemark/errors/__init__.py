@@ -105,6 +105,7 @@ from tidemark.errors.pipes import (
     PipeStale,
     PipeStalled,
     StageExists,
+    StageLocationMissing,
     StageNotFound,
 )
 from tidemark.errors.protocol import (
@@ -355,6 +356,7 @@ __all__ = [
     "SplitUnreadable",
     "SqlCompilationError",
     "StageExists",
+    "StageLocationMissing",
     "StageNotFound",
     "StatementRefused",
     "StorageRefused",

@@ -18,6 +18,7 @@ __all__ = [
     "PipeStale",
     "PipeStalled",
     "StageExists",
+    "StageLocationMissing",
     "StageNotFound",
 ]
 
@@ -32,6 +33,10 @@ class StageNotFound(PipeError):
 
 class StageExists(PipeError):
     """Stage {stage} exists already. Use CREATE OR REPLACE STAGE, or another name."""
+
+
+class StageLocationMissing(PipeError):
+    """There is no directory {location}. Nothing was loaded. Create it, or correct the URL of the stage."""
 
 
 class FileFormatNotFound(PipeError):

@@ -29,7 +29,7 @@ TidemarkError
 │   ├── IngestBusy · IngestPaused · IngestUnauthenticated · IngestForbidden · TokensFileUnreadable
 │   └── IngestUnavailable · CommitsMayBeLost · CommitConflict · KernelFailed
 ├── PipeError                   a load of files, its stage, file format or pipe
-│   ├── StageNotFound · StageExists · FileFormatNotFound · FileFormatExists
+│   ├── StageNotFound · StageExists · StageLocationMissing · FileFormatNotFound · FileFormatExists
 │   ├── PipeNotFound · PipeExists · PipePaused · PipeStale · PipeStalled
 │   └── CopyRefused · CopyAborted · FilesNotFound · FileNotReadable
 ├── ReplicationError            a database that is replicated, and its objects

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.readwriter import DataFrameReader
 
-__all__ = ["columns", "reader", "rows_of_files", "spark_path"]
+__all__ = ["WHOLE_FILES", "columns", "escaped", "reader", "relative_name", "rows_of_files", "spark_path"]
 
 _GLOB = re.compile(r"([\\*?\[\]{}])")
-_WHOLE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}  # whatever the session says: no row is left out
+WHOLE_FILES = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}  # whatever the session says: no row is left out
 _STRICT: Mapping[FileFormat, Mapping[str, str]] = {
     FileFormat.JSON: {"mode": "FAILFAST"},  # Spark's default makes NULLs of what it cannot read
     FileFormat.CSV: {"mode": "FAILFAST"},
@@ -37,14 +37,19 @@ def columns(table: ExternalTable) -> StructType:
 def reader(spark: SparkSession, file_format: FileFormat, options: Mapping[str, str]) -> DataFrameReader:
     """Spark's reader for the format. A record that cannot be read fails the query, unless `options` say otherwise."""
     given = {name.lower() for name in options}
-    defaults = {**_WHOLE, **_STRICT.get(file_format, {})}
+    defaults = {**WHOLE_FILES, **_STRICT.get(file_format, {})}
     chosen = {**{name: value for name, value in defaults.items() if name.lower() not in given}, **options}
     return spark.read.format(file_format.value).options(**chosen)
 
 
 def spark_path(table: ExternalTable, file: DataFile) -> str:
     """A file as Spark's reader takes it, which reads patterns."""
-    return _GLOB.sub(r"\\\1", f"{table.location}/{file.path}")
+    return escaped(f"{table.location}/{file.path}")
+
+
+def escaped(path: str) -> str:
+    """The pattern that only this path matches."""
+    return _GLOB.sub(r"\\\1", path)
 
 
 def rows_of_files(spark: SparkSession, table: ExternalTable, files: Sequence[DataFile]) -> DataFrame:
@@ -63,11 +68,11 @@ def rows_of_files(spark: SparkSession, table: ExternalTable, files: Sequence[Dat
         F.lit("INSERT").alias(ACTION),
         F.lit(False).alias(IS_UPDATE),
         F.lit(None).cast("string").alias(ROW_ID),
-        _relative(path, table.location).alias(FILENAME),
+        relative_name(path, table.location).alias(FILENAME),
     )
 
 
-def _relative(path: Column, location: str) -> Column:
+def relative_name(path: Column, location: str) -> Column:
     """Spark's path of a file, which is percent-encoded, below `location`, which is not."""
     decoded = F.regexp_replace(F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B"))), "^file:/+", "file:///")
     below = F.startswith(decoded, F.lit(f"{location}/"))

@@ -1,0 +1,193 @@
+"""The Delta table of a pipe's or a target's files: its events are appended, and states follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from tidemark.errors import TableNotFound
+from tidemark.jobs.own_tables import make_table
+from tidemark.jobs.settings import APP_ID, TXN_VERSION, under
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.codec import from_json, to_json
+from tidemark.pipes.model.copying import Load
+from tidemark.pipes.model.events import DAY, FILES_SCHEMA, Batch, Event
+from tidemark.pipes.model.files import FileReport, FileStatus
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["FilesTable", "latest_results", "micros", "utc"]
+
+_PROPERTIES = {"delta.autoOptimize.autoCompact": "true", "delta.autoOptimize.optimizeWrite": "false"}
+_NAMES = tuple(column.split()[0] for column in FILES_SCHEMA.split(", "))
+_PLANS = "plans"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_REPORT = (
+    *("file", "status", "size", "rows_parsed", "rows_loaded", "errors_seen", "error_limit", "first_error"),
+    *("first_error_line", "first_error_character", "first_error_column", "system_error"),
+)
+
+
+class FilesTable:
+    """The table at `path`. `kept`: how long a file is remembered."""
+
+    def __init__(self, spark: SparkSession, log: DeltaLog, options: Mapping[str, str] | None, kept: timedelta) -> None:
+        self._spark = spark
+        self.options = dict(options or {})
+        self._log = log
+        self._kept = kept
+        self.id = log.state().table_id
+
+    @classmethod
+    def open(cls, spark: SparkSession, path: str, options: Mapping[str, str] | None, *, kept: timedelta) -> FilesTable:
+        """The table, created if it does not exist. A second run changes nothing."""
+        try:
+            log = DeltaLog.open(path, options)
+        except TableNotFound:
+            log = make_table(spark, path, FILES_SCHEMA, properties=_PROPERTIES, partitioned_by=(DAY,), options=options)
+        return cls(spark, log, options, kept)
+
+    @property
+    def app_id(self) -> str:
+        """The application of Delta under which batches number their commits in the target."""
+        return f"tidemark/files/{self.id}"
+
+    def events(self, since: datetime) -> DataFrame:
+        """The events from the day of `since` on, with all columns of FILES_SCHEMA."""
+        rows = self._spark.read.format("delta").load(self._log.uri)
+        return rows.where(F.col(DAY) >= F.lit(since.date()))
+
+    def remembered(self, now: datetime) -> DataFrame:
+        """The events within the time that a file is remembered."""
+        return self.events(now - self._kept)
+
+    def append(self, rows: Iterable[Mapping[str, Any]], at: datetime) -> None:
+        """Add events."""
+        self._write(self._frame(rows, at))
+
+    def append_frame(self, rows: DataFrame, at: datetime) -> None:
+        """Add events, given as rows with some of the columns."""
+        self._write(self._filled(rows, at))
+
+    def plan(self, batch: Batch, files: DataFrame, at: datetime, more: Sequence[DataFrame] = ()) -> None:
+        """Add the batch, its files (file, size, modified_at, etag), and other events, in one commit.
+
+        Only one of two plans with the same number is stored; a later run reads that one.
+        """
+        head = {
+            "event": Event.BATCH.value,
+            "batch": batch.number,
+            "statement": to_json(batch.load),
+            "version": batch.base_version,
+            "run": batch.run,
+        }
+        planned = files.select("file", "size", "modified_at", "etag").withColumns(
+            {"event": F.lit(Event.PLANNED.value), "batch": F.lit(batch.number)}
+        )
+        rows = self._frame([head], at)
+        for frame in (planned, *more):
+            rows = rows.unionByName(self._filled(frame, at))
+        with under(self._spark, {APP_ID: f"{self.app_id}/{_PLANS}", TXN_VERSION: str(batch.number)}):
+            self._write(rows)
+
+    def open_batch(self, now: datetime) -> Batch | None:
+        """The batch that was planned last, if it is not done."""
+        batches = self.batches(now)
+        if not batches:
+            return None
+        last = max(batches)
+        return None if batches[last][1] is not None else batches[last][0]
+
+    def last_number(self, now: datetime) -> int:
+        """The greatest number of a batch; 0 if there is none."""
+        known = self._log.state().transactions.get(f"{self.app_id}/{_PLANS}")
+        return max([0 if known is None else known, *self.batches(now)])
+
+    def batches(self, now: datetime) -> dict[int, tuple[Batch, int | None]]:
+        """Number → batch, and the version of its rows; -1 for a batch without rows, None while it is not done."""
+        wanted = F.col("event").isin(Event.BATCH.value, Event.DONE.value)
+        rows = self.remembered(now).where(wanted).select("event", "batch", "statement", "version", "run").collect()
+        done = {row.batch: -1 if row.version is None else row.version for row in rows if row.event == Event.DONE.value}
+        return {
+            row.batch: (Batch(row.batch, from_json(Load, row.statement), row.version, row.run), done.get(row.batch))
+            for row in rows
+            if row.event == Event.BATCH.value
+        }
+
+    def files_of(self, batch: int, now: datetime) -> list[tuple[str, int, datetime]]:
+        """(file, size, modified_at) of a batch, by name."""
+        mine = (F.col("event") == Event.PLANNED.value) & (F.col("batch") == batch)
+        rows = self.remembered(now).where(mine).select("file", "size", micros("modified_at")).dropDuplicates(["file"])
+        return sorted((row.file, row.size, utc(row.modified_at)) for row in rows.collect())
+
+    def reports_of(self, batch: int, attempt: str | None, now: datetime) -> tuple[FileReport, ...]:
+        """The reports of an attempt, by name; of any attempt if it is None."""
+        mine = (F.col("event") == Event.RESULT.value) & (F.col("batch") == batch)
+        if attempt is not None:
+            mine = mine & (F.col("attempt") == attempt)
+        rows = self.remembered(now).where(mine).dropDuplicates(["file"]).select(*_REPORT, micros("at")).collect()
+        return tuple(sorted(map(_report, rows), key=lambda report: report.file))
+
+    def last_attempt(self, batch: int, now: datetime) -> str | None:
+        """The attempt that stored the newest results of the batch."""
+        mine = (F.col("event") == Event.RESULT.value) & (F.col("batch") == batch)
+        found = self.remembered(now).where(mine).agg(F.max_by("attempt", "at").alias("attempt")).collect()
+        attempt: str | None = found[0].attempt
+        return attempt
+
+    def done_attempt(self, batch: int, now: datetime) -> tuple[str | None, int | None]:
+        """The attempt that ended the batch, and the version of its rows."""
+        mine = (F.col("event") == Event.DONE.value) & (F.col("batch") == batch)
+        rows = self.remembered(now).where(mine).select("attempt", "version").collect()
+        with_rows = [row for row in rows if row.version is not None]
+        found = (with_rows or rows)[0]
+        return found.attempt, found.version
+
+    def _write(self, rows: DataFrame) -> None:
+        rows.coalesce(1).write.format("delta").mode("append").save(self._log.uri)
+
+    def _frame(self, rows: Iterable[Mapping[str, Any]], at: datetime) -> DataFrame:
+        given = [tuple({"at": at, DAY: at.date(), **row}.get(name) for name in _NAMES) for row in rows]
+        return self._spark.createDataFrame(given, FILES_SCHEMA)
+
+    def _filled(self, rows: DataFrame, at: datetime) -> DataFrame:
+        kinds = {name: kind for name, kind in (column.split(" ", 1) for column in FILES_SCHEMA.split(", "))}
+        known = {"at": F.lit(at), DAY: F.lit(at.date())}
+
+        def column(name: str) -> Column:
+            value = F.col(name) if name in rows.columns else known.get(name, F.lit(None))
+            return value.cast(kinds[name]).alias(name)
+
+        return rows.select(*map(column, _NAMES))
+
+
+def micros(column: str) -> Column:
+    """A timestamp as microseconds since 1970: Python gets the same from every session."""
+    return F.unix_micros(column).alias(column)
+
+
+def utc(microseconds: int) -> datetime:
+    """The time of these microseconds since 1970."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def latest_results(events: DataFrame) -> DataFrame:
+    """The results of attempts that are done, with all columns, and `loaded_at` (timestamp)."""
+    done = events.where(F.col("event") == Event.DONE.value)
+    ended = done.groupBy("batch").agg(
+        F.max_by("attempt", F.coalesce("version", F.lit(-1))).alias("attempt"),
+        F.max("version").alias("version"),
+        F.max("at").alias("loaded_at"),
+    )
+    results = events.where(F.col("event") == Event.RESULT.value).drop("version")
+    return results.join(F.broadcast(ended), ["batch", "attempt"])
+
+
+def _report(row: Any) -> FileReport:
+    facts = row.asDict()
+    status = FileStatus(facts.pop("status"))
+    return FileReport(status=status, received_at=None, loaded_at=utc(facts.pop("at")), **facts)

@@ -1,0 +1,37 @@
+"""The QUEUE_FILES job: files for the queue of a pipe, by name or by a listing."""
+
+from __future__ import annotations
+
+from tidemark.jobs.context import JobContext
+from tidemark.jobs.run import utc_now
+from tidemark.pipes.driver.files_table import FilesTable
+from tidemark.pipes.driver.found_files import list_files, named_files
+from tidemark.pipes.driver.pipe_queue import KEPT, PipeQueue
+from tidemark.pipes.model.files import FileSource
+from tidemark.pipes.model.jobs import QueuedFiles, QueueFiles
+
+__all__ = ["queue_files"]
+
+
+def queue_files(job: JobContext, request: QueueFiles) -> QueuedFiles:
+    """Put files into the queue; a run of the pipe loads them. A second run finds them there.
+
+    A refresh takes files that the pipe did not load, also those that failed. Raises StageLocationMissing.
+    """
+    table = FilesTable.open(job.session, request.queue, job.options, kept=KEPT)
+    queue = PipeQueue(job.session, table, request.load, job.options)
+    if request.files:
+        found = named_files(request.load, job.options, request.files, missing_ok=True)
+    else:
+        found = list_files(request.load, job.options, prefix=request.prefix, modified_after=request.modified_after)
+    for file, problem in sorted(found.refused.items())[:20]:
+        job.progress.say(f"left out {file}: {problem}")
+    now = utc_now()
+    frame = found.frame(job.session)
+    again = request.source is FileSource.REFRESH
+    files = (queue.to_load_again if again else queue.new)(frame, now).cache()
+    count = files.count()
+    if count:
+        table.append_frame(queue.queued(files, request.source), now)
+    job.progress.say(f"{count} files are new in the queue of {request.pipe}, {found.count - count} were known")
+    return QueuedFiles(count, found.count - count)

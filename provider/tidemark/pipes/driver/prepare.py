@@ -1,0 +1,177 @@
+"""Files of a batch made ready: their rows in the types of the table, and a report for each file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from tidemark.delivery.driver.checks import DEFAULT, checks_of
+from tidemark.delivery.driver.fit import nullable
+from tidemark.jobs.workspace import Workspace
+from tidemark.lake.storage import Storage
+from tidemark.pipes.driver.footers import read_footers
+from tidemark.pipes.driver.places import place_of
+from tidemark.pipes.driver.projection import projected, source
+from tidemark.pipes.driver.readings import Reading, reading_of
+from tidemark.pipes.driver.staging import FirstError, Staged, spark_name, stage
+from tidemark.pipes.driver.target import Target
+from tidemark.pipes.model.copying import Load
+from tidemark.pipes.model.files import FileReport
+from tidemark.pipes.model.formats import FileType
+from tidemark.pipes.planning.on_error import FileCounts, decide
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FileToLoad", "Preparation", "Prepared"]
+
+_CHANGED = "it changed while it was read; load it again when it is complete"
+
+
+@dataclass(frozen=True)
+class FileToLoad:
+    """A file as it was when its batch was planned."""
+
+    name: str
+    size: int
+    modified_at: datetime
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """`reports`: of all files, by name. `rows`: those to append, with columns of the target; None: there are none.
+    `staged`: all rows of text files.
+    """
+
+    reports: tuple[FileReport, ...]
+    rows: DataFrame | None
+    staged: Staged | None
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Makes files of a load ready. `unread`: files that are known to be unreadable, with the reason."""
+
+    spark: SparkSession
+    load: Load
+    target: Target
+    options: Mapping[str, str] = field(repr=False)
+    workspace: Workspace
+    at: datetime
+
+    def prepared(self, files: Sequence[FileToLoad], unread: Mapping[str, str]) -> Prepared:
+        """The files read and judged by ON_ERROR; nothing of the target is written. Raises CopyRefused."""
+        broken = {**unread, **self._changed(files)}
+        names = [file.name for file in files if file.name not in broken]
+        footers = {}
+        if not self.load.format.type.is_text:
+            found = read_footers(self.load.location, self.options, self.load.format.type, names)
+            footers = {footer.file: footer for footer in found}
+            broken.update({footer.file: footer.problem for footer in found if footer.problem is not None})
+            names = [name for name in names if name not in broken]
+        reading = reading_of(self.spark, self.load, self.target, self.options, self.at, footers)
+        if names and self._is_direct(reading, names):
+            return self._direct(files, reading, names, broken)
+        return self._staged(files, reading, names, broken)
+
+    def _is_direct(self, reading: Reading, names: Sequence[str]) -> bool:
+        """Whether no row can be in error, so that nothing has to be staged."""
+        if self.load.format.type not in (FileType.PARQUET, FileType.ORC) or reading.selection is not None:
+            return False
+        fields = reading.shape.fields
+        kinds = reading.rows(names).schema
+        same = all(
+            kinds[source(n)].dataType.simpleString() == nullable(f.dataType).simpleString()
+            for n, f in enumerate(fields)
+        )
+        return same and not checks_of(self.target.metadata, StructType(list(fields)), reading.shape.given, self.at)
+
+    def _direct(
+        self, files: Sequence[FileToLoad], reading: Reading, names: Sequence[str], broken: Mapping[str, str]
+    ) -> Prepared:
+        counts = []
+        for file in files:
+            rows = 0 if file.name in broken else reading.footers[file.name].rows or 0
+            counts.append(_counts(file, rows, 0, problem=broken.get(file.name)))
+        reports = decide(counts, self.load.options.on_error)
+        good = [report.file for report in reports if report.status.has_rows and report.rows_loaded]
+        if not good:
+            return Prepared(reports, None, None)
+        frame = reading.rows(good).select(
+            *(F.col(source(n)).alias(field.name) for n, field in enumerate(reading.shape.fields))
+        )
+        return Prepared(reports, self._with_defaults(frame, reading), None)
+
+    def _staged(
+        self, files: Sequence[FileToLoad], reading: Reading, names: Sequence[str], broken: Mapping[str, str]
+    ) -> Prepared:
+        truncate = self.load.options.truncate_columns
+
+        def frame(some: Sequence[str]) -> DataFrame:
+            rows = reading.rows(some)
+            return projected(rows, reading.shape, self.target, reading.values, self.at, truncate=truncate)
+
+        staged = stage(reading, frame, names, self.workspace)
+        problems = {**broken, **staged.unread, **self._changed([f for f in files if f.name not in broken])}
+        found = staged.counted()
+        counts = []
+        for file in files:
+            rows, errors, first = found.get(spark_name(self.load.location, file.name), (0, 0, None))
+            place = (None, None) if first is None else place_of(first, reading, file.name)
+            counts.append(_counts(file, rows, errors, first, place, problems.get(file.name)))
+        reports = decide(counts, self.load.options.on_error)
+        good = [report.file for report in reports if report.status.has_rows and report.rows_loaded]
+        if not good:
+            return Prepared(reports, None, staged)
+        wanted = None if len(good) == len(found) else [spark_name(self.load.location, name) for name in good]
+        return Prepared(reports, self._with_defaults(staged.good_rows(wanted), reading), staged)
+
+    def _with_defaults(self, rows: DataFrame, reading: Reading) -> DataFrame:
+        """The rows with the defaults of columns that the files do not give."""
+        defaults = {
+            field.name: F.expr(str(field.metadata[DEFAULT])).cast(nullable(field.dataType))
+            for field in self.target.schema.fields
+            if DEFAULT in field.metadata and field.name.lower() not in reading.shape.given
+        }
+        return rows.select("*", *(value.alias(name) for name, value in defaults.items()))
+
+    def _changed(self, files: Sequence[FileToLoad]) -> dict[str, str]:
+        """Files of a disk that are not as they were when they were listed. A store of objects replaces whole files."""
+        storage = Storage(self.load.location, self.options)
+        if not storage.is_local:
+            return {}
+        now = {file.name: storage.stored_file(file.name) for file in files}
+        return {
+            file.name: "it does not exist any more" if found is None else _CHANGED
+            for file in files
+            if (found := now[file.name]) is None or (found.size, found.modified_at) != (file.size, file.modified_at)
+        }
+
+
+def _counts(
+    file: FileToLoad,
+    rows: int,
+    errors: int,
+    first: FirstError | None = None,
+    place: tuple[int | None, int | None] = (None, None),
+    problem: str | None = None,
+) -> FileCounts:
+    """The counts of a file; none of one that cannot be read."""
+    if problem is not None:
+        return FileCounts(file=file.name, size=file.size, rows_parsed=0, rows_good=0, errors=0, system_error=problem)
+    return FileCounts(
+        file=file.name,
+        size=file.size,
+        rows_parsed=rows,
+        rows_good=rows - errors,
+        errors=errors,
+        first_error=None if first is None else first.message,
+        first_error_line=place[0],
+        first_error_character=place[1],
+        first_error_column=None if first is None else first.column,
+    )

@@ -1,0 +1,45 @@
+"""Text files that cannot be read whole: all at once, where Spark would name one for each try."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any
+
+import fsspec
+
+from tidemark.errors import LakeError, NotAFile
+from tidemark.lake.storage import Storage
+
+__all__ = ["broken_texts"]
+
+_AT_ONCE = 8
+_BYTES = 1 << 20
+_COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "xz": "xz", "zst": "zstd"}
+
+
+def broken_texts(location: str, options: Mapping[str, str] | None, files: Sequence[str]) -> dict[str, str]:
+    """File → why it cannot be read to its end, of those that cannot. Each is read and unpacked once."""
+    storage = Storage(location, options)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = dict(zip(files, pool.map(lambda file: _problem(storage, file), files), strict=True))
+    return {file: problem for file, problem in found.items() if problem is not None}
+
+
+def _problem(storage: Storage, file: str) -> str | None:
+    try:
+        with storage.open(file) as opened:
+            unpacked = _unpacked(opened, file)
+            while unpacked.read(_BYTES):
+                pass
+    except FileNotFoundError:
+        return "it does not exist any more"
+    except (OSError, EOFError, zlib.error, LakeError, NotAFile) as error:
+        return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return None
+
+
+def _unpacked(opened: IO[bytes], file: str) -> Any:
+    codec = fsspec.compression.compr.get(_COMPRESSIONS.get(file.rsplit(".", 1)[-1].lower()))
+    return opened if codec is None else codec(opened, "rb")

@@ -1,0 +1,282 @@
+"""Files as rows with the values of a table's columns, by their format and by how values find their columns."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, VariantType
+
+from tidemark.errors import CopyRefused
+from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, placed
+from tidemark.pipes.driver.footers import Footer
+from tidemark.pipes.driver.headers import header_of
+from tidemark.pipes.driver.matching import matched
+from tidemark.pipes.driver.projection import BAD, CHECKED, RAW, SKIP, Shape, source
+from tidemark.pipes.driver.selected import Selection, selection_of
+from tidemark.pipes.driver.target import Target
+from tidemark.pipes.driver.text_rows import MODIFIED, VARIANT, TextRows, column
+from tidemark.pipes.model.copying import Load, MatchBy
+from tidemark.pipes.planning.readers import (
+    ColumnarRead,
+    CsvRead,
+    JsonRead,
+    TextRead,
+    ValueFormats,
+    columnar_reader,
+    text_reader,
+)
+from tidemark.sql.identifiers import quoted
+from tidemark.streams.driver.external_tables.files import WHOLE_FILES, escaped
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["Reading", "reading_of"]
+
+_ONE_VARIANT = (
+    "files of type {kind} have no columns by position. Name the columns (SELECT $1:name …), use MATCH_BY_COLUMN_NAME,"
+    " or load them into a table with one column of type VARIANT."
+)
+_NO_CHECK = "CAST(NULL AS STRUCT<message: STRING, column: STRING>)"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the files of a load become rows. `footers`: of files with columns, by name."""
+
+    spark: SparkSession
+    load: Load
+    target: Target
+    options: Mapping[str, str] = field(repr=False)
+    at: datetime
+    footers: Mapping[str, Footer] = field(default_factory=dict)
+
+    @property
+    def values(self) -> ValueFormats:
+        """The patterns of dates, times and binary values."""
+        return ValueFormats()
+
+    @property
+    def skipped_rows(self) -> int:
+        """The number of rows at the beginning of a file that are no data."""
+        return 0
+
+    @cached_property
+    def fields(self) -> tuple[StructField, ...]:
+        """The columns of the target that the statement may fill."""
+        return self.target.wanted(self.load)
+
+    @cached_property
+    def selection(self) -> Selection | None:
+        """The items of its SELECT. Raises CopyRefused if there are more or fewer than columns."""
+        if self.load.select is None:
+            return None
+        return selection_of(self.load, self.fields, self.target)
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The columns that are filled."""
+        if self.selection is not None:
+            fields = self.fields[: len(self.selection.items)] if not self.load.columns else self.fields
+            return Shape(fields, tuple(map(self.selection.position, range(len(self.selection.items)))))
+        return self.plain_shape()
+
+    @abstractmethod
+    def plain_shape(self) -> Shape:
+        """The columns that are filled without a SELECT."""
+
+    @abstractmethod
+    def rows(self, files: Sequence[str]) -> DataFrame:
+        """FILE, BLOCK, ID, RAW, SKIP, BAD, CHECKED and source(n) for each column of `shape`. Lazy."""
+
+    def paths(self, files: Sequence[str]) -> list[str]:
+        """The files as Spark's readers take them."""
+        return [escaped(f"{self.load.location}/{file}") for file in files]
+
+    def chosen(self, rows: DataFrame, plain: Sequence[Column]) -> DataFrame:
+        """The rows with the items of the SELECT, or with these columns, as sources."""
+        if self.selection is not None:
+            return self.selection.applied(rows, self.load, self.at)
+        named = [value.alias(source(n)) for n, value in enumerate(plain)]
+        return rows.select(FILE, BLOCK, ID, RAW, SKIP, BAD, F.expr(_NO_CHECK).alias(CHECKED), *named)
+
+
+@dataclass(frozen=True)
+class _CsvReading(Reading):
+    @cached_property
+    def read(self) -> CsvRead:
+        found = text_reader(self.load.format)
+        assert isinstance(found, CsvRead)
+        return found
+
+    @property
+    def values(self) -> ValueFormats:
+        return self.read.values
+
+    @property
+    def skipped_rows(self) -> int:
+        return 1 if self.read.parse_header else self.read.skip_header
+
+    def plain_shape(self) -> Shape:
+        if self.load.options.match_by is MatchBy.NONE:
+            return Shape(self.fields, tuple(range(1, len(self.fields) + 1)))
+        if not self.read.parse_header:
+            problem = "MATCH_BY_COLUMN_NAME needs the names in the files: set PARSE_HEADER = TRUE in the file format."
+            raise CopyRefused(table=self.target.name, problem=problem)
+        return Shape(self.fields, (None,) * len(self.fields))
+
+    def rows(self, files: Sequence[str]) -> DataFrame:
+        if self.selection is None and self.load.options.match_by is not MatchBy.NONE:
+            return self._by_headers(files)
+        width = len(self.fields) if self.selection is None else max(1, self.selection.width)
+        rows = self._text(width, exact=self.selection is None).rows(self.paths(files))
+        return self.chosen(rows, [F.col(column(n)) for n in range(1, width + 1)])
+
+    def _text(self, width: int, *, exact: bool) -> TextRows:
+        return TextRows(self.spark, self.read, width, exact, self.at)
+
+    def _by_headers(self, files: Sequence[str]) -> DataFrame:
+        groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for file in files:
+            groups[header_of(self.load.location, self.options, file, self.read)].append(file)
+        how, name = self.load.options.match_by, self.target.name
+        frames = []
+        for header, members in groups.items():
+            there = matched(header, self.fields, how, name)
+            rows = self._text(max(1, len(header)), exact=True).rows(self.paths(members))
+            frames.append(self.chosen(rows, [_field(there.get(f.name, ()), header) for f in self.fields]))
+        return reduce(lambda a, b: a.unionByName(b), frames)
+
+
+@dataclass(frozen=True)
+class _DocumentReading(Reading):
+    """JSON and XML: a row is a value of type VARIANT."""
+
+    @cached_property
+    def read(self) -> TextRead:
+        return text_reader(self.load.format)
+
+    @property
+    def values(self) -> ValueFormats:
+        return self.read.values
+
+    def plain_shape(self) -> Shape:
+        if self.load.options.match_by is MatchBy.NONE:
+            return Shape(_one_variant(self), (None,))
+        return Shape(self.fields, (None,) * len(self.fields))
+
+    def rows(self, files: Sequence[str]) -> DataFrame:
+        rows = TextRows(self.spark, self.read, 0, exact=False, at=self.at).rows(self.paths(files))
+        if self.selection is not None or self.load.options.match_by is MatchBy.NONE:
+            return self.chosen(rows, [F.col(VARIANT)])
+        there = matched(self._keys(rows), self.fields, self.load.options.match_by, self.target.name)
+        return self.chosen(rows, [_member(there.get(f.name, ())) for f in self.fields])
+
+    def _keys(self, rows: DataFrame) -> list[str]:
+        """The names in the documents. Names that must be equal to the table's are not looked for."""
+        if self.load.options.match_by is MatchBy.CASE_SENSITIVE:
+            return [f.name for f in self.fields]
+        text = F.col(RAW) if isinstance(self.read, JsonRead) and not self.read.multi_line else F.to_json(VARIANT)
+        keys = rows.select(F.explode(F.json_object_keys(text)).alias("key")).distinct()
+        return [row.key for row in keys.collect()]
+
+
+@dataclass(frozen=True)
+class _ColumnReading(Reading):
+    """Parquet, ORC and Avro: files with the same columns are read together."""
+
+    @cached_property
+    def read(self) -> ColumnarRead:
+        return columnar_reader(self.load.format)
+
+    def plain_shape(self) -> Shape:
+        if self.load.options.match_by is MatchBy.NONE:
+            return Shape(_one_variant(self), (None,))
+        return Shape(self.fields, (None,) * len(self.fields))
+
+    def rows(self, files: Sequence[str]) -> DataFrame:
+        groups: dict[str, list[str]] = defaultdict(list)
+        for file in files:
+            footer = self.footers.get(file)
+            groups["" if footer is None else footer.columns].append(file)
+        return reduce(lambda a, b: a.unionByName(b), map(self._group, groups.values()))
+
+    def _group(self, files: Sequence[str]) -> DataFrame:
+        kind = self.load.format.type.value.lower()
+        found = self.spark.read.format(kind).options(**WHOLE_FILES).load(self.paths(files))
+        rows = found.select(
+            *placed(found),
+            found.metadataColumn("_metadata").getField("file_modification_time").alias(MODIFIED),
+            *(F.lit(None).cast("string").alias(name) for name in (RAW, BAD)),
+            F.lit(False).alias(SKIP),
+            *(self._cleaned(field) for field in found.schema.fields),
+        )
+        names = found.columns
+        if self.selection is None and self.load.options.match_by is not MatchBy.NONE:
+            there = matched(names, self.fields, self.load.options.match_by, self.target.name)
+            plain = [_first([F.col(quoted(name)) for name in there.get(f.name, ())]) for f in self.fields]
+        else:
+            plain = [F.to_variant_object(F.struct(*(F.col(quoted(name)) for name in names)))]
+        return self.chosen(rows, plain)
+
+    def _cleaned(self, field: StructField) -> Column:
+        value = F.col(quoted(field.name))
+        if isinstance(field.dataType, StringType):
+            value = F.trim(value) if self.read.trim else value
+            value = (
+                F.when(~F.coalesce(value.isin(*self.read.null_if), F.lit(False)), value) if self.read.null_if else value
+            )
+        return value.alias(field.name)
+
+
+def reading_of(
+    spark: SparkSession,
+    load: Load,
+    target: Target,
+    options: Mapping[str, str],
+    at: datetime,
+    footers: Mapping[str, Footer],
+) -> Reading:
+    """The reading for the load's format. Raises CopyRefused if statement, format and table do not fit together."""
+    kind = load.format.type
+    if not kind.is_text:
+        found: Reading = _ColumnReading(spark, load, target, options, at, footers)
+    elif kind == "CSV":
+        found = _CsvReading(spark, load, target, options, at)
+    else:
+        found = _DocumentReading(spark, load, target, options, at)
+    target.require_values(found.shape.given)
+    return found
+
+
+def _one_variant(reading: Reading) -> tuple[StructField, ...]:
+    fields = reading.fields
+    if len(fields) != 1 or not isinstance(fields[0].dataType, (VariantType, StringType)):
+        problem = _ONE_VARIANT.format(kind=reading.load.format.type.value)
+        raise CopyRefused(table=reading.target.name, problem=problem)
+    return fields
+
+
+def _field(spellings: Sequence[str], header: Sequence[str]) -> Column:
+    return _first([F.col(column(header.index(name) + 1)) for name in spellings])
+
+
+def _member(spellings: Sequence[str]) -> Column:
+    found = [F.try_variant_get(VARIANT, _path(name), "variant") for name in spellings]
+    return F.coalesce(*found) if found else F.lit(None).cast("variant")
+
+
+def _path(name: str) -> str:
+    quote = "'" if '"' in name else '"'
+    return f"$[{quote}{name}{quote}]"
+
+
+def _first(found: Sequence[Column]) -> Column:
+    return F.coalesce(*found) if found else F.lit(None).cast("string")

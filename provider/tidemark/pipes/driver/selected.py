@@ -1,0 +1,83 @@
+"""The items of a COPY statement's SELECT over rows of files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from tidemark.errors import CopyRefused
+from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, ROW_NUMBER, blocks_of, numbered
+from tidemark.pipes.driver.projection import BAD, CHECKED, RAW, SKIP, source
+from tidemark.pipes.driver.target import Target
+from tidemark.pipes.driver.text_rows import MODIFIED
+from tidemark.pipes.model.copying import Load
+from tidemark.pipes.model.formats import FileType
+from tidemark.pipes.planning.transforms import Item, Over, highest_position, select_items
+from tidemark.streams.driver.external_tables.files import relative_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["Selection", "selection_of"]
+
+_FILENAME, _NUMBER = "METADATA$FILENAME", "METADATA$FILE_ROW_NUMBER"
+_MODIFIED, _STARTED = "METADATA$FILE_LAST_MODIFIED", "METADATA$START_SCAN_TIME"
+_OVER = {FileType.CSV: Over.FIELDS, FileType.JSON: Over.VARIANT, FileType.XML: Over.VARIANT}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The items, in the order of the columns that they fill."""
+
+    items: tuple[Item, ...]
+    names: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        """The greatest n of `$n`."""
+        return highest_position(self.items)
+
+    def position(self, number: int) -> int | None:
+        """The field of the file that an item reads, if it reads one."""
+        found = self.items[number].positions
+        return next(iter(found)) if len(found) == 1 else None
+
+    def applied(self, rows: DataFrame, load: Load, at: datetime) -> DataFrame:
+        """The rows with `source(n)` for each item, and CHECKED for the first conversion that failed."""
+        known = self._with_metadata(rows, load, at)
+        checks = [
+            F.when(F.expr(check.sql), F.struct(F.expr(check.message).alias("message"), F.lit(name).alias("column")))
+            for item, name in zip(self.items, self.names, strict=True)
+            for check in item.checks
+        ]
+        none = F.expr("CAST(NULL AS STRUCT<message: STRING, column: STRING>)")
+        checked = F.coalesce(*checks, none) if checks else none
+        values = [F.expr(item.sql).alias(source(n)) for n, item in enumerate(self.items)]
+        return known.select(FILE, BLOCK, ID, RAW, SKIP, BAD, checked.alias(CHECKED), *values)
+
+    def _with_metadata(self, rows: DataFrame, load: Load, at: datetime) -> DataFrame:
+        used = " ".join([*(item.sql for item in self.items), *(c.sql for item in self.items for c in item.checks)])
+        if _NUMBER in used:
+            rows = numbered(rows, blocks_of(rows)).withColumnRenamed(ROW_NUMBER, _NUMBER)
+        columns: dict[str, Column] = {
+            _FILENAME: relative_name(F.col(FILE), load.location),
+            _MODIFIED: F.col(MODIFIED),
+            _STARTED: F.lit(at),
+        }
+        return rows.withColumns({name: value for name, value in columns.items() if name in used})
+
+
+def selection_of(load: Load, fields: Sequence[StructField], target: Target) -> Selection:
+    """The selection of a load with a SELECT. Raises CopyRefused if it has more or fewer items than columns, and what
+    `select_items` raises.
+    """
+    items = select_items(load.select or "", load.alias, _OVER.get(load.format.type, Over.COLUMNS))
+    if len(items) > len(fields) or (load.columns and len(items) != len(fields)):
+        problem = f"the SELECT has {len(items)} items, the table {len(fields)} columns."
+        raise CopyRefused(table=target.name, problem=problem)
+    return Selection(items, tuple(field.name for field in fields[: len(items)]))

@@ -1,0 +1,171 @@
+"""Rows of text files, read once: they are staged as Parquet, counted by file, and appended from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from pyspark.sql import functions as F
+
+from tidemark.errors import DataFileUnreadable
+from tidemark.jobs.failures import named_failure
+from tidemark.jobs.settings import under
+from tidemark.jobs.spark_failures import SPARK_FAILURES
+from tidemark.jobs.workspace import Workspace
+from tidemark.pipes.driver.blocks import BLOCK, FILE, ROW_NUMBER, blocks_of, numbered
+from tidemark.pipes.driver.probe import broken_texts
+from tidemark.pipes.driver.projection import ERROR, SKIP, Shape, staged_name
+from tidemark.pipes.driver.readings import Reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["READ_SETTINGS", "FirstError", "Staged", "spark_name", "stage"]
+
+READ_SETTINGS = {
+    "spark.sql.files.openCostInBytes": "262144",  # thousands of small files in few tasks
+    "spark.sql.parquet.compression.codec": "snappy",
+}
+_ROUNDS_BEFORE_PROBE = 2
+_NOT_FOUND = "[PATH_NOT_FOUND] Path does not exist: "
+
+
+@dataclass(frozen=True)
+class FirstError:
+    """The first bad row of a file. `position`: of its field; `raw`: its text."""
+
+    message: str
+    row_number: int
+    column: str | None
+    position: int | None
+    raw: str | None
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Rows of files that are staged. `unread`: files that cannot be read, with the reason."""
+
+    frame: DataFrame
+    blocks: DataFrame
+    shape: Shape
+    skipped_rows: int
+    unread: Mapping[str, str]
+
+    def counted(self) -> dict[str, tuple[int, int, FirstError | None]]:
+        """Spark's path of a file, decoded → rows, errors, the first error. Files without rows are left out."""
+        error = F.when(F.col(ERROR).isNotNull(), F.struct(ROW_NUMBER, ERROR))
+        found = (
+            self._data()
+            .groupBy(FILE)
+            .agg(
+                F.count(F.lit(1)).alias("rows"),
+                F.count(ERROR).alias("errors"),
+                F.min_by(error, _when_bad()).alias("first"),
+            )
+        )
+        return {
+            unquote(row[FILE]): (row.rows, row.errors, _first(row.first_error)) for row in _renamed(found).collect()
+        }
+
+    def good_rows(self, files: Sequence[str] | None) -> DataFrame:
+        """The good rows, of these files (Spark's paths, decoded) or of all, with the columns of the target."""
+        rows = self._data() if self.skipped_rows else self.frame.where(~F.col(SKIP))
+        rows = rows.where(F.col(ERROR).isNull())
+        if files is not None:
+            wanted = self.frame.sparkSession.createDataFrame([(file,) for file in files], "file STRING")
+            name = F.url_decode(F.replace(F.col(FILE), F.lit("+"), F.lit("%2B")))
+            rows = rows.join(F.broadcast(wanted), name == F.col("file"), "left_semi")
+        names = [f.name for f in self.shape.fields]
+        return rows.select(*(F.col(staged_name(n)).alias(name) for n, name in enumerate(names)))
+
+    def bad_rows(self) -> DataFrame:
+        """FILE, ROW_NUMBER and ERROR of all bad rows."""
+        return self._data().where(F.col(ERROR).isNotNull()).select(FILE, ROW_NUMBER, ERROR)
+
+    def _data(self) -> DataFrame:
+        """The rows that are data, with their numbers."""
+        rows = numbered(self.frame, self.blocks).where(~F.col(SKIP))
+        return rows.where(F.col(ROW_NUMBER) > self.skipped_rows) if self.skipped_rows else rows
+
+
+def stage(
+    reading: Reading,
+    projected: Callable[[Sequence[str]], DataFrame],
+    files: Sequence[str],
+    workspace: Workspace,
+) -> Staged:
+    """The rows of the files, staged below the workspace. A file that cannot be read is left out, with its reason.
+
+    Raises what Spark raises for other failures.
+    """
+    unread: dict[str, str] = {}
+    spark, rounds = reading.spark, 0
+    while True:
+        left = [file for file in files if file not in unread]
+        place = workspace.new_directory()
+        try:
+            with under(spark, READ_SETTINGS):
+                frame = projected(left) if left else projected_none(reading)
+                frame.write.parquet(place)
+            break
+        except SPARK_FAILURES as error:
+            broken = _broken_file(error, left, reading)
+            if broken is None:
+                raise
+            unread.update(broken)
+            rounds += 1
+            if rounds == _ROUNDS_BEFORE_PROBE:
+                load = reading.load
+                unread.update(broken_texts(load.location, reading.options, [f for f in left if f not in unread]))
+    staged = spark.read.parquet(place)
+    return Staged(staged, blocks_of(staged), reading.shape, reading.skipped_rows, unread)
+
+
+def projected_none(reading: Reading) -> DataFrame:
+    """No rows, with the columns of staged ones."""
+    columns = ", ".join(
+        f"{staged_name(n)} {field.dataType.simpleString()}" for n, field in enumerate(reading.shape.fields)
+    )
+    schema = f"{FILE} STRING, {BLOCK} BIGINT, __id BIGINT, {SKIP} BOOLEAN, {columns}"
+    error = F.lit(None).cast("struct<message:string,column:string,position:int,raw:string>").alias(ERROR)
+    return reading.spark.createDataFrame([], schema).select("*", error)
+
+
+def spark_name(location: str, file: str) -> str:
+    """A file's path as `Staged` has it."""
+    whole = f"{location}/{file}"
+    return "file:" + whole.removeprefix("file://") if whole.startswith("file:///") else whole
+
+
+def _broken_file(error: Exception, files: Sequence[str], reading: Reading) -> dict[str, str] | None:
+    """The file that the failure names, with the reason; None if it names none of these."""
+    named = named_failure(error)
+    text = str(error)
+    if isinstance(named, DataFileUnreadable):
+        place, problem = unquote(named.facts["file"]), named.facts["problem"]
+    elif _NOT_FOUND in text:
+        place = text.split(_NOT_FOUND, 1)[1].split(". SQLSTATE")[0]
+        problem = "it does not exist any more"
+    else:
+        return None
+    for file in files:
+        if place in (spark_name(reading.load.location, file), f"{reading.load.location}/{file}"):
+            return {file: problem}
+    return None
+
+
+def _when_bad() -> Column:
+    return F.when(F.col(ERROR).isNotNull(), F.col(ROW_NUMBER))
+
+
+def _renamed(rows: DataFrame) -> DataFrame:
+    return rows.withColumnRenamed("first", "first_error")
+
+
+def _first(found: object) -> FirstError | None:
+    if found is None:
+        return None
+    error = found[ERROR]  # type: ignore[index]
+    return FirstError(error.message, found[ROW_NUMBER], error.column, error.position, error.raw)  # type: ignore[index]

@@ -1,0 +1,153 @@
+"""Rows of text files: lines of CSV, documents of JSON, elements of XML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, placed
+from tidemark.pipes.driver.projection import BAD, RAW, SKIP
+from tidemark.pipes.planning.readers import CsvRead, JsonRead, TextRead, XmlRead
+from tidemark.streams.driver.external_tables.files import WHOLE_FILES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.readwriter import DataFrameReader
+
+__all__ = ["MODIFIED", "VARIANT", "TextRows", "column"]
+
+MODIFIED = "__modified"
+VARIANT = "_1"  # of a document or an element
+_CORRUPT = "__corrupt"
+_BYTE_ORDER_MARK = "\ufeff"
+_TAKES = "__takes"
+
+
+def column(position: int) -> str:
+    """The name of the n-th field of a line, from 1."""
+    return f"_{position}"
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """Reads files of one text format. `width`: the number of fields of a line. `exact`: another number is an error."""
+
+    spark: SparkSession
+    read: TextRead
+    width: int
+    exact: bool
+    at: datetime
+
+    def rows(self, paths: Sequence[str]) -> DataFrame:
+        """FILE, BLOCK, ID, MODIFIED, RAW, SKIP, BAD; then `column(n)` (string) of CSV, or VARIANT. Lazy."""
+        if isinstance(self.read, CsvRead):
+            read = self.read
+            whole = read.multi_line or read.encoding != "UTF-8"
+            return self._records(read, paths) if whole else self._lines(read, paths)
+        if isinstance(self.read, JsonRead):
+            return self._documents(self.read, paths)
+        return self._elements(self.read, paths)
+
+    def _reader(self) -> DataFrameReader:
+        return self.spark.read.options(**WHOLE_FILES)
+
+    def _lines(self, read: CsvRead, paths: Sequence[str]) -> DataFrame:
+        """Each line is a row, so a row's number is that of its line."""
+        separator = {} if read.line_separator is None else {"lineSep": read.line_separator}
+        lines = self._reader().options(**separator).text(list(paths))
+        raw = lines.select(*placed(lines), _modified(lines), _text(F.col("value"), replace=read.replace_invalid))
+        fields = ", ".join(f"{column(n)} STRING" for n in range(1, self.width + 1))
+        options = {**read.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+        parsed = F.from_csv(RAW, f"{fields}, {_CORRUPT} STRING", options)
+        rows = raw.withColumn(_TAKES, parsed)
+        return self._cleaned(rows, read, lambda name: F.col(_TAKES).getField(name))
+
+    def _records(self, read: CsvRead, paths: Sequence[str]) -> DataFrame:
+        """A record may have several lines. Its number is that of the record, without blank lines."""
+        fields = ", ".join(f"{column(n)} STRING" for n in range(1, self.width + 1))
+        options = {**read.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "header": "false"}
+        found = self._reader().options(**options).schema(f"{fields}, {_CORRUPT} STRING").csv(list(paths))
+        kept = [F.col(column(n)) for n in range(1, self.width + 1)]
+        rows = found.select(*placed(found), _modified(found), F.col(_CORRUPT), F.col(_CORRUPT).alias(RAW), *kept)
+        return self._cleaned(rows, read, F.col)
+
+    def _cleaned(self, rows: DataFrame, read: CsvRead, field: Callable[[str], Column]) -> DataFrame:
+        names = [column(n) for n in range(1, self.width + 1)]
+        empty = None if read.empty_field_as_null else ""
+        blank = F.coalesce(F.trim(F.col(RAW)) == "", F.lit(False)) if not read.multi_line else F.lit(False)
+        problem = F.lit(None).cast("string")
+        if self.exact and read.column_count_mismatch_is_error:
+            said = f"Number of columns in file does not match that of the corresponding table: it must be {self.width}"
+            problem = F.when(field(_CORRUPT).isNotNull() | (blank & F.lit(self.width > 1)), F.lit(said))
+        if not read.replace_invalid:
+            problem = F.coalesce(_not_text(F.col(RAW)), problem)
+        return rows.select(
+            *(FILE, BLOCK, ID, MODIFIED, RAW),
+            (blank if read.skip_blank_lines else F.lit(False)).alias(SKIP),
+            problem.alias(BAD),
+            *(_null(field(name), read.null_if, empty=empty).alias(name) for name in names),
+        )
+
+    def _documents(self, read: JsonRead, paths: Sequence[str]) -> DataFrame:
+        lines = self._reader().option("wholetext", str(read.multi_line).lower()).text(list(paths))
+        raw = lines.select(*placed(lines), _modified(lines), _text(F.col("value"), replace=read.replace_invalid))
+        parsed = raw.withColumn(VARIANT, F.try_parse_json(RAW))
+        blank = F.trim(F.col(RAW)) == ""
+        problem = F.when(F.col(VARIANT).isNull() & ~blank, F.lit("Error parsing JSON: the text is no document"))
+        if not read.replace_invalid:
+            problem = F.coalesce(_not_text(F.col(RAW)), problem)
+        rows = parsed.select(*(FILE, BLOCK, ID, MODIFIED, RAW), blank.alias(SKIP), problem.alias(BAD), F.col(VARIANT))
+        return _elements_of_arrays(rows) if read.strip_outer_array else rows
+
+    def _elements(self, read: XmlRead, paths: Sequence[str]) -> DataFrame:
+        found = self._reader().options(**read.options, singleVariantColumn=VARIANT).format("xml").load(list(paths))
+        return found.select(
+            *placed(found),
+            _modified(found),
+            F.lit(None).cast("string").alias(RAW),
+            F.lit(False).alias(SKIP),
+            F.when(F.col(VARIANT).isNull(), F.lit("Error parsing XML: the element is malformed")).alias(BAD),
+            F.col(VARIANT),
+        )
+
+
+def _modified(rows: DataFrame) -> Column:
+    return rows.metadataColumn("_metadata").getField("file_modification_time").alias(MODIFIED)
+
+
+def _text(value: Column, *, replace: bool) -> Column:
+    """The text without a byte order mark, which stands only at the beginning of a file."""
+    text = F.make_valid_utf8(value) if replace else value
+    return F.when(text.startswith(_BYTE_ORDER_MARK), F.substring(text, 2, 1 << 30)).otherwise(text).alias(RAW)
+
+
+def _not_text(raw: Column) -> Column:
+    return F.when(~F.is_valid_utf8(raw), F.lit("Invalid UTF8 detected in string"))
+
+
+def _null(value: Column, null_if: Sequence[str], *, empty: str | None) -> Column:
+    """The value; NULL for a text of `null_if`. `empty`: the value of a field without a text."""
+    whole = value if empty is None else F.coalesce(value, F.lit(empty))
+    return F.when(~F.coalesce(value.isin(*null_if), F.lit(False)), whole) if null_if else whole
+
+
+def _elements_of_arrays(rows: DataFrame) -> DataFrame:
+    """A row for each element of a document that is an array, with its place in the array as ID."""
+    elements = F.coalesce(F.try_variant_get(VARIANT, "$", "array<variant>"), F.array(F.col(VARIANT)))
+    exploded = rows.select(
+        FILE, BLOCK, MODIFIED, RAW, SKIP, BAD, F.posexplode_outer(elements).alias("__pos", "__element")
+    )
+    return exploded.select(
+        FILE,
+        BLOCK,
+        F.coalesce("__pos", F.lit(0)).cast("bigint").alias(ID),
+        MODIFIED,
+        F.when(F.col(BAD).isNotNull(), F.col(RAW)).alias(RAW),
+        SKIP,
+        BAD,
+        F.col("__element").alias(VARIANT),
+    )

@@ -1,0 +1,42 @@
+"""The table of files of a pipe or of a COPY target: a row for each event, so that nothing in it is ever changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemark.pipes.model.copying import Load
+
+__all__ = ["COPY_SUFFIX", "DAY", "FILES_SCHEMA", "Batch", "Event"]
+
+COPY_SUFFIX = "__copy_history"  # of the directory beside a table that COPY has written
+DAY = "day"  # partitions of the table
+FILES_SCHEMA = (
+    "event STRING, at TIMESTAMP, file STRING, size BIGINT, modified_at TIMESTAMP, etag STRING, source STRING,"
+    " batch BIGINT, attempt STRING, status STRING, rows_parsed BIGINT, rows_loaded BIGINT, errors_seen BIGINT,"
+    " error_limit BIGINT, first_error STRING, first_error_line BIGINT, first_error_character BIGINT,"
+    " first_error_column STRING, system_error STRING, version BIGINT, run STRING, statement STRING, day DATE"
+)
+
+
+class Event(StrEnum):
+    """The events, in the order in which a file meets them. The last two concern a batch as a whole, or no file."""
+
+    QUEUED = "queued"  # a file has come
+    PLANNED = "planned"  # it belongs to a batch
+    RESULT = "result"  # of an attempt, before the commit of its rows
+    BATCH = "batch"  # its number, statement and run, in one commit with its files
+    DONE = "done"  # the attempt whose rows are in the target at `version`
+    LISTED = "listed"  # a listing: `file` is the greatest name; `status` full or partial
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Files that are loaded by one commit. `base_version`: the target's version when it was planned. `run`: the key of
+    the run that planned it.
+    """
+
+    number: int
+    load: Load
+    base_version: int
+    run: str
