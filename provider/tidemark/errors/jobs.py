@@ -15,6 +15,7 @@ __all__ = [
     "JobDied",
     "JobError",
     "JobFailed",
+    "JobFilesUnusable",
     "JobLeftNoResult",
     "JobMayRunOn",
     "LakeNotShared",
