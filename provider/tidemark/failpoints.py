@@ -17,6 +17,7 @@ __all__ = [
     "CHANNEL_POINTS",
     "KILL_AT",
     "KILL_ONCE",
+    "LOAD_POINTS",
     "PARTITION_POINTS",
     "POINTS",
     "REPLICATION_POINTS",
@@ -46,6 +47,12 @@ CHANGE_STREAM_POINTS = (
     "capture.before",
     "capture.written",
     "expire.marked",
+)
+
+LOAD_POINTS = (
+    "load.planned",
+    "load.results",
+    "load.appended",
 )
 
 CAPTURE_EVENTS_POINTS = (

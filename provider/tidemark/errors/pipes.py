@@ -76,8 +76,8 @@ class CopyRefused(PipeError):
 
 
 class CopyAborted(PipeError):
-    """Nothing was loaded into table {table}. The first error is in file {file}, line {line}, character {character},
-    column {column}: {problem} Repair the file, or use ON_ERROR = CONTINUE or SKIP_FILE.
+    """Nothing was loaded into table {table}. The first error is in {place}: {problem}. Repair the file, or use
+    ON_ERROR = CONTINUE or SKIP_FILE.
     """
 
 

@@ -25,12 +25,13 @@ from tidemark.jobs.failures import named_failure
 from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA, under
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.jobs.workspace import Workspace
-from tidemark.pipes.driver.files_table import FilesTable
+from tidemark.pipes.driver.files_table import ABORTED, FilesTable
 from tidemark.pipes.driver.prepare import FileToLoad, Preparation, Prepared
 from tidemark.pipes.driver.staging import READ_SETTINGS
 from tidemark.pipes.driver.target import Target, open_target
+from tidemark.pipes.model.copying import ErrorMode
 from tidemark.pipes.model.events import Batch, Event
-from tidemark.pipes.model.files import FileReport
+from tidemark.pipes.model.files import FileReport, FileStatus
 from tidemark.pipes.model.load_mark import LoadMark, load_mark_of
 
 if TYPE_CHECKING:
@@ -99,13 +100,13 @@ class BatchRunner:
         version = self._append(batch, attempt, target, prepared)
         failpoint("load.appended")
         if version is None:
-            self._end(batch, attempt, None)
+            self._end(batch, attempt, None, ABORTED if _is_aborted(batch, prepared.reports) else None)
             return LoadedBatch(prepared.reports, None, found=False)
         there = self._committed(batch)
         if there is None:
             problem = "it was replaced or set back while files were loaded into it"
             raise TargetChanged(target=target.name, problem=problem)
-        self._end(batch, *there)
+        self._end(batch, there[0], there[1])
         mine = there[0] == attempt
         reports = prepared.reports if mine else self.files.reports_of(batch.number, there[0], self.clock())
         return LoadedBatch(reports, there[1], found=not mine)
@@ -145,8 +146,9 @@ class BatchRunner:
             self.say(f"batch {batch.number}: the log no longer has its commit")
         return None, state.version
 
-    def _end(self, batch: Batch, attempt: str | None, version: int | None) -> None:
-        done = {"event": Event.DONE.value, "batch": batch.number, "attempt": attempt, "version": version}
+    def _end(self, batch: Batch, attempt: str | None, version: int | None, status: str | None = None) -> None:
+        facts = {"batch": batch.number, "attempt": attempt, "version": version, "status": status}
+        done = {"event": Event.DONE.value, **facts}
         self.files.append([done], self.clock())
 
     def _broken(self, error: Exception, batch: Batch) -> tuple[str, str] | None:
@@ -157,6 +159,12 @@ class BatchRunner:
         place = unquote(named.facts["file"]).removeprefix("file:")
         root = batch.load.location.removeprefix("file://")
         return (place[len(root) + 1 :], named.facts["problem"]) if place.startswith(f"{root}/") else None
+
+
+def _is_aborted(batch: Batch, reports: Sequence[FileReport]) -> bool:
+    """Whether an error of a file has ended the statement."""
+    aborts = batch.load.options.on_error.mode is ErrorMode.ABORT_STATEMENT
+    return aborts and any(report.status is FileStatus.LOAD_FAILED for report in reports)
 
 
 def _save(rows: DataFrame, path: str, evolves: bool) -> None:

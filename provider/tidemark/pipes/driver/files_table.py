@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,20 +17,34 @@ from tidemark.model.codec import from_json, to_json
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.events import DAY, FILES_SCHEMA, Batch, Event
 from tidemark.pipes.model.files import FileReport, FileStatus
+from tidemark.sql.statements import path_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["FilesTable", "latest_results", "micros", "utc"]
+__all__ = ["ABORTED", "FilesTable", "KnownBatch", "latest_results", "micros", "utc"]
 
 _PROPERTIES = {"delta.autoOptimize.autoCompact": "true", "delta.autoOptimize.optimizeWrite": "false"}
 _NAMES = tuple(column.split()[0] for column in FILES_SCHEMA.split(", "))
 _PLANS = "plans"
+_SLACK = timedelta(days=1)
+ABORTED = "aborted"  # the status of a batch's end
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _REPORT = (
     *("file", "status", "size", "rows_parsed", "rows_loaded", "errors_seen", "error_limit", "first_error"),
     *("first_error_line", "first_error_character", "first_error_column", "system_error"),
 )
+
+
+@dataclass(frozen=True)
+class KnownBatch:
+    """A batch, and its end: the attempt, the version of its rows, and whether an error of the files ended it."""
+
+    batch: Batch
+    is_done: bool
+    attempt: str | None = None
+    version: int | None = None
+    aborted: bool = False
 
 
 class FilesTable:
@@ -58,8 +73,10 @@ class FilesTable:
 
     def events(self, since: datetime) -> DataFrame:
         """The events from the day of `since` on, with all columns of FILES_SCHEMA."""
-        rows = self._spark.read.format("delta").load(self._log.uri)
-        return rows.where(F.col(DAY) >= F.lit(since.date()))
+        return self._all().where(F.col(DAY) >= F.lit(since.date()))
+
+    def _all(self) -> DataFrame:
+        return self._spark.read.format("delta").load(self._log.uri)
 
     def remembered(self, now: datetime) -> DataFrame:
         """The events within the time that a file is remembered."""
@@ -94,29 +111,34 @@ class FilesTable:
         with under(self._spark, {APP_ID: f"{self.app_id}/{_PLANS}", TXN_VERSION: str(batch.number)}):
             self._write(rows)
 
-    def open_batch(self, now: datetime) -> Batch | None:
-        """The batch that was planned last, if it is not done."""
-        batches = self.batches(now)
-        if not batches:
-            return None
-        last = max(batches)
-        return None if batches[last][1] is not None else batches[last][0]
+    def open_batch(self) -> Batch | None:
+        """The batch that was planned last, if it is not done. It is found however old it is."""
+        number = self._planned_number()
+        found = self._batches(F.col("batch") == number) if number else []
+        return found[0].batch if found and not found[0].is_done else None
 
-    def last_number(self, now: datetime) -> int:
-        """The greatest number of a batch; 0 if there is none."""
-        known = self._log.state().transactions.get(f"{self.app_id}/{_PLANS}")
-        return max([0 if known is None else known, *self.batches(now)])
+    def next_number(self) -> int:
+        """The number of the next batch."""
+        return self._planned_number() + 1
 
-    def batches(self, now: datetime) -> dict[int, tuple[Batch, int | None]]:
-        """Number → batch, and the version of its rows; -1 for a batch without rows, None while it is not done."""
-        wanted = F.col("event").isin(Event.BATCH.value, Event.DONE.value)
-        rows = self.remembered(now).where(wanted).select("event", "batch", "statement", "version", "run").collect()
-        done = {row.batch: -1 if row.version is None else row.version for row in rows if row.event == Event.DONE.value}
-        return {
-            row.batch: (Batch(row.batch, from_json(Load, row.statement), row.version, row.run), done.get(row.batch))
-            for row in rows
-            if row.event == Event.BATCH.value
-        }
+    def batches(self, now: datetime) -> list[KnownBatch]:
+        """The batches that are remembered, by number."""
+        return self._batches(F.col(DAY) >= F.lit((now - self._kept).date()))
+
+    def _planned_number(self) -> int:
+        """The number of the batch that was planned last; 0 if there is none."""
+        return self._log.state().transactions.get(f"{self.app_id}/{_PLANS}", 0)
+
+    def _batches(self, which: Column) -> list[KnownBatch]:
+        wanted = F.col("event").isin(Event.BATCH.value, Event.DONE.value) & which
+        names = ("event", "batch", "statement", "version", "run", "attempt", "status")
+        rows = self._all().where(wanted).select(*names).collect()
+        done: dict[int, Any] = {}
+        for row in rows:
+            if row.event == Event.DONE.value and (row.batch not in done or row.version is not None):
+                done[row.batch] = row
+        heads = sorted((row for row in rows if row.event == Event.BATCH.value), key=lambda row: int(row.batch))
+        return [_known(row, done.get(row.batch)) for row in heads]
 
     def files_of(self, batch: int, now: datetime) -> list[tuple[str, int, datetime]]:
         """(file, size, modified_at) of a batch, by name."""
@@ -139,13 +161,14 @@ class FilesTable:
         attempt: str | None = found[0].attempt
         return attempt
 
-    def done_attempt(self, batch: int, now: datetime) -> tuple[str | None, int | None]:
-        """The attempt that ended the batch, and the version of its rows."""
-        mine = (F.col("event") == Event.DONE.value) & (F.col("batch") == batch)
-        rows = self.remembered(now).where(mine).select("attempt", "version").collect()
-        with_rows = [row for row in rows if row.version is not None]
-        found = (with_rows or rows)[0]
-        return found.attempt, found.version
+    def trim(self, now: datetime) -> None:
+        """Remove the days that are not remembered any more. They are partitions, so nothing is rewritten.
+
+        A day after that time is kept, and everything while a batch is not done. A second run changes nothing.
+        """
+        before = (now - self._kept - _SLACK).date()
+        if self.open_batch() is None and not self._all().where(F.col(DAY) < F.lit(before)).isEmpty():
+            self._spark.sql(f"DELETE FROM {path_name(self._log.uri)} WHERE {DAY} < DATE '{before}'").collect()
 
     def _write(self, rows: DataFrame) -> None:
         rows.coalesce(1).write.format("delta").mode("append").save(self._log.uri)
@@ -185,6 +208,13 @@ def latest_results(events: DataFrame) -> DataFrame:
     )
     results = events.where(F.col("event") == Event.RESULT.value).drop("version")
     return results.join(F.broadcast(ended), ["batch", "attempt"])
+
+
+def _known(head: Any, done: Any) -> KnownBatch:
+    batch = Batch(head.batch, from_json(Load, head.statement), head.version, head.run)
+    if done is None:
+        return KnownBatch(batch, is_done=False)
+    return KnownBatch(batch, True, done.attempt, done.version, aborted=done.status == ABORTED)
 
 
 def _report(row: Any) -> FileReport:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from tidemark.errors import CopyAborted
+from tidemark.failpoints import failpoint
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
 from tidemark.jobs.workspace import Workspace
 from tidemark.pipes.driver.batches import BatchRunner
-from tidemark.pipes.driver.files_table import FilesTable
+from tidemark.pipes.driver.files_table import FilesTable, KnownBatch
 from tidemark.pipes.driver.found_files import Listed, list_files, named_files
 from tidemark.pipes.driver.planning_batches import loaded_files, not_known, oldest
 from tidemark.pipes.driver.purge import purge_files
@@ -20,7 +21,7 @@ from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.driver.validation import validated
 from tidemark.pipes.model.copying import ErrorMode, Load
 from tidemark.pipes.model.events import COPY_SUFFIX, Batch
-from tidemark.pipes.model.files import FileReport, FileStatus
+from tidemark.pipes.model.files import FileReport, FileStatus, place_in_words
 from tidemark.pipes.model.jobs import CopiedFiles, CopyFiles
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ def copy_files(job: JobContext, request: CopyFiles) -> CopiedFiles:
             return validated(job, load, target, listed, request.validation, workspace)
         table = FilesTable.open(job.session, load.path + COPY_SUFFIX, job.options, kept=_KEPT)
         runner = _runner(job, table, workspace)
-        batch = _batch_of_run(table, request.key) or _planned(job, request, table, runner, target.version)
+        known = _batch_of_run(table, request.key)
+        if known is not None and known.is_done:
+            return CopiedFiles(table.reports_of(known.batch.number, known.attempt, utc_now()), known.version)
+        batch = known.batch if known is not None else _planned(job, request, table, runner, target.version)
         if batch is None:
             return CopiedFiles(())
         done = runner.run(batch)
@@ -60,16 +64,17 @@ def _runner(job: JobContext, table: FilesTable, workspace: Workspace) -> BatchRu
     return BatchRunner(job.session, table, job.options, workspace, utc_now, job.progress.say, job.stop_if_due)
 
 
-def _batch_of_run(table: FilesTable, run: str) -> Batch | None:
-    found = [batch for batch, _ in table.batches(utc_now()).values() if batch.run == run]
-    return found[-1] if found else None
+def _batch_of_run(table: FilesTable, run: str) -> KnownBatch | None:
+    """The last batch of the run, unless it was ended by an error of the files: they may be others by now."""
+    found = [known for known in table.batches(utc_now()) if known.batch.run == run]
+    return found[-1] if found and not found[-1].aborted else None
 
 
 def _planned(job: JobContext, request: CopyFiles, table: FilesTable, runner: BatchRunner, version: int) -> Batch | None:
     """The batch of this statement, planned; None if there is no file to load."""
     while True:
         now = utc_now()
-        left = table.open_batch(now)
+        left = table.open_batch()
         if left is not None:
             job.progress.say(f"finishing batch {left.number}, which the run {left.run} began")
             runner.run(left)
@@ -78,11 +83,12 @@ def _planned(job: JobContext, request: CopyFiles, table: FilesTable, runner: Bat
         wanted, count = oldest(files, _MOST_FILES, request.load.options.size_limit)
         if count == 0:
             return None
-        batch = Batch(table.last_number(now) + 1, request.load, version, request.key)
+        batch = Batch(table.next_number(), request.load, version, request.key)
         table.plan(batch, wanted, now)
+        failpoint("load.planned")
         planned = _batch_of_run(table, request.key)
         if planned is not None:
-            return planned  # otherwise another run has planned a batch of this number
+            return planned.batch  # otherwise another run has planned a batch of this number
 
 
 def _listed(job: JobContext, load: Load) -> Listed:
@@ -122,9 +128,6 @@ def _require_loaded(load: Load, reports: tuple[FileReport, ...]) -> None:
         first = failed[0]
         raise CopyAborted(
             table=load.table,
-            file=first.file,
-            line=first.first_error_line,
-            character=first.first_error_character,
-            column=first.first_error_column,
-            problem=first.system_error or first.first_error,
+            place=place_in_words(first),
+            problem=(first.system_error or first.first_error or "").rstrip("."),
         )

@@ -33,5 +33,6 @@ def queue_files(job: JobContext, request: QueueFiles) -> QueuedFiles:
     count = files.count()
     if count:
         table.append_frame(queue.queued(files, request.source), now)
+    files.unpersist()
     job.progress.say(f"{count} files are new in the queue of {request.pipe}, {found.count - count} were known")
     return QueuedFiles(count, found.count - count)

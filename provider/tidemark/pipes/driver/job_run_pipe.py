@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from tidemark.failpoints import failpoint
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
 from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch, failed_first
 from tidemark.pipes.driver.files_table import FilesTable
+from tidemark.pipes.driver.found_files import Listed, list_files
 from tidemark.pipes.driver.pipe_queue import KEPT, PipeQueue
 from tidemark.pipes.driver.planning_batches import oldest, pending
 from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.model.events import Batch
 from tidemark.pipes.model.files import FileSource
 from tidemark.pipes.model.jobs import RunPipe, RunPipeReport
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["run_pipe"]
 
@@ -36,7 +34,7 @@ def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
     done: list[LoadedBatch] = []
     with job.new_workspace(f"pipe-{request.uid}") as workspace:
         runner = BatchRunner(job.session, table, job.options, workspace, utc_now, job.progress.say, job.stop_if_due)
-        left = table.open_batch(utc_now())
+        left = table.open_batch()
         if left is not None:
             job.progress.say(f"finishing batch {left.number}, which an earlier run began")
             done.append(runner.run(left))
@@ -47,24 +45,39 @@ def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
             done.append(runner.run(batch))
             job.progress.say(_said(request, batch, done[-1]))
         waiting = pending(table, utc_now()).count() if done else 0
+        if done:
+            table.trim(utc_now())
     return _report(done, waiting)
 
 
 def _look(job: JobContext, request: RunPipe, queue: PipeQueue, table: FilesTable) -> None:
     """Queue the files that are new; nothing is written if there are none."""
     now = utc_now()
-    listed, full = queue.listed(now, timedelta(seconds=request.full_listing_seconds))
+    listed, full = _listed(job, request, queue, now)
     for file, problem in sorted(listed.refused.items())[:20]:
         job.progress.say(f"left out {file}: {problem}")
     if not listed.count:
         return
-    files = queue.new(listed.frame(job.session), now)
-    events: DataFrame = queue.queued(files, FileSource.LISTING)
-    if not events.isEmpty():
-        table.append_frame(events, now)
-    listing = queue.listing_event(listed, full=full)
-    if listing is not None and (full or not events.isEmpty()):
+    found = listed.frame(job.session)
+    again = _asked_again(request)
+    files = (queue.to_load_again(found, now, force=request.force) if again else queue.new(found, now)).cache()
+    if not files.isEmpty():
+        table.append_frame(queue.queued(files, FileSource.REFRESH if again else FileSource.LISTING), now)
+    files.unpersist()
+    if not again and full and (listing := queue.listing_event(listed)) is not None:
         table.append_frame(listing, now)
+
+
+def _asked_again(request: RunPipe) -> bool:
+    """Whether the run was asked for certain files, as a refresh is."""
+    return request.force or bool(request.prefix) or request.modified_after is not None
+
+
+def _listed(job: JobContext, request: RunPipe, queue: PipeQueue, now: datetime) -> tuple[Listed, bool]:
+    if _asked_again(request):
+        after = request.modified_after
+        return list_files(request.load, job.options, prefix=request.prefix, modified_after=after), False
+    return queue.listed(now, timedelta(seconds=request.full_listing_seconds))
 
 
 def _next(request: RunPipe, table: FilesTable) -> Batch | None:
@@ -75,8 +88,9 @@ def _next(request: RunPipe, table: FilesTable) -> Batch | None:
         return None
     load = replace(request.load, files=())
     version = open_target(load, table.options).version
-    table.plan(Batch(table.last_number(now) + 1, load, version, request.uid), files, now)
-    return table.open_batch(utc_now())
+    table.plan(Batch(table.next_number(), load, version, request.uid), files, now)
+    failpoint("load.planned")
+    return table.open_batch()
 
 
 def _said(request: RunPipe, batch: Batch, done: LoadedBatch) -> str:

@@ -50,29 +50,29 @@ class PipeQueue:
         waiting = pending(self.table, now).select("file")
         return not_known(found, planned_files(self.table, now).unionByName(waiting))
 
-    def to_load_again(self, found: DataFrame, now: datetime) -> DataFrame:
-        """Files that were not loaded, also those that failed, and do not wait in the queue."""
+    def to_load_again(self, found: DataFrame, now: datetime, *, force: bool = False) -> DataFrame:
+        """Files that were not loaded, also failed ones, and do not wait in the queue. `force`: loaded ones, too."""
         waiting = pending(self.table, now).select("file")
+        if force:
+            return not_known(found, waiting)
         return not_known(found, loaded_files(self.table, now).unionByName(waiting))
 
     def queued(self, files: DataFrame, source: FileSource) -> DataFrame:
         """The events of files that come into the queue."""
         return files.withColumns({"event": F.lit(Event.QUEUED.value), "source": F.lit(source.value)})
 
-    def listing_event(self, listed: Listed, *, full: bool) -> DataFrame | None:
-        """The event of a listing, where a later one can go on from it."""
+    def listing_event(self, listed: Listed) -> DataFrame | None:
+        """The event of a full listing, where a later one can go on behind its last name."""
         if not self.load.location.startswith("s3://"):
             return None
-        rows = [(Event.LISTED.value, listed.last, "full" if full else "partial")]
-        return self.spark.createDataFrame(rows, "event STRING, file STRING, status STRING")
+        return self.spark.createDataFrame([(Event.LISTED.value, listed.last)], "event STRING, file STRING")
 
     def _last_listing(self, now: datetime) -> tuple[str | None, datetime | None]:
         """The greatest name that is known, and the time of the last full listing."""
         if not self.load.location.startswith("s3://"):
             return None, None
-        events = self.table.remembered(now).where(F.col("event") == Event.LISTED.value)
-        rows = events.groupBy("status").agg(F.max("file").alias("last"), F.max("at").alias("at"))
-        found = rows.select("status", "last", micros("at")).collect()
-        last = max((row["last"] or "" for row in found), key=lambda name: name.encode(), default=None)
-        full = [utc(row["at"]) for row in found if row.status == "full"]
-        return last, max(full, default=None)
+        named = F.col("event").isin(Event.LISTED.value, Event.QUEUED.value)
+        listed_at = F.max(F.when(F.col("event") == Event.LISTED.value, F.col("at"))).alias("at")
+        rows = self.table.remembered(now).where(named).agg(F.max("file").alias("last"), listed_at)
+        (found,) = rows.select("last", micros("at")).collect()
+        return found["last"], None if found["at"] is None else utc(found["at"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -84,9 +85,9 @@ class Preparation:
         if self.load.format.type not in (FileType.PARQUET, FileType.ORC) or reading.selection is not None:
             return False
         fields = reading.shape.fields
-        kinds = reading.rows(names).schema
         same = all(
-            kinds[source(n)].dataType.simpleString() == nullable(f.dataType).simpleString()
+            frame.schema[source(n)].dataType.simpleString() == nullable(f.dataType).simpleString()
+            for frame in reading.frames(names)
             for n, f in enumerate(fields)
         )
         return same and not checks_of(self.target.metadata, StructType(list(fields)), reading.shape.given, self.at)
@@ -96,16 +97,15 @@ class Preparation:
     ) -> Prepared:
         counts = []
         for file in files:
-            rows = 0 if file.name in broken else reading.footers[file.name].rows or 0
-            counts.append(_counts(file, rows, 0, problem=broken.get(file.name)))
+            number = 0 if file.name in broken else reading.footers[file.name].rows or 0
+            counts.append(_counts(file, number, 0, problem=broken.get(file.name)))
         reports = decide(counts, self.load.options.on_error)
         good = [report.file for report in reports if report.status.has_rows and report.rows_loaded]
         if not good:
             return Prepared(reports, None, None)
-        frame = reading.rows(good).select(
-            *(F.col(source(n)).alias(field.name) for n, field in enumerate(reading.shape.fields))
-        )
-        return Prepared(reports, self._with_defaults(frame, reading), None)
+        columns = [F.col(source(n)).alias(field.name) for n, field in enumerate(reading.shape.fields)]
+        rows = _together([frame.select(*columns) for frame in reading.frames(good)])
+        return Prepared(reports, self._with_defaults(rows, reading), None)
 
     def _staged(
         self, files: Sequence[FileToLoad], reading: Reading, names: Sequence[str], broken: Mapping[str, str]
@@ -113,8 +113,13 @@ class Preparation:
         truncate = self.load.options.truncate_columns
 
         def frame(some: Sequence[str]) -> DataFrame:
-            rows = reading.rows(some)
-            return projected(rows, reading.shape, self.target, reading.values, self.at, truncate=truncate)
+            shape, values = reading.shape, reading.values
+            return _together(
+                [
+                    projected(rows, shape, self.target, values, self.at, truncate=truncate)
+                    for rows in reading.frames(some)
+                ]
+            )
 
         staged = stage(reading, frame, names, self.workspace)
         problems = {**broken, **staged.unread, **self._changed([f for f in files if f.name not in broken])}
@@ -151,6 +156,10 @@ class Preparation:
             for file in files
             if (found := now[file.name]) is None or (found.size, found.modified_at) != (file.size, file.modified_at)
         }
+
+
+def _together(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda one, other: one.unionByName(other), frames)
 
 
 def _counts(

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -93,8 +93,11 @@ class Reading:
         """The columns that are filled without a SELECT."""
 
     @abstractmethod
-    def rows(self, files: Sequence[str]) -> DataFrame:
-        """FILE, BLOCK, ID, RAW, SKIP, BAD, CHECKED and source(n) for each column of `shape`. Lazy."""
+    def frames(self, files: Sequence[str]) -> list[DataFrame]:
+        """The rows of the files, in one frame for all that have the same columns: their types may differ. Lazy.
+
+        FILE, BLOCK, ID, RAW, SKIP, BAD, CHECKED and source(n) for each column of `shape`.
+        """
 
     def paths(self, files: Sequence[str]) -> list[str]:
         """The files as Spark's readers take them."""
@@ -132,17 +135,17 @@ class _CsvReading(Reading):
             raise CopyRefused(table=self.target.name, problem=problem)
         return Shape(self.fields, (None,) * len(self.fields))
 
-    def rows(self, files: Sequence[str]) -> DataFrame:
+    def frames(self, files: Sequence[str]) -> list[DataFrame]:
         if self.selection is None and self.load.options.match_by is not MatchBy.NONE:
             return self._by_headers(files)
         width = len(self.fields) if self.selection is None else max(1, self.selection.width)
         rows = self._text(width, exact=self.selection is None).rows(self.paths(files))
-        return self.chosen(rows, [F.col(column(n)) for n in range(1, width + 1)])
+        return [self.chosen(rows, [F.col(column(n)) for n in range(1, width + 1)])]
 
     def _text(self, width: int, *, exact: bool) -> TextRows:
         return TextRows(self.spark, self.read, width, exact, self.at)
 
-    def _by_headers(self, files: Sequence[str]) -> DataFrame:
+    def _by_headers(self, files: Sequence[str]) -> list[DataFrame]:
         groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for file in files:
             groups[header_of(self.load.location, self.options, file, self.read)].append(file)
@@ -152,7 +155,7 @@ class _CsvReading(Reading):
             there = matched(header, self.fields, how, name)
             rows = self._text(max(1, len(header)), exact=True).rows(self.paths(members))
             frames.append(self.chosen(rows, [_field(there.get(f.name, ()), header) for f in self.fields]))
-        return reduce(lambda a, b: a.unionByName(b), frames)
+        return frames
 
 
 @dataclass(frozen=True)
@@ -172,12 +175,12 @@ class _DocumentReading(Reading):
             return Shape(_one_variant(self), (None,))
         return Shape(self.fields, (None,) * len(self.fields))
 
-    def rows(self, files: Sequence[str]) -> DataFrame:
+    def frames(self, files: Sequence[str]) -> list[DataFrame]:
         rows = TextRows(self.spark, self.read, 0, exact=False, at=self.at).rows(self.paths(files))
         if self.selection is not None or self.load.options.match_by is MatchBy.NONE:
-            return self.chosen(rows, [F.col(VARIANT)])
+            return [self.chosen(rows, [F.col(VARIANT)])]
         there = matched(self._keys(rows), self.fields, self.load.options.match_by, self.target.name)
-        return self.chosen(rows, [_member(there.get(f.name, ())) for f in self.fields])
+        return [self.chosen(rows, [_member(there.get(f.name, ())) for f in self.fields])]
 
     def _keys(self, rows: DataFrame) -> list[str]:
         """The names in the documents. Names that must be equal to the table's are not looked for."""
@@ -201,12 +204,12 @@ class _ColumnReading(Reading):
             return Shape(_one_variant(self), (None,))
         return Shape(self.fields, (None,) * len(self.fields))
 
-    def rows(self, files: Sequence[str]) -> DataFrame:
+    def frames(self, files: Sequence[str]) -> list[DataFrame]:
         groups: dict[str, list[str]] = defaultdict(list)
         for file in files:
             footer = self.footers.get(file)
             groups["" if footer is None else footer.columns].append(file)
-        return reduce(lambda a, b: a.unionByName(b), map(self._group, groups.values()))
+        return [self._group(members) for members in groups.values()]
 
     def _group(self, files: Sequence[str]) -> DataFrame:
         kind = self.load.format.type.value.lower()

@@ -17,7 +17,7 @@ from tidemark.pipes.driver.target import Target
 from tidemark.pipes.driver.text_rows import MODIFIED
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.formats import FileType
-from tidemark.pipes.planning.transforms import Item, Over, highest_position, select_items
+from tidemark.pipes.planning.transforms import Check, Item, Over, highest_position, select_items
 from tidemark.streams.driver.external_tables.files import relative_name
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ __all__ = ["Selection", "selection_of"]
 
 _FILENAME, _NUMBER = "METADATA$FILENAME", "METADATA$FILE_ROW_NUMBER"
 _MODIFIED, _STARTED = "METADATA$FILE_LAST_MODIFIED", "METADATA$START_SCAN_TIME"
+_LONGEST_SHOWN = 200  # characters of a value in a message
 _OVER = {FileType.CSV: Over.FIELDS, FileType.JSON: Over.VARIANT, FileType.XML: Over.VARIANT}
 
 
@@ -51,7 +52,7 @@ class Selection:
         """The rows with `source(n)` for each item, and CHECKED for the first conversion that failed."""
         known = self._with_metadata(rows, load, at)
         checks = [
-            F.when(F.expr(check.sql), F.struct(F.expr(check.message).alias("message"), F.lit(name).alias("column")))
+            F.when(F.expr(check.sql), F.struct(_said(check).alias("message"), F.lit(name).alias("column")))
             for item, name in zip(self.items, self.names, strict=True)
             for check in item.checks
         ]
@@ -70,6 +71,12 @@ class Selection:
             _STARTED: F.lit(at),
         }
         return rows.withColumns({name: value for name, value in columns.items() if name in used})
+
+
+def _said(check: Check) -> Column:
+    shown = F.substring(F.expr(check.value).cast("string"), 1, _LONGEST_SHOWN)
+    value = F.coalesce(F.concat(F.lit("The value '"), shown, F.lit("'")), F.lit("A value"))
+    return F.concat(value, F.lit(f" of {check.column} does not fit: {check.message}"))
 
 
 def selection_of(load: Load, fields: Sequence[StructField], target: Target) -> Selection:

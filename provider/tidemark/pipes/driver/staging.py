@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
+from tidemark.delivery.driver.fit import nullable
 from tidemark.errors import DataFileUnreadable
 from tidemark.jobs.failures import named_failure
 from tidemark.jobs.settings import under
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.jobs.workspace import Workspace
-from tidemark.pipes.driver.blocks import BLOCK, FILE, ROW_NUMBER, blocks_of, numbered
+from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, ROW_NUMBER, blocks_of, numbered
 from tidemark.pipes.driver.probe import broken_texts
-from tidemark.pipes.driver.projection import ERROR, SKIP, Shape, staged_name
+from tidemark.pipes.driver.projection import ERROR, ERROR_SCHEMA, SKIP, Shape, staged_name
 from tidemark.pipes.driver.readings import Reading
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ def stage(
         place = workspace.new_directory()
         try:
             with under(spark, READ_SETTINGS):
-                frame = projected(left) if left else projected_none(reading)
+                frame = projected(left) if left else _no_rows(reading)
                 frame.write.parquet(place)
             break
         except SPARK_FAILURES as error:
@@ -123,14 +125,13 @@ def stage(
     return Staged(staged, blocks_of(staged), reading.shape, reading.skipped_rows, unread)
 
 
-def projected_none(reading: Reading) -> DataFrame:
+def _no_rows(reading: Reading) -> DataFrame:
     """No rows, with the columns of staged ones."""
-    columns = ", ".join(
-        f"{staged_name(n)} {field.dataType.simpleString()}" for n, field in enumerate(reading.shape.fields)
+    columns = [StructField(staged_name(n), nullable(f.dataType)) for n, f in enumerate(reading.shape.fields)]
+    own = reading.spark.createDataFrame(
+        [], f"{FILE} STRING, {BLOCK} BIGINT, {ID} BIGINT, {SKIP} BOOLEAN, {ERROR} {ERROR_SCHEMA}"
     )
-    schema = f"{FILE} STRING, {BLOCK} BIGINT, __id BIGINT, {SKIP} BOOLEAN, {columns}"
-    error = F.lit(None).cast("struct<message:string,column:string,position:int,raw:string>").alias(ERROR)
-    return reading.spark.createDataFrame([], schema).select("*", error)
+    return reading.spark.createDataFrame([], StructType([*own.schema.fields, *columns]))
 
 
 def spark_name(location: str, file: str) -> str:

@@ -58,7 +58,7 @@ class TextRows:
     def _lines(self, read: CsvRead, paths: Sequence[str]) -> DataFrame:
         """Each line is a row, so a row's number is that of its line."""
         separator = {} if read.line_separator is None else {"lineSep": read.line_separator}
-        lines = self._reader().options(**separator).text(list(paths))
+        lines = self._reader().format("text").options(**separator).load(list(paths))
         raw = lines.select(*placed(lines), _modified(lines), _text(F.col("value"), replace=read.replace_invalid))
         fields = ", ".join(f"{column(n)} STRING" for n in range(1, self.width + 1))
         options = {**read.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
@@ -93,11 +93,15 @@ class TextRows:
         )
 
     def _documents(self, read: JsonRead, paths: Sequence[str]) -> DataFrame:
-        lines = self._reader().option("wholetext", str(read.multi_line).lower()).text(list(paths))
+        whole = {"wholetext": str(read.multi_line).lower()}
+        lines = self._reader().format("text").options(**whole).load(list(paths))
         raw = lines.select(*placed(lines), _modified(lines), _text(F.col("value"), replace=read.replace_invalid))
-        parsed = raw.withColumn(VARIANT, F.try_parse_json(RAW))
+        # A parser of one document ignores the text behind it. Within an array that is an error.
+        found = F.try_parse_json(F.concat(F.lit("["), F.col(RAW), F.lit("]")))
+        parsed = raw.withColumn(_TAKES, found).withColumn(VARIANT, F.try_variant_get(_TAKES, "$[0]", "variant"))
+        is_one = F.col(VARIANT).isNotNull() & F.try_variant_get(_TAKES, "$[1]", "variant").isNull()
         blank = F.trim(F.col(RAW)) == ""
-        problem = F.when(F.col(VARIANT).isNull() & ~blank, F.lit("Error parsing JSON: the text is no document"))
+        problem = F.when(~is_one & ~blank, F.lit("Error parsing JSON: the text is not one document"))
         if not read.replace_invalid:
             problem = F.coalesce(_not_text(F.col(RAW)), problem)
         rows = parsed.select(*(FILE, BLOCK, ID, MODIFIED, RAW), blank.alias(SKIP), problem.alias(BAD), F.col(VARIANT))

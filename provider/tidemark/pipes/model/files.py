@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-__all__ = ["FileReport", "FileSource", "FileStatus"]
+__all__ = ["FileReport", "FileSource", "FileStatus", "place_in_words"]
 
 
 class FileStatus(StrEnum):
@@ -55,3 +55,14 @@ class FileReport:
     system_error: str | None = None
     received_at: datetime | None = None
     loaded_at: datetime | None = None
+
+
+def place_in_words(report: FileReport) -> str:
+    """The place of a file's first error, as far as it is known: file f.csv, line 3, character 5, column id."""
+    known = {
+        "line": report.first_error_line,
+        "character": report.first_error_character,
+        "column": report.first_error_column,
+    }
+    parts = [f"{name} {value}" for name, value in known.items() if value is not None]
+    return ", ".join([f"file {report.file}", *parts])
