@@ -40,7 +40,7 @@ class ServiceClient(ClosedUnlessFailed):
 
     def open_channel(self, name: str, table: str, **how: Any) -> ServiceChannel:
         """The channel of that name, for this writer alone. `how`: on_error, default_timezone, offset_token,
-        fail_on_uncommitted_rows, evolve_schema, as in `IngestClient.open_channel`.
+        fail_on_uncommitted_rows, evolve_schema, quarantine, as in `IngestClient.open_channel`.
 
         Raises IngestServiceRefused, and IngestUnavailable if the service does not answer.
         """

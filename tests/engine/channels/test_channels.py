@@ -66,6 +66,21 @@ def test_the_channels_of_a_table_are_committed_together(landing: Landing) -> Non
         assert [tuple(row) for row in rows] == [(n, str(at)) for n in range(20) for at in range(3)]
 
 
+def test_a_batch_over_the_advised_size_is_a_warning_once(landing: Landing, caplog: Any) -> None:
+    landing.create()
+    mib = {"name": "x" * (1 << 20)}
+    with landing.client() as client:
+        channel, other = (client.open_channel(name, "orders") for name in ("c", "d"))
+        channel.insert_rows([mib] * 15, "15")
+        assert "MiB" not in caplog.text
+        for token in ("32", "49"):
+            channel.insert_rows([mib] * 17, token)
+        assert caplog.text.count("Channel C of table orders: a batch has 17.0 MiB") == 1
+        other.insert_rows([mib] * 17, "17")
+        assert "Channel D" in caplog.text
+    assert landing.rows(columns="count(*)") == [(66,)]
+
+
 def test_a_token_needs_no_row(landing: Landing) -> None:
     landing.create()
     with landing.client() as client:

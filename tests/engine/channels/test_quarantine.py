@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -97,6 +99,52 @@ def test_a_restored_table_gets_its_bad_rows_again_once(landing: Landing) -> None
         channel.insert_rows([{"id": 2}, {"id": "x"}], "2")
     assert landing.rows(columns="id") == [(1,), (2,)]
     assert landing.rows("bad", "end_offset_token") == [("1",), ("2",), ("2",)]
+
+
+def bad_tokens(landing: Landing) -> list[str]:
+    """The tokens of the bad rows in quarantine, in order."""
+    return [token for (token,) in landing.rows("bad", "end_offset_token")]
+
+
+def write_bad(landing: Landing, table: str, *tokens: str) -> None:
+    """A commit with a bad row for each token."""
+    with landing.client() as client:
+        channel = client.open_channel("c", table, on_error="continue", quarantine="bad")
+        for token in tokens:
+            channel.insert_rows([{"id": f"bad {token}"}], token)
+            channel.flush()
+
+
+def test_copies_of_a_table_share_its_quarantine_and_each_bad_row_is_there_once(landing: Landing) -> None:
+    landing.create()
+    log = landing.root / "bad" / "_delta_log"
+    client = landing.client(limits=IMPATIENT)
+    channel = client.open_channel("c", "orders", on_error="continue", quarantine="bad")
+    log.rename(landing.root / "away")
+    channel.insert_rows([{"id": "x"}], "both have it")  # its record waits for the quarantine
+    channel.flush()
+    client.discard()
+    (landing.root / "away").rename(log)
+    shutil.copytree(landing.root / "orders", landing.root / "copy")
+    landing.sql(f"CREATE TABLE delta.`{landing.root / 'clone'}` SHALLOW CLONE {{t}}")
+    tables = ("copy", "orders", "clone")
+    with ThreadPoolExecutor(len(tables)) as pool:
+        list(pool.map(lambda table: write_bad(landing, table, f"{table} a", f"{table} b"), tables))
+    expected = ["both have it", *(f"{table} {letter}" for table in tables for letter in "ab")]
+    assert bad_tokens(landing) == sorted(expected)
+
+
+def test_a_directory_that_was_put_back_from_a_copy_loses_no_bad_row(landing: Landing) -> None:
+    landing.create()
+    write_bad(landing, "orders", "1")
+    shutil.copytree(landing.root / "orders", landing.root / "copy")
+    write_bad(landing, "orders", "2", "3", "4")
+    shutil.rmtree(landing.root / "orders")
+    (landing.root / "copy").rename(landing.root / "orders")
+    assert landing.token("C") == "1"
+    write_bad(landing, "orders", "again 2", "again 3")
+    write_bad(landing, "orders", "again 4")
+    assert bad_tokens(landing) == ["1", "2", "3", "4", "again 2", "again 3", "again 4"]
 
 
 def test_a_quarantine_needs_rows_that_go_on_without_the_bad_ones(landing: Landing) -> None:

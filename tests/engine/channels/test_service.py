@@ -139,6 +139,17 @@ def test_bad_rows_are_answered_with_their_place(writer: Writer) -> None:
     ]
 
 
+def test_bad_rows_go_to_a_quarantine_that_the_writer_may_write(landing: Landing, writer: Writer, tokens: Path) -> None:
+    how = {"on_error": "continue", "quarantine": "bad"}
+    refused = writer.http.put("/v1/tables/orders/channels/c", json=how)
+    assert (refused.status_code, refused.json()["error"]) == (403, "IngestForbidden")
+    assert not (landing.root / "bad").exists()
+    grant(tokens, app="secret: orders bad")
+    writer.append("c", writer.open("c", **how)["next_continuation_token"], [{"id": 1}, {"id": "x"}], "2")
+    writer.flush("c")
+    assert landing.rows("bad", "place, row") == [("row 1", '{"id": "x"}')]
+
+
 def test_each_token_writes_its_own_tables_and_counts_from_the_next_request_on(
     landing: Landing, address: str, tokens: Path
 ) -> None:

@@ -8,10 +8,21 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.engine.channels.landing import Landing
+from tests.until import wait_until
+from tidemark.channels.driver.keeping import Upkeeper
+from tidemark.channels.driver.service.desk import IngestDesk
+from tidemark.channels.driver.service.messages import OpenRequest
+from tidemark.channels.driver.service.upkeep_rounds import kept_tables
+from tidemark.channels.driver.upkeep import Upkeep
+from tidemark.channels.model.jobs import ServeIngest
 from tidemark.channels.worker.tables import channels_by_table
 from tidemark.errors import ChannelInvalid
+from tidemark.jobs.context import JobContext
+from tidemark.jobs.progress import Progress
 
 pytestmark = pytest.mark.spark
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_an_idle_channel_is_swept_and_its_writer_is_told(landing: Landing) -> None:
@@ -54,3 +65,34 @@ def test_tables_with_channels_are_found_by_their_logs_and_a_bad_one_hides_none(l
     (landing.root / "broken" / "_delta_log").mkdir(parents=True)
     (landing.root / "broken" / "_delta_log" / f"{0:020}.json").write_text("half of a li")
     assert list(channels_by_table(["broken", "with", "without"], landing.log)) == ["with"]
+
+
+def test_upkeep_goes_on_after_any_failure(landing: Landing) -> None:
+    landing.create()
+    said: list[str] = []
+    failures = iter([ConnectionResetError("the driver hung up")])
+
+    def locate(table: str) -> str:
+        for failure in failures:
+            raise failure
+        return landing.uri(table)
+
+    with landing.client() as client:
+        desk = IngestDesk(client, landing.records)
+        desk.open("orders", "c", OpenRequest(), "app")
+        job = JobContext(landing.spark, None, {}, Progress(list, said.append), NOW, lambda: None)  # type: ignore[arg-type]
+        request = ServeIngest(lake_root=str(landing.root), tokens_file="none", keep_hours=1 / 36_000)
+        with kept_tables(job, request, Upkeeper(landing.spark, client, {}), desk, locate):
+            wait_until(lambda: len(said) > 1)
+    assert said[0].startswith("orders was not kept")
+    assert "ConnectionResetError: the driver hung up" in said[0]
+    assert said[1] == "orders: 0 idle channels removed, 0 files became 0"
+
+
+def test_work_that_fails_in_an_unforeseen_way_ends_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    upkeep, done = Upkeep(), []
+    upkeep.do(lambda: done.append(1 // 0))
+    upkeep.do(lambda: done.append(1))
+    upkeep.stop()
+    assert done == [1]
+    assert "ZeroDivisionError" in caplog.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tidemark.channels.driver import jvm
@@ -15,6 +16,18 @@ def test_a_missing_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(IngestUnavailable, match=r"no JVM could be started.*Install Java 17.*ingest service"):
         start_engine({})
+
+
+@pytest.mark.parametrize("says", ["", "echo 25333;"])
+def test_a_java_that_hangs_is_ended_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{says} echo $$ > {tmp_path}/pid; sleep 600\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(IngestUnavailable, match="it hangs, and was ended after 1 seconds"):
+        start_engine({}, seconds_to_start=1)
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
 def test_a_pyspark_without_jars_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -175,6 +176,25 @@ def test_an_api_that_refuses_or_answers_something_else_is_an_error(api: SourceCo
             read(http_pages, None, connection=api, **{**PAGES, **more})
     with pytest.raises(InvalidArgument, match="must be a cursor"):
         read(http_pages, '{"page": 1}', connection=api, **PAGES)
+
+
+@pytest.mark.parametrize(("lost", "error"), [("1", "it answers 404"), ("", "no list of rows")])
+def test_errors_of_an_api_show_its_url_without_what_may_be_secret(
+    api: SourceConnection, lost: str, error: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = "c4n4ry"
+    url = f"http://ana:{secret}@127.0.0.1:{api.port}/sold?lost={lost}&api_key={secret}"
+    with pytest.raises(SourceUnreadable, match=error) as raised:
+        read(http_pages, None, **{**PAGES, "url": url, "rows": "none", "parameters": {"token": secret}})
+    assert raised.value.facts["source"] == f"http://127.0.0.1:{api.port}/sold"
+    assert secret not in "".join(traceback.format_exception(raised.value)) + caplog.text
+
+
+def test_the_query_of_a_url_is_sent_with_each_page(api: SourceConnection) -> None:
+    found = read(http_pages, "2", connection=api, **{**PAGES, "url": "/sold?lost="})
+    assert [[row["id"] for row in rows] for rows, _ in found] == [[2, 3], [4]]
+    with pytest.raises(SourceUnreadable, match="404"):
+        read(http_pages, "2", connection=api, **{**PAGES, "url": "/sold?lost=1"})
 
 
 def test_a_line_that_is_no_object_is_a_row_error_with_its_place(tmp_path: Path) -> None:

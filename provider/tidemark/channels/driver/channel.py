@@ -23,6 +23,7 @@ from tidemark.errors import RowsRefused, TokenOutOfOrder
 __all__ = ["Channel", "ChannelOptions"]
 
 _EVOLUTIONS = 3
+_ADVISED_BYTES = 16 << 20  # of a batch, as Snowpipe Streaming advises
 _log = logging.getLogger(__name__)
 
 
@@ -52,6 +53,7 @@ class Channel(ClosedUnlessFailed):
         self._opened, self._writer, self._options, self._clock = opened, writer, options, clock
         self.record_at_open = opened.record
         self._last_token = opened.record.offset_token
+        self._is_warned = False
 
     @property
     def name(self) -> str:
@@ -84,8 +86,9 @@ class Channel(ClosedUnlessFailed):
         """Buffer rows for the next commit, with the token of the last of them.
 
         `rows`: dictionaries by column name, an Arrow table or batch, a pandas frame, or bytes of JSON lines. Without
-        rows the token moves alone. Rows that do not fit are handled by `on_error`. Waits while the buffers are full. A
-        row is in the table once `flush` returns, or once `latest_committed_offset_token` has its token.
+        rows the token moves alone. Rows that do not fit are handled by `on_error`. Waits while the buffers are full.
+        A channel's first batch of more than 16 MiB is logged as a warning. A row is in the table once `flush` returns,
+        or once `latest_committed_offset_token` has its token.
 
         Raises RowsRefused (on_error="abort"), TokenOutOfOrder (`strict_tokens`), ChannelInvalid, ChannelClosed, and
         IngestBusy if the buffers stay full.
@@ -94,6 +97,7 @@ class Channel(ClosedUnlessFailed):
         if isinstance(rows, Iterator):  # it is read more than once
             rows = list(rows)
         batch, spec = self._batch(rows)
+        self._warn_if_large(batch)
         self._check_token(start_offset_token, end_offset_token, batch.parsed)
         if batch.errors and self._options.on_error is OnError.ABORT:
             first = batch.errors[0]
@@ -154,6 +158,15 @@ class Channel(ClosedUnlessFailed):
             spec = self._writer.spec
             batch = batch_of(rows, spec, self._options.zone, self._clock())
         return batch, spec
+
+    def _warn_if_large(self, batch: Batch) -> None:
+        """Once for each channel: a large batch comes again as a whole after a crash, and fills the buffers of all."""
+        if self._is_warned or batch.rows.nbytes <= _ADVISED_BYTES:
+            return
+        self._is_warned = True
+        mib = batch.rows.nbytes / (1 << 20)
+        text = "Channel %s of table %s: a batch has %.1f MiB. Insert batches of at most %d MiB, each with its token."
+        _log.warning(text, self.name, self.table, mib, _ADVISED_BYTES >> 20)
 
     def _check_token(self, start: str | None, end: str | None, rows: int) -> None:
         problem = token_problem(self._options.verify, self._last_token, start, end, rows)

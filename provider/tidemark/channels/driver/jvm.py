@@ -6,11 +6,13 @@ It ends with the process, also if that is killed: it waits for the end of its st
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tidemark.channels.driver.kernel import KernelEngine
 from tidemark.errors import IngestUnavailable
@@ -27,17 +29,21 @@ _USE_THE_SERVICE = "Send the rows to the ingest service instead (lake.ingest_ser
 
 
 def start_engine(
-    hadoop: Mapping[str, str], *, ivy: Path | None = None, seconds_to_answer: float = 60.0
+    hadoop: Mapping[str, str],
+    *,
+    ivy: Path | None = None,
+    seconds_to_start: float = 60.0,
+    seconds_to_answer: float = 60.0,
 ) -> KernelEngine:
     """A new JVM in about two seconds, and its engine. `hadoop`: settings of file systems, by Hadoop's names.
 
     `ivy`: the directory of Ivy's jars (default: Spark's own). Missing jars of Delta Kernel are fetched once.
-    `seconds_to_answer`: a JVM that hangs longer counts as dead. Raises IngestUnavailable without Java, or without the
-    jars of PySpark.
+    `seconds_to_start`: a start that hangs longer is ended. `seconds_to_answer`: a JVM that hangs longer counts as dead.
+    Raises IngestUnavailable without Java, without the jars of PySpark, or if the JVM does not start.
     """
     home = _spark_jars()
     jars = _kernel_jars(home, ivy or Path.home() / ".ivy2.5.2")
-    gateway = _gateway(home, [str(home / "*"), *map(str, jars)], seconds_to_answer)
+    gateway = _gateway(home, [str(home / "*"), *map(str, jars)], seconds_to_start, seconds_to_answer)
     configuration = gateway.jvm.org.apache.hadoop.conf.Configuration()
     for name, value in hadoop.items():
         configuration.set(name, value)
@@ -91,7 +97,7 @@ def _java() -> str:
     return str(Path(home) / "bin" / "java") if home else "java"
 
 
-def _gateway(home: Path, classpath: list[str], seconds_to_answer: float) -> Any:
+def _gateway(home: Path, classpath: list[str], seconds_to_start: float, seconds_to_answer: float) -> Any:
     """A JVM that ends with this process.
 
     Py4J's own start runs a function between fork and exec. There the threads of gRPC, which Spark Connect has, break
@@ -113,17 +119,38 @@ def _gateway(home: Path, classpath: list[str], seconds_to_answer: float) -> Any:
     except OSError as error:
         raise _not_started(str(error)) from None
     assert process.stdout is not None
-    port, token = process.stdout.readline().strip(), process.stdout.readline().strip()
-    if not port.isdigit():
-        process.wait(_SECONDS_TO_END)
-        log.seek(0)
-        raise _not_started(log.read()[-_SHOWN:].strip() or "it ended without a word")
+    port, token = _address(process, log, seconds_to_start)
     OutputConsumer(log, process.stdout, daemon=True).start()
     ProcessConsumer(process, [log], daemon=True).start()  # it holds the pipe, at whose end the JVM ends
     parameters = GatewayParameters(
-        port=int(port), auth_token=token.decode(), auto_convert=True, read_timeout=seconds_to_answer
+        port=port, auth_token=token, auto_convert=True, read_timeout=seconds_to_answer
     )  # without a timeout even the garbage collection of Python would wait for a JVM that hangs
     return JavaGateway(gateway_parameters=parameters)
+
+
+def _address(process: subprocess.Popen[bytes], log: IO[str], seconds: float) -> tuple[int, str]:
+    """Port and token, which a JVM says first. One that does not say them in time is killed, with its children."""
+    assert process.stdout is not None
+    hangs = threading.Event()
+
+    def end() -> None:
+        hangs.set()
+        os.killpg(process.pid, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, end)
+    timer.start()
+    port, token = process.stdout.readline().strip(), process.stdout.readline().strip()
+    timer.cancel()
+    timer.join()
+    if port.isdigit() and token and not hangs.is_set():
+        return int(port), token.decode()
+    try:
+        process.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        end()
+    log.seek(0)
+    said = log.read()[-_SHOWN:].strip() or "it ended without a word"
+    raise _not_started(f"it hangs, and was ended after {seconds:g} seconds" if hangs.is_set() else said)
 
 
 def _not_started(problem: str) -> IngestUnavailable:

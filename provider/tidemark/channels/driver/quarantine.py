@@ -2,9 +2,11 @@
 
 1. A file of bad rows is written into the quarantine table's directory. Nothing reads it yet.
 2. The commit of the good rows puts the file's name into the channel's record.
-3. Another commit adds the file to the quarantine table. Its transaction id is the channel, and its version the row
-   sequencer of step 2. Each reader of the record may do so: the writer, the
-   next one, and the nightly upkeep.
+3. Another commit adds the file to the quarantine table. Its transaction id is the channel at this place, and its
+   version is in the record. Each reader of the record may do so: the writer, the next one, and the nightly upkeep.
+
+Versions grow with the row sequencer. They also exceed all that the quarantine has of the channel: a directory that was
+put back from a copy counts its rows from an earlier number.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ class QuarantineTables:
     later: Callable[[Callable[[], None]], None]
     _specs: dict[str, TableSpec] = field(default_factory=dict)
     _done: dict[str, int] = field(default_factory=dict)
+    _taken: dict[tuple[str, str], int] = field(default_factory=dict)  # the latest version of each transaction id
 
     def prepare(self, uri: str) -> None:
         """Make the table if it does not exist. Raises KernelFailed, TableNotSupported, InvalidArgument."""
@@ -70,20 +73,31 @@ class QuarantineTables:
             raise InvalidArgument(argument="quarantine", value=uri, problem=problem)
         self._specs[uri] = spec
 
+    def begin(self, uri: str, key: str, record: ChannelRecord, source: str) -> None:
+        """Learn which bad rows the table at `uri` has of a channel that was opened, from all its writers.
+
+        Raises TableNotFound, KernelFailed.
+        """
+        transaction = transaction_of(key, record, source)
+        self._taken[uri, transaction] = self.engine.table(uri).latest().transaction_version(transaction)
+
     def write(self, group: Group, uri: str, source: str, now: datetime) -> PendingRows:
         """A file of the group's bad rows, which no table has yet. The quarantine was prepared. `source`: the URI of the
         channel's table. Raises errors of the storage.
         """
         channel, spec = group.channel, self._specs[uri]
+        transaction = transaction_of(channel.key, channel.record, source)
+        version = max(self._taken.get((uri, transaction), -1), channel.record.row_sequencer) + 1
         kept = quarantine_rows(group.bad, table=channel.table, channel=channel.key, now=now)
         batch = batch_of(kept, spec, UTC, now)
         if batch.errors:
             raise TableNotSupported(table=uri, problem=f"it takes no row of a quarantine: {batch.errors[0]}")
         (file,) = write_files(batch.rows, spec, LakeFiles(uri, self.options), token=self.token(), now=now)
+        self._taken[uri, transaction] = version
         return PendingRows(
             uri=uri,
-            transaction=transaction_of(channel.key, channel.record, source),
-            version=channel.record.row_sequencer + 1,
+            transaction=transaction,
+            version=version,
             path=file.path,
             size=file.size,
             modified=file.modified,

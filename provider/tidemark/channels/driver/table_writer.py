@@ -97,7 +97,7 @@ class TableWriter:
         """The channel for its new owner. Rows that an earlier owner in this client had buffered are discarded.
         `quarantine`: the URI of the table that takes bad rows.
 
-        Raises ChannelHasUncommittedRows, ChannelTokenLost, and what a commit raises.
+        Raises ChannelHasUncommittedRows, ChannelTokenLost, what a commit raises, and errors of the quarantine.
         """
         with self._changed:
             earlier = self._channels.get(order.key)
@@ -114,6 +114,8 @@ class TableWriter:
         record = self.fulfil(order)
         assert record is not None  # an open ends with one
         channel = OpenChannel(order.key, order.table, record, record.offset_token, quarantine)
+        if quarantine is not None:
+            self._quarantine.begin(quarantine, order.key, record, self._commits.uri)
         with self._changed:
             present = self._channels.get(order.key)
             is_later = present is not None and present.record.client_sequencer > record.client_sequencer

@@ -39,3 +39,5 @@ class Upkeep:
                 work()
             except TidemarkError as error:
                 _log.warning("%s", error)
+            except Exception:  # noqa: BLE001 - the edge of the thread: its next work is not lost
+                _log.exception("Upkeep of channels failed, and continues with its next work")

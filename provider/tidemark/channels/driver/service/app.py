@@ -96,7 +96,7 @@ class ServiceLimits:
 
 
 def ingest_app(desk: IngestDesk, access: Access, measures: Measures, limits: ServiceLimits) -> FastAPI:
-    """The app. Each route but /health and /metrics needs a bearer token, and one for its table."""
+    """The app. Each route but /health and /metrics needs a bearer token, and one for its tables."""
     app = FastAPI(title="Tidemark ingest service", version=__version__, docs_url=None, redoc_url=None)
     app.exception_handler(TidemarkError)(_problem)
     app.middleware("http")(_measured(measures))
@@ -104,20 +104,23 @@ def ingest_app(desk: IngestDesk, access: Access, measures: Measures, limits: Ser
     def guard(request: Request, table: Table, authorization: Annotated[str | None, Header()] = None) -> None:
         grant = access.writer(authorization)
         access.require(grant, table)
-        request.state.writer = grant.name
+        request.state.grant = grant
 
     router = APIRouter(prefix="/v1/tables/{table}", dependencies=[Depends(guard)], responses=_PROBLEMS)
-    _add_channel_routes(router, desk)
+    _add_channel_routes(router, desk, access)
     _add_rows_route(router, desk, measures, limits)
     app.include_router(router)
     _add_operations(app, desk, measures)
     return app
 
 
-def _add_channel_routes(router: APIRouter, desk: IngestDesk) -> None:
+def _add_channel_routes(router: APIRouter, desk: IngestDesk, access: Access) -> None:
     @router.put("/channels/{channel}", summary="Open a channel")
     def open_channel(request: Request, table: Table, channel: ChannelName, how: OpenRequest | None = None) -> Opened:
-        return desk.open(table, channel, how or OpenRequest(), request.state.writer)
+        wanted, grant = how or OpenRequest(), request.state.grant
+        if wanted.quarantine is not None:
+            access.require(grant, wanted.quarantine)
+        return desk.open(table, channel, wanted, grant.name)
 
     @router.post("/channels/{channel}/flush", summary="Wait until the channel's rows are committed")
     def flush(table: Table, channel: ChannelName) -> ChannelAnswer:

@@ -96,6 +96,7 @@ class IngestDesk:
             offset_token=request.offset_token,
             fail_on_uncommitted_rows=request.fail_on_uncommitted_rows,
             evolve_schema=request.evolve_schema,
+            quarantine=request.quarantine,
             opened_by=writer,
         )
         served = _Served(opened, opened.status().record.client_sequencer)

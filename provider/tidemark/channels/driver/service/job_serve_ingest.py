@@ -23,7 +23,7 @@ from tidemark.errors import IngestUnavailable, JobCancelled, JobDeadlineExceeded
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.tables import resolve
+from tidemark.lake.tables import location_of, resolve
 from tidemark.model.streams import Addressing
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def serve_ingest(job: JobContext, request: ServeIngest) -> IngestServed:
         engine_of(job.session),
         tables.locate,
         options=job.options,
+        locate_new=tables.locate_new,
         limits=limits,
         only_writer=request.only_writer,
         clock=utc_now,
@@ -72,10 +73,17 @@ class _Tables:
 
     def locate(self, name: str) -> str:
         """The table's URI. A path is refused: grants are for names."""
-        uri, addressing = resolve(name, self._root, self._options, origin="the lake root of the ingest service")
-        if addressing is not Addressing.LAKE:
+        self._require_name(name)
+        return resolve(name, self._root, self._options, origin="the lake root of the ingest service")[0]
+
+    def locate_new(self, name: str) -> str:
+        """The URI of a table that may not exist yet. A path is refused."""
+        self._require_name(name)
+        return location_of(name, self._root)[0]
+
+    def _require_name(self, name: str) -> None:
+        if location_of(name, self._root)[1] is not Addressing.LAKE:
             raise TableNotFound(path=name, hint="Name the table as schema.table below the lake root.")
-        return uri
 
     def records(self, name: str) -> dict[str, ChannelRecord]:
         """The committed records of the table's channels."""

@@ -37,6 +37,9 @@ class OpenRequest(Strict):
     offset_token: Token | None = Field(default=None, description="Replaces the committed offset token")
     fail_on_uncommitted_rows: bool = Field(default=False, description="409 if an earlier writer has uncommitted rows")
     evolve_schema: bool = Field(default=False, description="Rows may add columns, if the service allows it")
+    quarantine: str | None = Field(
+        default=None, max_length=500, description="A table that gets bad rows, each once, with on_error continue"
+    )
 
 
 class StatusRequest(Strict):

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from tidemark.channels.driver.keeping import Upkeeper
 from tidemark.channels.driver.service.desk import IngestDesk
 from tidemark.channels.model.jobs import ServeIngest
@@ -52,6 +49,6 @@ def _kept(upkeeper: Upkeeper, table: str, locate: Callable[[str], str]) -> str:
         kept = upkeeper.keep(table, locate(table), utc_now())
     except TidemarkError as error:
         return f"{table} was not kept: {error}"
-    except (PySparkException, Py4JError) as error:
+    except Exception as error:  # noqa: BLE001 - the edge of the thread: whatever a Spark action raises
         return f"{table} was not kept: {named_failure(error)}"
     return f"{table}: {len(kept.swept)} idle channels removed, {kept.files_removed} files became {kept.files_added}"

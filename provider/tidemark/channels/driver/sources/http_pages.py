@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,6 +20,7 @@ __all__ = ["http_pages"]
 _TRIES = 5
 _LONGEST_WAIT = 60.0  # seconds, also if Retry-After asks for more
 _MISSING: Any = object()
+_SECRETS = re.compile(r"(?<=//)[^/?#]*@|[?#].*", re.S)
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,10 @@ def http_pages(
 ) -> Iterator[tuple[Any, str]]:
     """(rows, token) of the rows behind a token, a page at a time, until a page has no next one.
 
-    `url`: whole, or a path below the connection's host. `rows`, `next_cursor`: the paths of the rows and of the next
-    page's cursor in a page, as names with dots between them. Without `rows` the page is a list of them. `initial`: the
-    first cursor. A page without a next cursor may grow: its later rows come with the next call. Pages must not change
-    otherwise.
+    `url`: whole, or a path below the connection's host; errors show it without its query. `rows`, `next_cursor`: the
+    paths of the rows and of the next page's cursor in a page, as names with dots between them. Without `rows` the page
+    is a list of them. `initial`: the first cursor. A page without a next cursor may grow: its later rows come with the
+    next call. Pages must not change otherwise.
 
     Busy answers (429, 5xx) and broken connections are tried five times. Raises SourceUnreadable for other answers, and
     InvalidArgument for a token that is none.
@@ -101,22 +103,27 @@ class _Api:
         )
         try:
             return retrying(self._page, parameters)
-        except (httpx.HTTPError, httpx.InvalidURL, _Busy, ValueError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, _Refused, ValueError) as error:
             raise self.unreadable(f"{error}." if str(error) else f"{type(error).__name__}.") from error
 
     def unreadable(self, problem: str) -> SourceUnreadable:
         """The error of this API."""
-        return SourceUnreadable(source=self._url, problem=problem)
+        return SourceUnreadable(source=_SECRETS.sub("", self._url), problem=problem)
 
     def _page(self, parameters: Mapping[str, Any]) -> Any:
-        answer = self._client.get(self._url, params=dict(parameters))
+        answer = self._client.get(httpx.URL(self._url).copy_merge_params(dict(parameters)))
         if answer.status_code == 429 or answer.status_code >= 500:
             raise _Busy(answer.status_code, answer.headers.get("retry-after"))
-        answer.raise_for_status()
+        if not answer.is_success:  # the words of httpx have the whole URL
+            raise _Refused(f"it answers {answer.status_code} {answer.reason_phrase}".rstrip())
         return json.loads(answer.content, parse_float=Decimal)
 
 
-class _Busy(Exception):
+class _Refused(Exception):
+    """An answer without a page."""
+
+
+class _Busy(_Refused):
     """The status of an answer that may be another one in a moment."""
 
     def __init__(self, status: int, after: str | None) -> None:
