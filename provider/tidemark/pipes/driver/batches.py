@@ -18,6 +18,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from tidemark.delivery.driver.checks import GENERATED, IDENTITY
 from tidemark.delivery.driver.exactly_once import until_committed
 from tidemark.errors import DataFileUnreadable, LogIncomplete, TargetChanged
 from tidemark.failpoints import failpoint
@@ -25,14 +29,15 @@ from tidemark.jobs.failures import named_failure
 from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA, under
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.jobs.workspace import Workspace
-from tidemark.pipes.driver.files_table import ABORTED, FilesTable
-from tidemark.pipes.driver.prepare import FileToLoad, Preparation, Prepared
+from tidemark.pipes.driver.files_table import FilesTable, utc
+from tidemark.pipes.driver.prepare import FileToLoad, Preparation
 from tidemark.pipes.driver.staging import READ_SETTINGS
 from tidemark.pipes.driver.target import Target, open_target
 from tidemark.pipes.model.copying import ErrorMode
 from tidemark.pipes.model.events import Batch, Event
 from tidemark.pipes.model.files import FileReport, FileStatus
 from tidemark.pipes.model.load_mark import LoadMark, load_mark_of
+from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,56 +71,71 @@ class BatchRunner:
     stop_if_due: Callable[[], None]
     new_attempt: Callable[[], str] = _new_attempt
 
-    def run(self, batch: Batch) -> LoadedBatch:
+    def run(self, batch: Batch, files: pa.Table | None = None) -> LoadedBatch:
         """Load the batch, or finish what an earlier run began. A second run writes no row again.
+
+        `files`: its files, if this run has just planned it.
 
         Raises CopyRefused, TableNotFound, and what Spark raises for failures that are not of a file.
         """
-        there = self._committed(batch)
+        there = None if files is not None else self._committed(batch)
+        planned = _to_load(self.files.files_of(batch.number, self.clock()) if files is None else files)
         if there is not None:
-            attempt, version = there
-            attempt = attempt or self.files.last_attempt(batch.number, self.clock())
-            self._end(batch, attempt, version)
-            return LoadedBatch(self.files.reports_of(batch.number, attempt, self.clock()), version, found=True)
+            attempt = there[0] or self.files.last_attempt(batch.number, self.clock())
+            reports = self.files.reports_of(batch.number, attempt, self.clock())
+            return self._ended(batch, attempt, there[1], reports, found=True)
         unread: dict[str, str] = {}
         while True:
             try:
-                return self._try(batch, unread)
+                return self._try(batch, planned, unread)
             except SPARK_FAILURES as error:
                 broken = self._broken(error, batch)
                 if broken is None or broken[0] in unread:
                     raise
                 unread[broken[0]] = broken[1]
 
-    def _try(self, batch: Batch, unread: Mapping[str, str]) -> LoadedBatch:
+    def _try(self, batch: Batch, planned: Sequence[FileToLoad], unread: Mapping[str, str]) -> LoadedBatch:
         target = open_target(batch.load, self.options)
         now, attempt = self.clock(), self.new_attempt()
-        planned = [FileToLoad(*file) for file in self.files.files_of(batch.number, now)]
-        self.say(f"batch {batch.number}: reading {len(planned)} files, {sum(f.size for f in planned):,} bytes")
+        self.say(f"batch {batch.number}: reading {len(planned)} files, {sum(f.size or 0 for f in planned):,} bytes")
         preparation = Preparation(self.spark, batch.load, target, self.options, self.workspace, now)
         prepared = preparation.prepared(planned, unread)
         self.stop_if_due()
         self.files.append([_result(batch, attempt, report) for report in prepared.reports], self.clock())
         failpoint("load.results")
-        version = self._append(batch, attempt, target, prepared)
+        self._append(batch, attempt, target, prepared.rows)
         failpoint("load.appended")
-        if version is None:
-            self._end(batch, attempt, None, ABORTED if _is_aborted(batch, prepared.reports) else None)
-            return LoadedBatch(prepared.reports, None, found=False)
-        there = self._committed(batch)
-        if there is None:
-            problem = "it was replaced or set back while files were loaded into it"
-            raise TargetChanged(target=target.name, problem=problem)
-        self._end(batch, there[0], there[1])
-        mine = there[0] == attempt
-        reports = prepared.reports if mine else self.files.reports_of(batch.number, there[0], self.clock())
-        return LoadedBatch(reports, there[1], found=not mine)
+        found, version = self._required(batch, target)
+        if found != attempt:
+            reports = self.files.reports_of(batch.number, found, self.clock())
+            return self._ended(batch, found, version, reports, found=True)
+        return self._ended(batch, attempt, version, prepared.reports, found=False)
 
-    def _append(self, batch: Batch, attempt: str, target: Target, prepared: Prepared) -> int | None:
-        """Something, if rows were appended by this or another attempt; None if there are none."""
-        rows = prepared.rows
-        if rows is None:
-            return None
+    def give_up(self, batch: Batch) -> LoadedBatch:
+        """End a batch whose statement cannot run: no attempt can write its rows any more.
+
+        A second run, or one after an attempt that has written them, ends it by what the target shows.
+        """
+        target = open_target(batch.load, self.options)
+        attempt = self.new_attempt()
+        self._append(batch, attempt, target, None)
+        found, version = self._required(batch, target)
+        if found == attempt:
+            self.files.end(batch.number, None, None, self.clock(), aborted=True)
+            return LoadedBatch((), None, found=False)
+        return self._ended(batch, found, version, self.files.reports_of(batch.number, found, self.clock()), found=True)
+
+    def _ended(
+        self, batch: Batch, attempt: str | None, version: int, reports: tuple[FileReport, ...], *, found: bool
+    ) -> LoadedBatch:
+        """The end of the batch is stored. A batch without rows has no version."""
+        with_rows = version if any(report.rows_loaded for report in reports) else None
+        aborted = _is_aborted(batch, reports)
+        self.files.end(batch.number, attempt, with_rows, self.clock(), aborted=aborted)
+        return LoadedBatch(reports, with_rows, found)
+
+    def _append(self, batch: Batch, attempt: str, target: Target, rows: DataFrame | None) -> None:
+        """Append the rows; without rows an empty commit with the batch's number, which bars other attempts."""
         mark = LoadMark(self.files.id, batch.number, attempt)
         settings = {
             **READ_SETTINGS,
@@ -124,9 +144,17 @@ class BatchRunner:
             USER_METADATA: mark.to_text(),
         }
         evolves = batch.load.options.enable_schema_evolution
+        given = _nothing(self.spark, target) if rows is None else rows
         with under(self.spark, settings):
-            until_committed()(_save, rows, target.path, evolves)
-        return target.version
+            until_committed()(_save, given, target.path, evolves)
+
+    def _required(self, batch: Batch, target: Target) -> tuple[str | None, int]:
+        """The attempt and the version that the target shows. Raises TargetChanged."""
+        there = self._committed(batch)
+        if there is None:
+            problem = "it was replaced or set back while files were loaded into it"
+            raise TargetChanged(target=target.name, problem=problem)
+        return there
 
     def _committed(self, batch: Batch) -> tuple[str | None, int] | None:
         """The attempt and the version of the batch's rows in the target; None if it has none.
@@ -146,11 +174,6 @@ class BatchRunner:
             self.say(f"batch {batch.number}: the log no longer has its commit")
         return None, state.version
 
-    def _end(self, batch: Batch, attempt: str | None, version: int | None, status: str | None = None) -> None:
-        facts = {"batch": batch.number, "attempt": attempt, "version": version, "status": status}
-        done = {"event": Event.DONE.value, **facts}
-        self.files.append([done], self.clock())
-
     def _broken(self, error: Exception, batch: Batch) -> tuple[str, str] | None:
         """The file that made the append fail, with the reason."""
         named = named_failure(error)
@@ -161,10 +184,26 @@ class BatchRunner:
         return (place[len(root) + 1 :], named.facts["problem"]) if place.startswith(f"{root}/") else None
 
 
+def _to_load(files: pa.Table) -> list[FileToLoad]:
+    names, sizes = files.column("file").to_pylist(), files.column("size").to_pylist()
+    times = files.column("modified_at").cast("int64").to_pylist()
+    found = [
+        FileToLoad(name, size, None if at is None else utc(at))
+        for name, size, at in zip(names, sizes, times, strict=True)
+    ]
+    return sorted(found, key=lambda file: file.name)
+
+
 def _is_aborted(batch: Batch, reports: Sequence[FileReport]) -> bool:
     """Whether an error of a file has ended the statement."""
     aborts = batch.load.options.on_error.mode is ErrorMode.ABORT_STATEMENT
     return aborts and any(report.status is FileStatus.LOAD_FAILED for report in reports)
+
+
+def _nothing(spark: SparkSession, target: Target) -> DataFrame:
+    """No rows of the target, without the columns that Delta fills."""
+    given = [quoted(f.name) for f in target.schema.fields if not {GENERATED, IDENTITY} & set(f.metadata)]
+    return spark.read.format("delta").load(target.path).where(F.lit(False)).select(*given)
 
 
 def _save(rows: DataFrame, path: str, evolves: bool) -> None:

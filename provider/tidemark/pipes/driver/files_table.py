@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
+from tidemark.delivery.driver.exactly_once import until_committed
 from tidemark.errors import TableNotFound
 from tidemark.jobs.own_tables import make_table
-from tidemark.jobs.settings import APP_ID, TXN_VERSION, under
+from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA, under
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.codec import from_json, to_json
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.events import DAY, FILES_SCHEMA, Batch, Event
-from tidemark.pipes.model.files import FileReport, FileStatus
+from tidemark.pipes.model.files import FileReport, FileSource, FileStatus
 from tidemark.sql.statements import path_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["ABORTED", "FilesTable", "KnownBatch", "latest_results", "micros", "utc"]
+__all__ = ["EVENTS_SCHEMA", "PARTIAL", "FilesTable", "KnownBatch", "latest_results", "micros", "utc"]
 
 _PROPERTIES = {"delta.autoOptimize.autoCompact": "true", "delta.autoOptimize.optimizeWrite": "false"}
 _NAMES = tuple(column.split()[0] for column in FILES_SCHEMA.split(", "))
 _PLANS = "plans"
+_ENDS = "ends"
 _SLACK = timedelta(days=1)
+_KINDS = {"STRING": pa.string(), "BIGINT": pa.int64(), "TIMESTAMP": pa.timestamp("us", "UTC"), "DATE": pa.date32()}
+EVENTS_SCHEMA = pa.schema([(name, _KINDS[kind]) for name, kind in (c.split() for c in FILES_SCHEMA.split(", "))])
+PARTIAL = "partial"  # the status of a batch that left files in the queue
 ABORTED = "aborted"  # the status of a batch's end
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _REPORT = (
     *("file", "status", "size", "rows_parsed", "rows_loaded", "errors_seen", "error_limit", "first_error"),
     *("first_error_line", "first_error_character", "first_error_column", "system_error"),
 )
+
+
+def _new_token() -> str:
+    return uuid.uuid4().hex
 
 
 @dataclass(frozen=True)
@@ -50,8 +61,16 @@ class KnownBatch:
 class FilesTable:
     """The table at `path`. `kept`: how long a file is remembered."""
 
-    def __init__(self, spark: SparkSession, log: DeltaLog, options: Mapping[str, str] | None, kept: timedelta) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: DeltaLog,
+        options: Mapping[str, str] | None,
+        kept: timedelta,
+        new_token: Callable[[], str] = _new_token,
+    ) -> None:
         self._spark = spark
+        self._new_token = new_token
         self.options = dict(options or {})
         self._log = log
         self._kept = kept
@@ -90,44 +109,51 @@ class FilesTable:
         """Add events, given as rows with some of the columns."""
         self._write(self._filled(rows, at))
 
-    def plan(self, batch: Batch, files: DataFrame, at: datetime, more: Sequence[DataFrame] = ()) -> None:
-        """Add the batch, its files (file, size, modified_at, etag), and other events, in one commit.
+    def plan(self, batch: Batch, files: pa.Table, queued: pa.Table | None, at: datetime, *, partial: bool) -> bool:
+        """Add the batch, its files, and files that wait (FOUND_SCHEMA), in one commit. `partial`: more files wait.
 
-        Only one of two plans with the same number is stored; a later run reads that one.
+        Only one of two plans with the same number is stored. Returns whether it is this one.
         """
         head = {
             "event": Event.BATCH.value,
+            "at": at,
             "batch": batch.number,
+            "status": PARTIAL if partial else None,
             "statement": to_json(batch.load),
             "version": batch.base_version,
             "run": batch.run,
+            DAY: at.date(),
         }
-        planned = files.select("file", "size", "modified_at", "etag").withColumns(
-            {"event": F.lit(Event.PLANNED.value), "batch": F.lit(batch.number)}
-        )
-        rows = self._frame([head], at)
-        for frame in (planned, *more):
-            rows = rows.unionByName(self._filled(frame, at))
-        with under(self._spark, {APP_ID: f"{self.app_id}/{_PLANS}", TXN_VERSION: str(batch.number)}):
-            self._write(rows)
+        planned = {"event": Event.PLANNED.value, "batch": batch.number}
+        tables = [pa.Table.from_pylist([head], EVENTS_SCHEMA), _events(files, planned, at)]
+        if queued is not None:
+            tables.append(_events(queued, {"event": Event.QUEUED.value, "source": FileSource.LISTING.value}, at))
+        return self._write_numbered(self._spark.createDataFrame(pa.concat_tables(tables)), _PLANS, batch.number)
+
+    def end(self, batch: int, attempt: str | None, version: int | None, at: datetime, *, aborted: bool = False) -> None:
+        """The batch is done. A second end of the same batch is left out."""
+        facts = {"batch": batch, "attempt": attempt, "version": version, "status": ABORTED if aborted else None}
+        self._write_numbered(self._frame([{"event": Event.DONE.value, **facts}], at), _ENDS, batch)
 
     def open_batch(self) -> Batch | None:
         """The batch that was planned last, if it is not done. It is found however old it is."""
-        number = self._planned_number()
-        found = self._batches(F.col("batch") == number) if number else []
-        return found[0].batch if found and not found[0].is_done else None
+        number, ended = self._number(_PLANS), self._number(_ENDS)
+        if number == ended:
+            return None
+        (found,) = self._batches(F.col("batch") == number)
+        return found.batch
 
     def next_number(self) -> int:
         """The number of the next batch."""
-        return self._planned_number() + 1
+        return self._number(_PLANS) + 1
 
     def batches(self, now: datetime) -> list[KnownBatch]:
         """The batches that are remembered, by number."""
         return self._batches(F.col(DAY) >= F.lit((now - self._kept).date()))
 
-    def _planned_number(self) -> int:
-        """The number of the batch that was planned last; 0 if there is none."""
-        return self._log.state().transactions.get(f"{self.app_id}/{_PLANS}", 0)
+    def _number(self, app: str) -> int:
+        """The batch that was planned, or ended, last; 0 if there is none."""
+        return self._log.state().transactions.get(f"{self.app_id}/{app}", 0)
 
     def _batches(self, which: Column) -> list[KnownBatch]:
         wanted = F.col("event").isin(Event.BATCH.value, Event.DONE.value) & which
@@ -140,11 +166,12 @@ class FilesTable:
         heads = sorted((row for row in rows if row.event == Event.BATCH.value), key=lambda row: int(row.batch))
         return [_known(row, done.get(row.batch)) for row in heads]
 
-    def files_of(self, batch: int, now: datetime) -> list[tuple[str, int, datetime]]:
-        """(file, size, modified_at) of a batch, by name."""
+    def files_of(self, batch: int, now: datetime) -> pa.Table:
+        """(file, size, modified_at) of a batch."""
         mine = (F.col("event") == Event.PLANNED.value) & (F.col("batch") == batch)
-        rows = self.remembered(now).where(mine).select("file", "size", micros("modified_at")).dropDuplicates(["file"])
-        return sorted((row.file, row.size, utc(row.modified_at)) for row in rows.collect())
+        rows = self.remembered(now).where(mine).select("file", "size", "modified_at").dropDuplicates(["file"])
+        found: pa.Table = rows.toArrow()
+        return found
 
     def reports_of(self, batch: int, attempt: str | None, now: datetime) -> tuple[FileReport, ...]:
         """The reports of an attempt, by name; of any attempt if it is None."""
@@ -173,9 +200,17 @@ class FilesTable:
     def _write(self, rows: DataFrame) -> None:
         rows.coalesce(1).write.format("delta").mode("append").save(self._log.uri)
 
+    def _write_numbered(self, rows: DataFrame, app: str, number: int) -> bool:
+        """Whether these rows were written, and not those of another run with the same number."""
+        before, token = self._log.head(), self._new_token()
+        settings = {APP_ID: f"{self.app_id}/{app}", TXN_VERSION: str(number), USER_METADATA: token}
+        with under(self._spark, settings):
+            until_committed()(self._write, rows)
+        return any(commit.user_metadata == token for commit in self._log.commits(before, self._log.head()))
+
     def _frame(self, rows: Iterable[Mapping[str, Any]], at: datetime) -> DataFrame:
-        given = [tuple({"at": at, DAY: at.date(), **row}.get(name) for name in _NAMES) for row in rows]
-        return self._spark.createDataFrame(given, FILES_SCHEMA)
+        given = [{"at": at, DAY: at.date(), **row} for row in rows]
+        return self._spark.createDataFrame(pa.Table.from_pylist(given, EVENTS_SCHEMA))
 
     def _filled(self, rows: DataFrame, at: datetime) -> DataFrame:
         kinds = {name: kind for name, kind in (column.split(" ", 1) for column in FILES_SCHEMA.split(", "))}
@@ -186,6 +221,18 @@ class FilesTable:
             return value.cast(kinds[name]).alias(name)
 
         return rows.select(*map(column, _NAMES))
+
+
+def _events(files: pa.Table, same: Mapping[str, Any], at: datetime) -> pa.Table:
+    """The files as events with these values."""
+    given = {**same, "at": at, DAY: at.date()}
+    columns = [
+        files.column(f.name).cast(f.type)
+        if f.name in files.schema.names
+        else pa.repeat(pa.scalar(given.get(f.name), f.type), files.num_rows)
+        for f in EVENTS_SCHEMA
+    ]
+    return pa.table(columns, schema=EVENTS_SCHEMA)
 
 
 def micros(column: str) -> Column:

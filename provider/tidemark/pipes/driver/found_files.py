@@ -19,9 +19,9 @@ from tidemark.pipes.model.copying import Load
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Listed", "list_files", "named_files"]
+__all__ = ["FOUND_SCHEMA", "Listed", "list_files", "named_files"]
 
-_SCHEMA = pa.schema(
+FOUND_SCHEMA = pa.schema(
     [("file", pa.string()), ("size", pa.int64()), ("modified_at", pa.timestamp("us", "UTC")), ("etag", pa.string())]
 )
 _AT_ONCE = 16  # requests to an object store
@@ -49,8 +49,8 @@ class Listed:
                 self.refused[file.name] = file.problem
         if good:
             columns = [[f.name for f in good], [f.size for f in good], [f.modified_at for f in good]]
-            arrays = [pa.array(values, kind) for values, kind in zip(columns, _SCHEMA.types, strict=False)]
-            self.tables.append(pa.record_batch([*arrays, pa.array([f.etag for f in good])], schema=_SCHEMA))
+            arrays = [pa.array(values, kind) for values, kind in zip(columns, FOUND_SCHEMA.types, strict=False)]
+            self.tables.append(pa.record_batch([*arrays, pa.array([f.etag for f in good])], schema=FOUND_SCHEMA))
             self.last = max([self.last, *(f.name for f in good)], key=lambda name: name.encode())
 
     @property
@@ -60,7 +60,7 @@ class Listed:
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """(file STRING, size BIGINT, modified_at TIMESTAMP, etag STRING)."""
-        return spark.createDataFrame(pa.Table.from_batches(self.tables, _SCHEMA))
+        return spark.createDataFrame(pa.Table.from_batches(self.tables, FOUND_SCHEMA))
 
 
 def list_files(

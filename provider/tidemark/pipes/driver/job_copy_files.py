@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from tidemark.errors import CopyAborted
+from tidemark.errors import CopyAborted, CopyRefused, InvalidArgument, NotYetSupported, SqlCompilationError
 from tidemark.failpoints import failpoint
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
-from tidemark.jobs.workspace import Workspace
-from tidemark.pipes.driver.batches import BatchRunner
-from tidemark.pipes.driver.files_table import FilesTable, KnownBatch
+from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch
+from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import Listed, list_files, named_files
-from tidemark.pipes.driver.planning_batches import loaded_files, not_known, oldest
+from tidemark.pipes.driver.planning_batches import chosen, collected, loaded_files, not_known
 from tidemark.pipes.driver.purge import purge_files
 from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.driver.validation import validated
@@ -23,9 +22,6 @@ from tidemark.pipes.model.copying import ErrorMode, Load
 from tidemark.pipes.model.events import COPY_SUFFIX, Batch
 from tidemark.pipes.model.files import FileReport, FileStatus, place_in_words
 from tidemark.pipes.model.jobs import CopiedFiles, CopyFiles
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["copy_files"]
 
@@ -43,52 +39,64 @@ def copy_files(job: JobContext, request: CopyFiles) -> CopiedFiles:
     target = open_target(load, job.options)
     with job.new_workspace("copy") as workspace:
         if request.validation is not None:
-            listed = _listed(job, load)
-            return validated(job, load, target, listed, request.validation, workspace)
+            return validated(job, load, target, _listed(job, load), request.validation, workspace)
         table = FilesTable.open(job.session, load.path + COPY_SUFFIX, job.options, kept=_KEPT)
-        runner = _runner(job, table, workspace)
-        known = _batch_of_run(table, request.key)
-        if known is not None and known.is_done:
-            return CopiedFiles(table.reports_of(known.batch.number, known.attempt, utc_now()), known.version)
-        batch = known.batch if known is not None else _planned(job, request, table, runner, target.version)
-        if batch is None:
-            return CopiedFiles(())
-        done = runner.run(batch)
+        runner = BatchRunner(job.session, table, job.options, workspace, utc_now, job.progress.say, job.stop_if_due)
+        done = _of_run(table, runner, request.key)
+        while done is None:
+            left = table.open_batch()
+            if left is not None:
+                job.progress.say(f"finishing batch {left.number}, which the run {left.run} began")
+                _finish(job, runner, left)
+                continue
+            planned = _planned(job, request, table, target.version)
+            if planned is None:
+                return CopiedFiles(())
+            batch, files = planned
+            if batch is not None:  # otherwise another run has planned a batch of its number
+                done = runner.run(batch, files)
     if load.options.purge and done.version is not None:
         purge_files(load, job.options, done.reports, job.progress.say)
     _require_loaded(load, done.reports)
     return CopiedFiles(done.reports, done.version)
 
 
-def _runner(job: JobContext, table: FilesTable, workspace: Workspace) -> BatchRunner:
-    return BatchRunner(job.session, table, job.options, workspace, utc_now, job.progress.say, job.stop_if_due)
+def _of_run(table: FilesTable, runner: BatchRunner, run: str) -> LoadedBatch | None:
+    """The last batch of the run, finished; None if it has none, or an error of the files ended it: they may be others
+    by now.
+    """
+    known = next((known for known in reversed(table.batches(utc_now())) if known.batch.run == run), None)
+    if known is None or known.aborted:
+        return None
+    if not known.is_done:
+        return runner.run(known.batch)
+    return LoadedBatch(table.reports_of(known.batch.number, known.attempt, utc_now()), known.version, found=True)
 
 
-def _batch_of_run(table: FilesTable, run: str) -> KnownBatch | None:
-    """The last batch of the run, unless it was ended by an error of the files: they may be others by now."""
-    found = [known for known in table.batches(utc_now()) if known.batch.run == run]
-    return found[-1] if found and not found[-1].aborted else None
+def _finish(job: JobContext, runner: BatchRunner, left: Batch) -> None:
+    """Finish the batch of another run. One whose statement cannot run any more is given up."""
+    try:
+        runner.run(left)
+    except (CopyRefused, SqlCompilationError, InvalidArgument, NotYetSupported) as error:
+        job.progress.say(f"giving up batch {left.number} of the run {left.run}, which cannot be loaded: {error}")
+        runner.give_up(left)
 
 
-def _planned(job: JobContext, request: CopyFiles, table: FilesTable, runner: BatchRunner, version: int) -> Batch | None:
-    """The batch of this statement, planned; None if there is no file to load."""
-    while True:
-        now = utc_now()
-        left = table.open_batch()
-        if left is not None:
-            job.progress.say(f"finishing batch {left.number}, which the run {left.run} began")
-            runner.run(left)
-            continue
-        files = _chosen(job, request.load, table, now)
-        wanted, count = oldest(files, _MOST_FILES, request.load.options.size_limit)
-        if count == 0:
-            return None
-        batch = Batch(table.next_number(), request.load, version, request.key)
-        table.plan(batch, wanted, now)
-        failpoint("load.planned")
-        planned = _batch_of_run(table, request.key)
-        if planned is not None:
-            return planned.batch  # otherwise another run has planned a batch of this number
+def _planned(
+    job: JobContext, request: CopyFiles, table: FilesTable, version: int
+) -> tuple[Batch | None, pa.Table] | None:
+    """The batch of this statement, planned; None if there is no file to load.
+
+    Its number is taken before the files are looked for, so that no other run has planned the same files since.
+    """
+    number, now = table.next_number(), utc_now()
+    take = chosen(_new(job, request.load, table, now), _MOST_FILES, request.load.options.size_limit)
+    if not take.files.num_rows:
+        return None
+    batch = Batch(number, request.load, version, request.key)
+    stored = table.plan(batch, take.files, None, now, partial=False)
+    failpoint("load.planned")
+    return (batch if stored else None), take.files
 
 
 def _listed(job: JobContext, load: Load) -> Listed:
@@ -103,17 +111,16 @@ def _listed(job: JobContext, load: Load) -> Listed:
     return found
 
 
-def _chosen(job: JobContext, load: Load, table: FilesTable, now: datetime) -> DataFrame:
+def _new(job: JobContext, load: Load, table: FilesTable, now: datetime) -> pa.Table:
     """The files that the history does not know, or all of them with FORCE."""
     found = _listed(job, load).frame(job.session)
     if load.options.force:
-        return found
-    new = not_known(found, loaded_files(table, now))
+        return collected(found)
+    new = collected(not_known(found, loaded_files(table, now)))
     if load.options.load_uncertain_files:
         return new
-    certain = new.where(F.col("modified_at") >= F.lit(now - _KEPT))
-    skipped = new.count() - certain.count()
-    if skipped:
+    certain = new.filter(pc.greater_equal(new.column("modified_at"), pa.scalar(now - _KEPT)))
+    if skipped := new.num_rows - certain.num_rows:
         said = f"{skipped} files are older than the history of {_KEPT.days} days, and may have been loaded before"
         job.progress.say(f"{said}; LOAD_UNCERTAIN_FILES = TRUE loads them")
     return certain

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+import pyarrow as pa
 
 from tidemark.failpoints import failpoint
 from tidemark.jobs.context import JobContext
@@ -12,15 +14,24 @@ from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch, failed_first
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import Listed, list_files
 from tidemark.pipes.driver.pipe_queue import KEPT, PipeQueue
-from tidemark.pipes.driver.planning_batches import oldest, pending
+from tidemark.pipes.driver.planning_batches import (
+    chosen,
+    collected,
+    in_order,
+    loaded_files,
+    not_known,
+    pending,
+    planned_files,
+    without,
+)
 from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.model.events import Batch
-from tidemark.pipes.model.files import FileSource
 from tidemark.pipes.model.jobs import RunPipe, RunPipeReport
 
 __all__ = ["run_pipe"]
 
 _MOST_FAILED = 20
+_MOST_SAID = 20  # files in the log
 
 
 def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
@@ -32,40 +43,83 @@ def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
     table = FilesTable.open(job.session, request.queue, job.options, kept=KEPT)
     queue = PipeQueue(job.session, table, request.load, job.options)
     done: list[LoadedBatch] = []
+    waiting, looks = 0, request.list_files
     with job.new_workspace(f"pipe-{request.uid}") as workspace:
         runner = BatchRunner(job.session, table, job.options, workspace, utc_now, job.progress.say, job.stop_if_due)
-        left = table.open_batch()
-        if left is not None:
-            job.progress.say(f"finishing batch {left.number}, which an earlier run began")
-            done.append(runner.run(left))
-        if request.list_files:
-            _look(job, request, queue, table)
-        while len(done) < request.batches and (batch := _next(request, table)) is not None:
+        while len(done) < request.batches:
             job.stop_if_due()
-            done.append(runner.run(batch))
-            job.progress.say(_said(request, batch, done[-1]))
-        waiting = pending(table, utc_now()).count() if done else 0
+            left = table.open_batch()
+            if left is not None:
+                job.progress.say(f"finishing batch {left.number}, which another run began")
+                done.append(runner.run(_by_now(left, request)))
+                continue
+            planned = _planned(job, request, queue, looks=looks)
+            looks = False
+            if planned is None:
+                waiting = 0
+                break
+            if planned.batch is not None:
+                waiting = planned.left
+                done.append(runner.run(planned.batch, planned.files))
+                job.progress.say(_said(request, planned.batch, done[-1]))
         if done:
             table.trim(utc_now())
     return _report(done, waiting)
 
 
-def _look(job: JobContext, request: RunPipe, queue: PipeQueue, table: FilesTable) -> None:
-    """Queue the files that are new; nothing is written if there are none."""
-    now = utc_now()
-    listed, full = _listed(job, request, queue, now)
-    for file, problem in sorted(listed.refused.items())[:20]:
+def _by_now(left: Batch, request: RunPipe) -> Batch:
+    """The batch with the pipe's statement as it is now, so that a corrected one gets a stalled pipe going again.
+
+    A batch of another place or table keeps its own.
+    """
+    own = (left.load.location, left.load.path)
+    return left if own != (request.load.location, request.load.path) else replace(left, load=request.load)
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """`batch`: None if another run has planned one of its number. `left`: files that wait."""
+
+    batch: Batch | None
+    files: pa.Table
+    left: int
+
+
+def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, *, looks: bool) -> _Planned | None:
+    """The next batch; None if there is no file for it.
+
+    Its number is taken before the files are looked for, so that no other run has planned the same files since.
+    """
+    number, now = queue.table.next_number(), utc_now()
+    waiting = collected(pending(queue.table, now))
+    listed, full = _listed(job, request, queue, now) if looks else (Listed(), False)
+    for file, problem in sorted(listed.refused.items())[:_MOST_SAID]:
         job.progress.say(f"left out {file}: {problem}")
+    new = _new(job, request, queue, listed, now, waiting)
+    if full and (listing := queue.listing_event(listed)) is not None:
+        queue.table.append_frame(listing, now)
+    take = chosen(in_order(pa.concat_tables([waiting, new])), request.max_files, request.max_bytes)
+    if not take.files.num_rows:
+        return None
+    load = replace(request.load, files=())
+    batch = Batch(number, load, open_target(load, queue.table.options).version, request.uid)
+    queued = without(take.left, waiting)
+    stored = queue.table.plan(batch, take.files, queued, now, partial=take.left.num_rows > 0)
+    failpoint("load.planned")
+    return _Planned(batch if stored else None, take.files, take.left.num_rows)
+
+
+def _new(
+    job: JobContext, request: RunPipe, queue: PipeQueue, listed: Listed, now: datetime, waiting: pa.Table
+) -> pa.Table:
+    """The files of the listing that the pipe does not know; those that were asked for again, unless they are loaded."""
     if not listed.count:
-        return
+        return waiting.slice(0, 0)
     found = listed.frame(job.session)
-    again = _asked_again(request)
-    files = (queue.to_load_again(found, now, force=request.force) if again else queue.new(found, now)).cache()
-    if not files.isEmpty():
-        table.append_frame(queue.queued(files, FileSource.REFRESH if again else FileSource.LISTING), now)
-    files.unpersist()
-    if not again and full and (listing := queue.listing_event(listed)) is not None:
-        table.append_frame(listing, now)
+    if request.force:
+        return without(collected(found), waiting)
+    known = loaded_files(queue.table, now) if _asked_again(request) else planned_files(queue.table, now)
+    return without(collected(not_known(found, known)), waiting)
 
 
 def _asked_again(request: RunPipe) -> bool:
@@ -78,19 +132,6 @@ def _listed(job: JobContext, request: RunPipe, queue: PipeQueue, now: datetime) 
         after = request.modified_after
         return list_files(request.load, job.options, prefix=request.prefix, modified_after=after), False
     return queue.listed(now, timedelta(seconds=request.full_listing_seconds))
-
-
-def _next(request: RunPipe, table: FilesTable) -> Batch | None:
-    """The next batch, planned; None if the queue is empty. If another run planned one of its number, that one."""
-    now = utc_now()
-    files, count = oldest(pending(table, now), request.max_files, request.max_bytes)
-    if not count:
-        return None
-    load = replace(request.load, files=())
-    version = open_target(load, table.options).version
-    table.plan(Batch(table.next_number(), load, version, request.uid), files, now)
-    failpoint("load.planned")
-    return table.open_batch()
 
 
 def _said(request: RunPipe, batch: Batch, done: LoadedBatch) -> str:

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from tidemark.pipes.driver.files_table import FilesTable, latest_results
+from tidemark.pipes.driver.files_table import PARTIAL, FilesTable, latest_results
+from tidemark.pipes.driver.found_files import FOUND_SCHEMA
 from tidemark.pipes.model.events import Event
 from tidemark.pipes.model.files import FileStatus
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["loaded_files", "not_known", "oldest", "pending", "planned_files"]
+__all__ = [
+    "Chosen",
+    "chosen",
+    "collected",
+    "in_order",
+    "loaded_files",
+    "not_known",
+    "pending",
+    "planned_files",
+    "without",
+]
 
 _COLUMNS = ("file", "size", "modified_at", "etag")
 _LOADED = [status.value for status in FileStatus if status.has_rows]
+_LATE_COMMIT = timedelta(days=1)  # no event reaches its table later than this after its time
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Files of a batch, oldest first, and those that are left."""
+
+    files: pa.Table
+    left: pa.Table
 
 
 def planned_files(table: FilesTable, now: datetime) -> DataFrame:
@@ -40,29 +63,49 @@ def not_known(found: DataFrame, known: DataFrame) -> DataFrame:
 
 
 def pending(table: FilesTable, now: datetime) -> DataFrame:
-    """(file, size, modified_at, etag): files in the queue that belong to no batch after they were queued."""
+    """(file, size, modified_at, etag): files in the queue that belong to no batch after they were queued.
+
+    Each batch takes all files that wait, or says that it left some. Events from long before the last batch are looked
+    at only in the second case.
+    """
     events = table.remembered(now)
+    last = events.where(F.col("event") == Event.BATCH.value).agg(
+        F.max_by("status", "batch").alias("__status"), F.max("at").alias("__at")
+    )
+    since = F.when(F.col("__status").eqNullSafe(F.lit(PARTIAL)), None).otherwise(F.col("__at") - F.lit(_LATE_COMMIT))
+    recent = events.crossJoin(F.broadcast(last)).where(since.isNull() | (F.col("at") >= since))
     queued = (
-        events.where(F.col("event") == Event.QUEUED.value)
+        recent.where(F.col("event") == Event.QUEUED.value)
         .groupBy("file")
         .agg(*(F.max_by(name, "at").alias(name) for name in _COLUMNS[1:]), F.max("at").alias("queued_at"))
     )
-    planned = events.where(F.col("event") == Event.PLANNED.value).groupBy("file").agg(F.max("at").alias("planned_at"))
-    waiting = queued.join(planned, "file", "left").where(
-        F.col("planned_at").isNull() | (F.col("planned_at") < F.col("queued_at"))
-    )
-    return waiting.select(*_COLUMNS)
+    planned = recent.where(F.col("event") == Event.PLANNED.value).groupBy("file").agg(F.max("at").alias("planned_at"))
+    waits = F.col("planned_at").isNull() | (F.col("planned_at") < F.col("queued_at"))
+    return queued.join(planned, "file", "left").where(waits).select(*_COLUMNS)
 
 
-def oldest(files: DataFrame, most_files: int, most_bytes: int | None) -> tuple[DataFrame, int]:
-    """The oldest files, at least one, at most these many and with these bytes in total, and their number."""
-    rows = files.select(*_COLUMNS).orderBy("modified_at", "file").limit(most_files)
-    if most_bytes is None:
-        return rows, rows.count()
-    sizes = [row.size for row in rows.select("size").collect()]
-    taken, total = 0, 0
-    for size in sizes:
-        if taken and total + size > most_bytes:
-            break
-        taken, total = taken + 1, total + size
-    return rows.limit(taken), taken
+def collected(files: DataFrame) -> pa.Table:
+    """The files in the order of their time and name."""
+    found: pa.Table = files.select(*_COLUMNS).toArrow()
+    columns = [found.column(field.name).cast(field.type) for field in FOUND_SCHEMA]
+    return in_order(pa.table(columns, schema=FOUND_SCHEMA))
+
+
+def in_order(files: pa.Table) -> pa.Table:
+    """The files in the order of their time and name. Those without a known time come last."""
+    return files.sort_by([("modified_at", "ascending"), ("file", "ascending")])
+
+
+def without(files: pa.Table, others: pa.Table) -> pa.Table:
+    """The files that have no name of the others."""
+    return files.filter(pc.invert(pc.is_in(files.column("file"), others.column("file"))))
+
+
+def chosen(files: pa.Table, most_files: int, most_bytes: int | None) -> Chosen:
+    """The first files, at least one, at most these many and with these bytes in total."""
+    count = min(most_files, files.num_rows)
+    if most_bytes is not None and count > 1:
+        totals = pc.cumulative_sum(pc.coalesce(files.column("size"), pa.scalar(0, pa.int64())))
+        within = pc.sum(pc.less_equal(totals, most_bytes)).as_py() or 0
+        count = min(count, max(1, within))
+    return Chosen(files.slice(0, count), files.slice(count))

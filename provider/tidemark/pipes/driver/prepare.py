@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from tidemark.delivery.driver.checks import DEFAULT, checks_of
 from tidemark.delivery.driver.fit import nullable
 from tidemark.jobs.workspace import Workspace
-from tidemark.lake.storage import Storage
+from tidemark.lake.storage import Storage, StoredFile
 from tidemark.pipes.driver.footers import read_footers
 from tidemark.pipes.driver.places import place_of
 from tidemark.pipes.driver.projection import projected, source
@@ -36,11 +36,11 @@ _CHANGED = "it changed while it was read; load it again when it is complete"
 
 @dataclass(frozen=True)
 class FileToLoad:
-    """A file as it was when its batch was planned."""
+    """A file as it was when its batch was planned; None: that is not known."""
 
     name: str
-    size: int
-    modified_at: datetime
+    size: int | None
+    modified_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,12 @@ class Preparation:
         return {
             file.name: "it does not exist any more" if found is None else _CHANGED
             for file in files
-            if (found := now[file.name]) is None or (found.size, found.modified_at) != (file.size, file.modified_at)
+            if (found := now[file.name]) is None or not _is_same(file, found)
         }
+
+
+def _is_same(file: FileToLoad, found: StoredFile) -> bool:
+    return file.modified_at is None or (found.size, found.modified_at) == (file.size, file.modified_at)
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame:
@@ -172,10 +176,12 @@ def _counts(
 ) -> FileCounts:
     """The counts of a file; none of one that cannot be read."""
     if problem is not None:
-        return FileCounts(file=file.name, size=file.size, rows_parsed=0, rows_good=0, errors=0, system_error=problem)
+        return FileCounts(
+            file=file.name, size=file.size or 0, rows_parsed=0, rows_good=0, errors=0, system_error=problem
+        )
     return FileCounts(
         file=file.name,
-        size=file.size,
+        size=file.size or 0,
         rows_parsed=rows,
         rows_good=rows - errors,
         errors=errors,
