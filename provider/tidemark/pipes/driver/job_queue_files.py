@@ -35,4 +35,4 @@ def queue_files(job: JobContext, request: QueueFiles) -> QueuedFiles:
         table.append_frame(queue.queued(files, request.source), now)
     files.unpersist()
     job.progress.say(f"{count} files are new in the queue of {request.pipe}, {found.count - count} were known")
-    return QueuedFiles(count, found.count - count)
+    return QueuedFiles(count, found.count - count, now if count else None)

@@ -63,7 +63,7 @@ def not_known(found: DataFrame, known: DataFrame) -> DataFrame:
 
 
 def pending(table: FilesTable, now: datetime) -> DataFrame:
-    """(file, size, modified_at, etag): files in the queue that belong to no batch after they were queued.
+    """(file, size, modified_at, etag, queued_at): files in the queue that belong to no batch after they were queued.
 
     Each batch takes all files that wait, or says that it left some. Events from long before the last batch are looked
     at only in the second case.
@@ -81,7 +81,7 @@ def pending(table: FilesTable, now: datetime) -> DataFrame:
     )
     planned = recent.where(F.col("event") == Event.PLANNED.value).groupBy("file").agg(F.max("at").alias("planned_at"))
     waits = F.col("planned_at").isNull() | (F.col("planned_at") < F.col("queued_at"))
-    return queued.join(planned, "file", "left").where(waits).select(*_COLUMNS)
+    return queued.join(planned, "file", "left").where(waits).select(*_COLUMNS, "queued_at")
 
 
 def collected(files: DataFrame) -> pa.Table:

@@ -121,10 +121,13 @@ class QueueFiles:
 
 @dataclass(frozen=True)
 class QueuedFiles:
-    """`queued`: files that are new in the queue; `known`: those that were there or were loaded before."""
+    """`queued`: files that are new in the queue; `known`: those that were there or were loaded before. `at`: the time
+    of the events of the new files; None: there are none.
+    """
 
     queued: int
     known: int
+    at: datetime | None = None
 
 
 QUEUE_FILES = Job("queue_files", QueueFiles, QueuedFiles, "pipes.driver.job_queue_files:queue_files")
