@@ -15,6 +15,7 @@ from tidemark.client.context import ClientContext
 from tidemark.client.descriptions import StreamDescription, look_and_describe, look_and_describe_all
 from tidemark.client.external_tables import ExternalTables
 from tidemark.client.left_open import OpenTransactions
+from tidemark.client.pipes import PipesOfALake
 from tidemark.client.points import Point
 from tidemark.client.rebase import RebasedStreams
 from tidemark.client.replays import replay_window
@@ -59,7 +60,7 @@ __all__ = ["Lake"]
 INFORMATION = {"default": StreamMode.STANDARD, "append_only": StreamMode.APPEND_ONLY}
 
 
-class Lake(RebasedStreams, OpenTransactions, ChangeStreamsOfALake, ChannelsOfALake):
+class Lake(RebasedStreams, OpenTransactions, ChangeStreamsOfALake, ChannelsOfALake, PipesOfALake):
     """The result of `connect`. Stream names are found in any case (R12)."""
 
     def __init__(self, context: ClientContext) -> None:
@@ -328,10 +329,11 @@ class Lake(RebasedStreams, OpenTransactions, ChangeStreamsOfALake, ChannelsOfALa
         """One statement in the SQL of the source system, or Spark's, with streams known by their names.
 
         It understands CREATE, ALTER, DROP, SHOW and DESCRIBE STREAM, CHANGES, AT | BEFORE and the system functions of
-        streams. A query of a stream reads it (R16). A write that reads one is a transaction of its own and advances it
-        (R13, R21). Everything else is passed to Spark. CREATE STREAM turns row tracking on where it is off, as there
-        (R3). Answers have the columns of the source system; a statement that has none, a status. Raises
-        SqlCompilationError with the place in the text, StatementRefused, and what the client's methods raise.
+        streams, COPY INTO, and the statements of stages, file formats and pipes. A query of a stream reads it (R16). A
+        write that reads one is a transaction of its own and advances it (R13, R21). Everything else is passed to Spark.
+        CREATE STREAM turns row tracking on where it is off, as there (R3). Answers have the columns of the source
+        system; a statement that has none, a status. Raises SqlCompilationError with the place in the text,
+        StatementRefused, and what the client's methods raise.
         """
         return run_sql(self, self._context, text, self._variables)
 

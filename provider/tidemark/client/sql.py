@@ -10,6 +10,8 @@ from tidemark.client.change_stream_sql import define_change_stream, with_change_
 from tidemark.client.channel_histories import with_histories
 from tidemark.client.channel_sql import run_channel_sql
 from tidemark.client.objects import kind_of
+from tidemark.client.pipe_histories import with_load_histories
+from tidemark.client.pipe_sql import run_pipe_sql
 from tidemark.client.sources import sources_of
 from tidemark.client.sql_answers import show_answer, status_answer, terse_answer
 from tidemark.client.sql_queries import pass_on, run_query
@@ -35,7 +37,14 @@ def run_sql(lake: Lake, context: ClientContext, text: str, variables: dict[str, 
     of_channels = run_channel_sql(lake, context, text)
     if of_channels is not None:
         return of_channels
-    with with_histories(context, text) as without, with_change_streams(context, without) as known:
+    of_pipes = run_pipe_sql(lake, context, text)
+    if of_pipes is not None:
+        return of_pipes
+    with (
+        with_histories(context, text) as of_tables,
+        with_load_histories(context, of_tables) as without,
+        with_change_streams(context, without) as known,
+    ):
         return _run(lake, context, known, variables)
 
 

@@ -45,19 +45,34 @@ def needed_objects(store: ControlStore, pipe: Pipe, tables: Tables) -> NeededObj
     )
 
 
-def pipes_of_table(store: ControlStore, table: str) -> tuple[Pipe, ...]:
+def pipes_of_table(
+    store: ControlStore, table: str, *, is_same: Callable[[str], bool] | None = None
+) -> tuple[Pipe, ...]:
     """The pipes that load into the table of that name, also dropped ones, by name and age. Those whose statement this
-    release does not understand are left out.
+    release does not understand are left out. `is_same`: whether another name that ends like this one leads to the same
+    table.
     """
     meant = _identity(table)
-    return tuple(pipe for pipe in store.read(pipes.pipes_ever) if _loads_into(pipe) == meant)
+
+    def is_meant(pipe: Pipe) -> bool:
+        name = _target(pipe)
+        if name is None or _identity(name) == meant:
+            return name is not None
+        return is_same is not None and _last(_identity(name)) == _last(meant) and is_same(name)
+
+    return tuple(pipe for pipe in store.read(pipes.pipes_ever) if is_meant(pipe))
 
 
-def _loads_into(pipe: Pipe) -> tuple[str, ...] | None:
+def _target(pipe: Pipe) -> str | None:
     try:
-        return _identity(copy_of(pipe).table)
+        return copy_of(pipe).table
     except (SqlCompilationError, NotYetSupported):
         return None
+
+
+def _last(identity: tuple[str, ...]) -> str:
+    """The last part of a name or of a path."""
+    return identity[-1].rpartition("/")[2].casefold()
 
 
 def _identity(table: str) -> tuple[str, ...]:
