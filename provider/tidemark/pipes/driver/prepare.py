@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -16,11 +16,12 @@ from tidemark.delivery.driver.fit import nullable
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.storage import Storage, StoredFile
 from tidemark.pipes.driver.footers import read_footers
+from tidemark.pipes.driver.new_columns import drop_not_null
 from tidemark.pipes.driver.places import place_of
 from tidemark.pipes.driver.projection import projected, source
 from tidemark.pipes.driver.readings import Reading, reading_of
 from tidemark.pipes.driver.staging import FirstError, Staged, spark_name, stage
-from tidemark.pipes.driver.target import Target
+from tidemark.pipes.driver.target import Target, open_target
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.files import FileReport
 from tidemark.pipes.model.formats import FileType
@@ -75,7 +76,10 @@ class Preparation:
             footers = {footer.file: footer for footer in found}
             broken.update({footer.file: footer.problem for footer in found if footer.problem is not None})
             names = [name for name in names if name not in broken]
-        reading = reading_of(self.spark, self.load, self.target, self.options, self.at, footers)
+        reading = reading_of(self.spark, self.load, self.target, self.options, self.at, footers, names)
+        evolves = self.load.options.enable_schema_evolution and reading.matches and bool(names)
+        if evolves and drop_not_null(self.spark, self.target, reading.names(names)):
+            return replace(self, target=open_target(self.load, self.options)).prepared(files, unread)
         if names and self._is_direct(reading, names):
             return self._direct(files, reading, names, broken)
         return self._staged(files, reading, names, broken)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, placed
 from tidemark.pipes.driver.footers import Footer
 from tidemark.pipes.driver.headers import header_of
 from tidemark.pipes.driver.matching import matched
+from tidemark.pipes.driver.new_columns import inferred, lacking, of_files
 from tidemark.pipes.driver.projection import BAD, CHECKED, RAW, SKIP, Shape, source
 from tidemark.pipes.driver.selected import Selection, selection_of
 from tidemark.pipes.driver.target import Target
@@ -49,7 +50,9 @@ _NO_CHECK = "CAST(NULL AS STRUCT<message: STRING, column: STRING>)"
 
 @dataclass(frozen=True)
 class Reading:
-    """How the files of a load become rows. `footers`: of files with columns, by name."""
+    """How the files of a load become rows. `footers`: of files with columns, by name. `extra`: columns that the target
+    is going to have.
+    """
 
     spark: SparkSession
     load: Load
@@ -57,6 +60,7 @@ class Reading:
     options: Mapping[str, str] = field(repr=False)
     at: datetime
     footers: Mapping[str, Footer] = field(default_factory=dict)
+    extra: tuple[StructField, ...] = ()
 
     @property
     def values(self) -> ValueFormats:
@@ -71,7 +75,20 @@ class Reading:
     @cached_property
     def fields(self) -> tuple[StructField, ...]:
         """The columns of the target that the statement may fill."""
-        return self.target.wanted(self.load)
+        return (*self.target.wanted(self.load), *self.extra)
+
+    @property
+    def matches(self) -> bool:
+        """Whether columns are found by their names."""
+        return self.selection is None and self.load.options.match_by is not MatchBy.NONE
+
+    @abstractmethod
+    def names(self, files: Sequence[str]) -> list[str]:
+        """The names of the columns that the files have."""
+
+    @abstractmethod
+    def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
+        """The columns of the files that the target lacks."""
 
     @cached_property
     def selection(self) -> Selection | None:
@@ -136,22 +153,32 @@ class _CsvReading(Reading):
         return Shape(self.fields, (None,) * len(self.fields))
 
     def frames(self, files: Sequence[str]) -> list[DataFrame]:
-        if self.selection is None and self.load.options.match_by is not MatchBy.NONE:
+        if self.matches:
             return self._by_headers(files)
         width = len(self.fields) if self.selection is None else max(1, self.selection.width)
         rows = self._text(width, exact=self.selection is None).rows(self.paths(files))
         return [self.chosen(rows, [F.col(column(n)) for n in range(1, width + 1)])]
 
+    def names(self, files: Sequence[str]) -> list[str]:
+        return [name for header in self._headers(files) for name in header]
+
+    def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
+        return tuple(StructField(name, StringType()) for name in lacking(self.names(files), self.target))
+
+    def _headers(self, files: Sequence[str]) -> Mapping[tuple[str, ...], list[str]]:
+        """The files by the names in their first line."""
+        groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for file in files:
+            groups[header_of(self.load.location, self.options, file, self.read)].append(file)
+        return groups
+
     def _text(self, width: int, *, exact: bool) -> TextRows:
         return TextRows(self.spark, self.read, width, exact, self.at)
 
     def _by_headers(self, files: Sequence[str]) -> list[DataFrame]:
-        groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
-        for file in files:
-            groups[header_of(self.load.location, self.options, file, self.read)].append(file)
         how, name = self.load.options.match_by, self.target.name
         frames = []
-        for header, members in groups.items():
+        for header, members in self._headers(files).items():
             there = matched(header, self.fields, how, name)
             rows = self._text(max(1, len(header)), exact=True).rows(self.paths(members))
             frames.append(self.chosen(rows, [_field(there.get(f.name, ()), header) for f in self.fields]))
@@ -175,16 +202,26 @@ class _DocumentReading(Reading):
             return Shape(_one_variant(self), (None,))
         return Shape(self.fields, (None,) * len(self.fields))
 
+    def names(self, files: Sequence[str]) -> list[str]:
+        return self._keys(self._rows(files), known=False)
+
+    def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
+        rows, names = self._rows(files), lacking(self.names(files), self.target)
+        return inferred(rows, {name: _member((name,)) for name in names})
+
+    def _rows(self, files: Sequence[str]) -> DataFrame:
+        return TextRows(self.spark, self.read, 0, exact=False, at=self.at).rows(self.paths(files))
+
     def frames(self, files: Sequence[str]) -> list[DataFrame]:
-        rows = TextRows(self.spark, self.read, 0, exact=False, at=self.at).rows(self.paths(files))
+        rows = self._rows(files)
         if self.selection is not None or self.load.options.match_by is MatchBy.NONE:
             return [self.chosen(rows, [F.col(VARIANT)])]
         there = matched(self._keys(rows), self.fields, self.load.options.match_by, self.target.name)
         return [self.chosen(rows, [_member(there.get(f.name, ())) for f in self.fields])]
 
-    def _keys(self, rows: DataFrame) -> list[str]:
-        """The names in the documents. Names that must be equal to the table's are not looked for."""
-        if self.load.options.match_by is MatchBy.CASE_SENSITIVE:
+    def _keys(self, rows: DataFrame, *, known: bool = True) -> list[str]:
+        """The names in the documents. `known`: names that must be equal to the table's are not looked for."""
+        if known and self.load.options.match_by is MatchBy.CASE_SENSITIVE:
             return [f.name for f in self.fields]
         text = F.col(RAW) if isinstance(self.read, JsonRead) and not self.read.multi_line else F.to_json(VARIANT)
         keys = rows.select(F.explode(F.json_object_keys(text)).alias("key")).distinct()
@@ -205,15 +242,29 @@ class _ColumnReading(Reading):
         return Shape(self.fields, (None,) * len(self.fields))
 
     def frames(self, files: Sequence[str]) -> list[DataFrame]:
+        return [self._group(members) for members in self._groups(files)]
+
+    def _groups(self, files: Sequence[str]) -> list[list[str]]:
+        """The files by their columns."""
         groups: dict[str, list[str]] = defaultdict(list)
         for file in files:
             footer = self.footers.get(file)
             groups["" if footer is None else footer.columns].append(file)
-        return [self._group(members) for members in groups.values()]
+        return list(groups.values())
+
+    def names(self, files: Sequence[str]) -> list[str]:
+        return [name for members in self._groups(files) for name in self._read(members).columns]
+
+    def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
+        schemas = [self._read(members).schema for members in self._groups(files)]
+        return of_files([{f.name: f.dataType for f in schema.fields} for schema in schemas], self.target)
+
+    def _read(self, files: Sequence[str]) -> DataFrame:
+        kind = self.load.format.type.value.lower()
+        return self.spark.read.format(kind).options(**WHOLE_FILES).load(self.paths(files))
 
     def _group(self, files: Sequence[str]) -> DataFrame:
-        kind = self.load.format.type.value.lower()
-        found = self.spark.read.format(kind).options(**WHOLE_FILES).load(self.paths(files))
+        found = self._read(files)
         rows = found.select(
             *placed(found),
             found.metadataColumn("_metadata").getField("file_modification_time").alias(MODIFIED),
@@ -222,7 +273,7 @@ class _ColumnReading(Reading):
             *(self._cleaned(field) for field in found.schema.fields),
         )
         names = found.columns
-        if self.selection is None and self.load.options.match_by is not MatchBy.NONE:
+        if self.matches:
             there = matched(names, self.fields, self.load.options.match_by, self.target.name)
             plain = [_first([F.col(quoted(name)) for name in there.get(f.name, ())]) for f in self.fields]
         else:
@@ -246,8 +297,9 @@ def reading_of(
     options: Mapping[str, str],
     at: datetime,
     footers: Mapping[str, Footer],
+    files: Sequence[str],
 ) -> Reading:
-    """The reading for the load's format. Raises CopyRefused if statement, format and table do not fit together."""
+    """The reading of these files by the load's format. Raises CopyRefused if statement, format and table do not fit."""
     kind = load.format.type
     if not kind.is_text:
         found: Reading = _ColumnReading(spark, load, target, options, at, footers)
@@ -255,6 +307,8 @@ def reading_of(
         found = _CsvReading(spark, load, target, options, at)
     else:
         found = _DocumentReading(spark, load, target, options, at)
+    if load.options.enable_schema_evolution and found.matches and files:
+        return replace(found, extra=found.new_columns(files))
     target.require_values(found.shape.given)
     return found
 

@@ -1,0 +1,70 @@
+"""Columns of files that a table lacks, for ENABLE_SCHEMA_EVOLUTION."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DoubleType, StringType, StructField
+
+from tidemark.delivery.driver.checks import DEFAULT, GENERATED, IDENTITY
+from tidemark.delivery.driver.fit import nullable
+from tidemark.pipes.driver.target import Target
+from tidemark.sql.identifiers import quoted
+from tidemark.sql.statements import path_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["drop_not_null", "inferred", "lacking", "of_files"]
+
+_PLAIN = ("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")
+
+
+def lacking(names: Iterable[str], target: Target) -> list[str]:
+    """The names that no column of the target has, in any case, each once."""
+    known = {field.name.casefold() for field in target.schema.fields}
+    found: dict[str, str] = {}
+    for name in names:
+        if name and name.casefold() not in known:
+            found.setdefault(name.casefold(), name)
+    return list(found.values())
+
+
+def of_files(schemas: Sequence[Mapping[str, DataType]], target: Target) -> tuple[StructField, ...]:
+    """The new columns of files with types. One that has several types becomes text."""
+    found: dict[str, StructField] = {}
+    for schema in schemas:
+        for name in lacking(schema, target):
+            kind = nullable(schema[name])
+            known = found.setdefault(name.casefold(), StructField(name, kind))
+            if known.dataType.simpleString() != kind.simpleString():
+                found[name.casefold()] = StructField(known.name, StringType())
+    return tuple(found.values())
+
+
+def inferred(rows: DataFrame, members: Mapping[str, Column]) -> tuple[StructField, ...]:
+    """The new columns of documents, by the values that are there. Objects and arrays become their JSON text."""
+    if not members:
+        return ()
+    kinds = rows.select(*(F.schema_of_variant_agg(value).alias(f"k{n}") for n, value in enumerate(members.values())))
+    (found,) = kinds.collect()
+    return tuple(StructField(name, _type(found[n])) for n, name in enumerate(members))
+
+
+def drop_not_null(spark: SparkSession, target: Target, names: Sequence[str]) -> bool:
+    """Whether NOT NULL went from columns that no file has. A second run changes nothing."""
+    given = {name.casefold() for name in names}
+    absent = [f for f in target.schema.fields if not f.nullable and f.name.casefold() not in given]
+    dropped = [f for f in absent if not {DEFAULT, GENERATED, IDENTITY} & set(f.metadata)]
+    for field in dropped:
+        spark.sql(f"ALTER TABLE {path_name(target.path)} ALTER COLUMN {quoted(field.name)} DROP NOT NULL")
+    return bool(dropped)
+
+
+def _type(found: str | None) -> DataType:
+    text = (found or "STRING").upper()
+    if text.startswith("DECIMAL"):
+        return DoubleType()  # later numbers may have more digits
+    return DataType.fromDDL(text) if text.startswith(_PLAIN) else StringType()
