@@ -6,7 +6,7 @@ is not taken is false.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -23,10 +23,18 @@ from tidemark.pipes.planning.transform_functions import (
     number_type,
     pattern_of,
 )
+from tidemark.pipes.planning.transform_nodes import (
+    ARITHMETIC,
+    COMPARISONS,
+    LEAVES,
+    NUMERIC,
+    OF_TIMES,
+    operands,
+    require_row,
+)
 from tidemark.pipes.planning.transform_paths import path_step, position_of, shown, steps_of
 from tidemark.pipes.planning.transform_types import Refused, TypeOf, call, converted, tried, type_of
 from tidemark.sql.foreign_sql import SNOWFLAKE, SPARK, written
-from tidemark.sql.functions import makes_rows
 
 __all__ = ["METADATA", "Check", "Over", "Refused", "Rewriter"]
 
@@ -37,24 +45,6 @@ METADATA = (
     "METADATA$START_SCAN_TIME",
 )
 """Columns that each row of a file has, beside its own."""
-
-_ARITHMETIC: Mapping[type[exp.Expr], str] = {
-    exp.Add: "try_add",
-    exp.Sub: "try_subtract",
-    exp.Mul: "try_multiply",
-    exp.Div: "try_divide",
-    exp.Mod: "try_mod",
-}
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.NullSafeEQ)
-_LEAVES = (exp.Literal, exp.Null, exp.Boolean, exp.Interval)
-_NO_VALUES = (exp.DataType, exp.Identifier, exp.Var, exp.IntervalSpan, exp.JSONPath)
-_NUMERIC = (exp.Neg, exp.Abs, exp.Ceil, exp.Floor, exp.Round, exp.Sqrt, exp.Pow, exp.Sign, exp.Ln, exp.Log, exp.Exp)
-_OF_TIMES = (
-    *(exp.DateAdd, exp.DateSub, exp.DateDiff, exp.DateTrunc, exp.TimestampTrunc, exp.TimestampAdd, exp.TimestampDiff),
-    *(exp.Extract, exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Week, exp.DayOfWeek, exp.DayOfMonth, exp.DayOfYear),
-    *(exp.LastDay, exp.AddMonths, exp.ConvertTimezone, exp.MonthsBetween),
-)
-_NO_ROWS = (exp.AggFunc, exp.Window, exp.Subquery, exp.Select, exp.Exists, exp.Star, exp.Lateral, exp.SetOperation)
 
 
 class Over(StrEnum):
@@ -111,7 +101,7 @@ class Rewriter:
         return self._value(tree).tree
 
     def _value(self, node: exp.Expr) -> _Value:
-        _require_row(node)
+        require_row(node)
         reader: Callable[[Rewriter, Any], _Value] = next(
             (read for kind, read in _READERS if isinstance(node, kind)), Rewriter._other
         )
@@ -251,7 +241,7 @@ class Rewriter:
 
     def _arithmetic(self, node: exp.Binary) -> _Value:
         left, right = (self._number(self._value(one)) for one in (node.this, node.expression))
-        tree = call(_ARITHMETIC[type(node)], left.tree, right.tree)
+        tree = call(ARITHMETIC[type(node)], left.tree, right.tree)
         present = exp.and_(_present(left), _present(right))
         self._add(present, tree, "the result is too large, or there is a division by zero", left.source, left.text)
         return self._typed(tree, node, left.number and right.number)
@@ -288,8 +278,8 @@ class Rewriter:
     def _with(self, node: exp.Expr, change: Callable[[list[_Value]], list[_Value]], number: bool = False) -> _Value:
         """The node with its operands rewritten, then changed together."""
         made = node.copy()
-        operands = list(_operands(made))
-        for operand, value in zip(operands, change([self._value(one) for one in operands]), strict=True):
+        found = list(operands(made))
+        for operand, value in zip(found, change([self._value(one) for one in found]), strict=True):
             operand.replace(value.text.copy())
         return self._typed(made, node, number)
 
@@ -350,26 +340,6 @@ class Rewriter:
         return _Value(tree, written(node, SNOWFLAKE, comments=False).replace("TM_", ""), number=number)
 
 
-def _require_row(node: exp.Expr) -> None:
-    """Raises Refused for parts that need more than a row."""
-    if isinstance(node, exp.Window | exp.AggFunc) and not isinstance(node, exp.Anonymous):
-        raise Refused("a transformation knows one row at a time: no aggregates and windows")
-    if isinstance(node, exp.Star):
-        raise Refused("SELECT * is not allowed in a transformation; name the columns, as in $1, $2")
-    if isinstance(node, _NO_ROWS):
-        raise Refused("a transformation selects from one location only: no subqueries")
-    if isinstance(node, exp.Lambda) or makes_rows(node):
-        raise Refused("a transformation has no functions of arrays that take a lambda or make rows")
-
-
-def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Direct operands, without types, names and other parts that are no values."""
-    for value in node.args.values():
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, exp.Expr) and not isinstance(one, _NO_VALUES):
-                yield one
-
-
 def _present(value: _Value) -> exp.Expr:
     return exp.Not(this=_is_null(value.text))
 
@@ -394,12 +364,12 @@ _READERS: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[[Rew
     ((exp.JSONExtract, exp.Bracket), Rewriter._path),
     (exp.Cast, Rewriter._cast),
     (exp.Anonymous, Rewriter._called),
-    (tuple(_ARITHMETIC), Rewriter._arithmetic),
-    (_NUMERIC, Rewriter._numeric),
-    (_OF_TIMES, Rewriter._of_times),
-    (_COMPARISONS, Rewriter._comparison),
+    (tuple(ARITHMETIC), Rewriter._arithmetic),
+    (NUMERIC, Rewriter._numeric),
+    (OF_TIMES, Rewriter._of_times),
+    (COMPARISONS, Rewriter._comparison),
     (exp.If, Rewriter._if),
     (exp.Case, Rewriter._case),
     (exp.Coalesce, Rewriter._coalesce),
-    (_LEAVES, Rewriter._leaf),
+    (LEAVES, Rewriter._leaf),
 )
