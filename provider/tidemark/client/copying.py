@@ -70,8 +70,8 @@ def _file(report: FileReport) -> tuple[Any, ...]:
 
 def _error(found: RowError) -> tuple[Any, ...]:
     category = "conversion" if found.column is not None else "parsing"
-    place = (found.line, found.character, None)
-    return (found.error, found.file, *place, category, None, None, found.column, found.line, found.line, found.row)
+    place, number = (found.line, found.character, None), found.row_number
+    return (found.error, found.file, *place, category, None, None, found.column, number, found.line, found.row)
 
 
 def _aborted(table: str, first: RowError) -> CopyAborted:

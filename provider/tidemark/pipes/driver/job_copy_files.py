@@ -14,11 +14,12 @@ from tidemark.jobs.run import utc_now
 from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import Listed, list_files, named_files
+from tidemark.pipes.driver.histories import open_history
 from tidemark.pipes.driver.planning_batches import chosen, collected, loaded_files, not_known
 from tidemark.pipes.driver.purge import purge_files
 from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.driver.validation import validated
-from tidemark.pipes.model.copying import ErrorMode, Load
+from tidemark.pipes.model.copying import ErrorMode, Load, Validation, ValidationMode
 from tidemark.pipes.model.events import COPY_SUFFIX, Batch
 from tidemark.pipes.model.files import FileReport, FileStatus, place_in_words
 from tidemark.pipes.model.jobs import CopiedFiles, CopyFiles
@@ -32,14 +33,15 @@ _MOST_FILES = 1_000_000
 def copy_files(job: JobContext, request: CopyFiles) -> CopiedFiles:
     """Load the files of the statement that were not loaded before, by one commit.
 
-    A second run with the same key goes on with what the first one planned, or returns its report. A batch that another
+    A second run with the same key continues the plan of the first one, or returns its report. A batch that another
     run left is finished first. Raises CopyAborted, CopyRefused, FilesNotFound, StageLocationMissing, TableNotFound.
     """
     load = request.load
     target = open_target(load, job.options)
     with job.new_workspace("copy") as workspace:
         if request.validation is not None:
-            return validated(job, load, target, _listed(job, load), request.validation, workspace)
+            found = _to_validate(job, load, request.validation)
+            return validated(job, load, target, found, request.validation, workspace)
         table = FilesTable.open(job.session, load.path + COPY_SUFFIX, job.options, kept=_KEPT)
         runner = BatchRunner(job.session, table, job.options, workspace, utc_now, job.progress.say, job.stop_if_due)
         done = _of_run(table, runner, request.key)
@@ -55,6 +57,7 @@ def copy_files(job: JobContext, request: CopyFiles) -> CopiedFiles:
             batch, files = planned
             if batch is not None:  # otherwise another run has planned a batch of its number
                 done = runner.run(batch, files)
+        table.trim(utc_now())
     if load.options.purge and done.version is not None:
         purge_files(load, job.options, done.reports, job.progress.say)
     _require_loaded(load, done.reports)
@@ -62,8 +65,8 @@ def copy_files(job: JobContext, request: CopyFiles) -> CopiedFiles:
 
 
 def _of_run(table: FilesTable, runner: BatchRunner, run: str) -> LoadedBatch | None:
-    """The last batch of the run, finished; None if it has none, or an error of the files ended it: they may be others
-    by now.
+    """The last batch of the run, finished; None if it has none. None, too, if an error of the files ended it: they may
+    be others by now.
     """
     known = next((known for known in reversed(table.batches(utc_now())) if known.batch.run == run), None)
     if known is None or known.aborted:
@@ -111,12 +114,20 @@ def _listed(job: JobContext, load: Load) -> Listed:
     return found
 
 
-def _new(job: JobContext, load: Load, table: FilesTable, now: datetime) -> pa.Table:
-    """The files that the history does not know, or all of them with FORCE."""
+def _to_validate(job: JobContext, load: Load, validation: Validation) -> pa.Table:
+    """The files that would be loaded. RETURN_ALL_ERRORS looks at those that were loaded before, too."""
+    if validation.mode is ValidationMode.ALL_ERRORS:
+        return collected(_listed(job, load).frame(job.session))
+    table = open_history(job.session, load.path + COPY_SUFFIX, job.options, _KEPT)
+    return _new(job, load, table, utc_now())
+
+
+def _new(job: JobContext, load: Load, table: FilesTable | None, now: datetime) -> pa.Table:
+    """The files that the history does not know, or all of them with FORCE. `table`: None if there is no history."""
     found = _listed(job, load).frame(job.session)
     if load.options.force:
         return collected(found)
-    new = collected(not_known(found, loaded_files(table, now)))
+    new = collected(found if table is None else not_known(found, loaded_files(table, now)))
     if load.options.load_uncertain_files:
         return new
     certain = new.filter(pc.greater_equal(new.column("modified_at"), pa.scalar(now - _KEPT)))

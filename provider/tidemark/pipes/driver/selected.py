@@ -16,8 +16,7 @@ from tidemark.pipes.driver.projection import BAD, CHECKED, RAW, SKIP, source
 from tidemark.pipes.driver.target import Target
 from tidemark.pipes.driver.text_rows import MODIFIED
 from tidemark.pipes.model.copying import Load
-from tidemark.pipes.model.formats import FileType
-from tidemark.pipes.planning.transforms import Check, Item, Over, highest_position, select_items
+from tidemark.pipes.planning.transforms import Check, Item, highest_position, over_of, select_items
 from tidemark.streams.driver.external_tables.files import relative_name
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ __all__ = ["Selection", "selection_of"]
 _FILENAME, _NUMBER = "METADATA$FILENAME", "METADATA$FILE_ROW_NUMBER"
 _MODIFIED, _STARTED = "METADATA$FILE_LAST_MODIFIED", "METADATA$START_SCAN_TIME"
 _LONGEST_SHOWN = 200  # characters of a value in a message
-_OVER = {FileType.CSV: Over.FIELDS, FileType.JSON: Over.VARIANT, FileType.XML: Over.VARIANT}
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def selection_of(load: Load, fields: Sequence[StructField], target: Target) -> S
     """The selection of a load with a SELECT. Raises CopyRefused if it has more or fewer items than columns, and what
     `select_items` raises.
     """
-    items = select_items(load.select or "", load.alias, _OVER.get(load.format.type, Over.COLUMNS))
+    items = select_items(load.select or "", load.alias, over_of(load.format.type))
     if len(items) > len(fields) or (load.columns and len(items) != len(fields)):
         problem = f"the SELECT has {len(items)} items, the table {len(fields)} columns."
         raise CopyRefused(table=target.name, problem=problem)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from tidemark.jobs.context import JobContext
@@ -12,10 +14,10 @@ from tidemark.jobs.run import utc_now
 from tidemark.jobs.workspace import Workspace
 from tidemark.pipes.driver.blocks import FILE, ROW_NUMBER
 from tidemark.pipes.driver.files_table import utc
-from tidemark.pipes.driver.found_files import Listed
+from tidemark.pipes.driver.places import places_of
 from tidemark.pipes.driver.prepare import FileToLoad, Preparation, Prepared
 from tidemark.pipes.driver.projection import ERROR
-from tidemark.pipes.driver.staging import spark_name
+from tidemark.pipes.driver.staging import FirstError, spark_name
 from tidemark.pipes.driver.target import Target
 from tidemark.pipes.model.copying import Load, Validation, ValidationMode
 from tidemark.pipes.model.jobs import CopiedFiles, RowError
@@ -26,33 +28,26 @@ _MOST_ERRORS = 10_000
 
 
 def validated(
-    job: JobContext, load: Load, target: Target, listed: Listed, validation: Validation, workspace: Workspace
+    job: JobContext, load: Load, target: Target, found: pa.Table, validation: Validation, workspace: Workspace
 ) -> CopiedFiles:
-    """The report of each file, with its rows or errors. Files that were loaded before are looked at, too.
+    """The report of each file, with its rows or errors. `found`: the files (FOUND_SCHEMA).
 
-    RETURN_n_ROWS gives the first rows as JSON, and no row if there is an error. RETURN_ERRORS gives the errors of the
-    files that are to be loaded, RETURN_ALL_ERRORS those of files that were loaded in part, too. At most 10,000 errors.
+    RETURN_n_ROWS gives the first rows as JSON, and no row if there is an error. At most 10,000 errors.
     """
-    files = [
-        FileToLoad(name, size, utc(modified))
-        for table in listed.tables
-        for name, size, modified in zip(
-            table.column("file").to_pylist(),
-            table.column("size").to_pylist(),
-            table.column("modified_at").cast("int64").to_pylist(),
-            strict=True,
-        )
-    ]
+    names, sizes = found.column("file").to_pylist(), found.column("size").to_pylist()
+    times = found.column("modified_at").cast("int64").to_pylist()
+    files = [FileToLoad(name, size, utc(at)) for name, size, at in zip(names, sizes, times, strict=True)]
     at = utc_now()
     preparation = Preparation(job.session, load, target, job.options, workspace, at)
     prepared = preparation.prepared(sorted(files, key=lambda file: file.name), {})
-    errors = _errors(load, prepared)
+    errors = _errors(load, job.options, prepared)
     if validation.mode is not ValidationMode.ROWS or errors:
         return CopiedFiles(prepared.reports, errors=tuple(errors))
     return CopiedFiles(prepared.reports, rows=tuple(_rows(prepared, validation.rows or 1)))
 
 
-def _errors(load: Load, prepared: Prepared) -> list[RowError]:
+def _errors(load: Load, options: Mapping[str, str], prepared: Prepared) -> list[RowError]:
+    """The errors by file and row."""
     unread = [
         RowError(report.file, report.system_error, None, None, None, None)
         for report in prepared.reports
@@ -60,12 +55,16 @@ def _errors(load: Load, prepared: Prepared) -> list[RowError]:
     ]
     if prepared.staged is None:
         return unread
-    names = {spark_name(load.location, report.file): report for report in prepared.reports}
-    rows = prepared.staged.bad_rows().orderBy(FILE, ROW_NUMBER).limit(_MOST_ERRORS).collect()
+    names = {spark_name(load.location, report.file): report.file for report in prepared.reports}
+    found: dict[str, list[FirstError]] = defaultdict(list)
+    for row in prepared.staged.bad_rows().orderBy(FILE, ROW_NUMBER).limit(_MOST_ERRORS).collect():
+        error, file = row[ERROR], names.get(unquote(row[FILE]))
+        if file is not None:
+            found[file].append(FirstError(error.message, row[ROW_NUMBER], error.column, error.position, error.raw))
     return unread + [
-        RowError(report.file, row[ERROR].message, row[ROW_NUMBER], None, row[ERROR].column, row[ERROR].raw)
-        for row in rows
-        if (report := names.get(unquote(row[FILE]))) is not None
+        RowError(file, one.message, line, character, one.column, one.raw, one.row_number)
+        for file, errors in found.items()
+        for one, (line, character) in zip(errors, places_of(errors, load, options, file), strict=True)
     ]
 
 

@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CopyFiles:
-    """`key`: of the run: a second run with the same key goes on with what the first one planned, or returns its report.
+    """`key`: of the run. A second run with the same key continues the plan of the first one, or returns its report.
     `validation`: nothing is written.
     """
 
@@ -36,7 +36,7 @@ class CopyFiles:
 
 @dataclass(frozen=True)
 class RowError:
-    """A row that a validation found. `line`, `character`: from 1."""
+    """A row that a validation found. `line`, `character`, `row_number`: from 1."""
 
     file: str
     error: str
@@ -44,6 +44,7 @@ class RowError:
     character: int | None
     column: str | None
     row: str | None
+    row_number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class QueueFiles:
 
 @dataclass(frozen=True)
 class QueuedFiles:
-    """`queued`: files that are new in the queue; `known`: those that were there or were loaded before. `at`: the time
+    """`queued`: files that are new in the queue; `known`: those that waited or were loaded before. `at`: the time
     of the events of the new files; None: there are none.
     """
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from sqlglot import TokenType
 
-from tidemark.errors import NotYetSupported
+from tidemark.errors import NotYetSupported, SqlCompilationError
 from tidemark.pipes.model.copying import ErrorMode, MatchBy, OnError, Validation, ValidationMode
+from tidemark.pipes.model.formats import FileType
 from tidemark.pipes.planning.sql_options import GivenOption, location, options_until
 from tidemark.pipes.planning.statements import CopyInto, GivenOptions, StageSource, UriSource
-from tidemark.pipes.planning.transforms import select_items
+from tidemark.pipes.planning.transforms import Over, over_of, select_items
 from tidemark.sql.alike import alike
 from tidemark.sql.names import sql_name
 from tidemark.sql.text import Cursor, Span
@@ -70,7 +71,7 @@ def _read(cursor: Cursor) -> tuple[CopyInto, Mapping[str, GivenOption]]:
     table = sql_name(cursor.name("the name of a table"))
     columns = _columns(cursor) if cursor.takes("(") else ()
     cursor.needs("FROM")
-    select, source, alias = _transformation(cursor) if cursor.takes("(") else (None, location(cursor), None)
+    items, source, alias = _transformation(cursor) if cursor.takes("(") else (None, location(cursor), None)
     given = options_until(cursor)
     cursor.end()
     values = _values(cursor, given)
@@ -78,7 +79,7 @@ def _read(cursor: Cursor) -> tuple[CopyInto, Mapping[str, GivenOption]]:
         table=table,
         source=source,
         columns=columns,
-        select=select,
+        select=None if items is None else cursor.text[items.start : items.end].strip(),
         alias=alias,
         files=values.pop("FILES", ()),
         pattern=values.pop("PATTERN", None),
@@ -88,6 +89,8 @@ def _read(cursor: Cursor) -> tuple[CopyInto, Mapping[str, GivenOption]]:
         options=GivenOptions(**{_FIELDS[name]: value for name, value in values.items()}),
     )
     _require_fit(cursor, statement, given)
+    if items is not None:
+        _require_items(cursor, statement, items)
     return statement, given
 
 
@@ -108,8 +111,8 @@ def _columns(cursor: Cursor) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def _transformation(cursor: Cursor) -> tuple[str, StageSource | UriSource, str | None]:
-    """The items, the source and its alias."""
+def _transformation(cursor: Cursor) -> tuple[Span, StageSource | UriSource, str | None]:
+    """The place of the items, the source and its alias."""
     cursor.needs("SELECT")
     items = _items(cursor)
     cursor.needs("FROM")
@@ -125,9 +128,7 @@ def _transformation(cursor: Cursor) -> tuple[str, StageSource | UriSource, str |
         if cursor.sees(word):
             raise cursor.fails(f"{word} is not allowed in a transformation: it selects from one location only")
     cursor.needs(")")
-    text = cursor.text[items.start : items.end].strip()
-    select_items(text, alias or "", within=(cursor.text, items))
-    return text, source, alias
+    return items, source, alias
 
 
 def _items(cursor: Cursor) -> Span:
@@ -174,6 +175,23 @@ def _require_fit(cursor: Cursor, statement: CopyInto, given: Mapping[str, GivenO
         raise cursor.fails("VALIDATION_MODE excludes a transformation", given["VALIDATION_MODE"].span)
     if statement.files and statement.pattern is not None:
         raise cursor.fails("FILES excludes PATTERN", given["PATTERN"].span)
+
+
+def _require_items(cursor: Cursor, statement: CopyInto, items: Span) -> None:
+    """Raises SqlCompilationError for items that files of the format cannot have, or of any format if it is not said."""
+    known = None if statement.format is None or statement.format.format is None else statement.format.format.type
+    if statement.format is None and isinstance(statement.source, UriSource):
+        known = FileType.CSV
+    first: SqlCompilationError | None = None
+    for over in Over if known is None else (over_of(known),):
+        try:
+            select_items(statement.select or "", statement.alias or "", over, within=(cursor.text, items))
+        except SqlCompilationError as error:
+            first = first or error
+        else:
+            return
+    if first is not None:
+        raise first
 
 
 def _flag(cursor: Cursor, option: GivenOption) -> bool:

@@ -9,12 +9,15 @@ from itertools import pairwise
 from sqlglot import Token, exp
 
 from tidemark.errors import SqlCompilationError
+from tidemark.pipes.model.formats import FileType
 from tidemark.pipes.planning.transform_functions import OWN
 from tidemark.pipes.planning.transform_values import Check, Over, Refused, Rewriter
 from tidemark.sql.foreign_sql import SNOWFLAKE, SPARK, SqlNotUnderstood, tree_of, written
 from tidemark.sql.text import Cursor, Span, compilation_error, exchanged
 
-__all__ = ["Check", "Item", "Over", "highest_position", "select_items"]
+__all__ = ["Check", "Item", "Over", "highest_position", "over_of", "select_items"]
+
+_OVER = {FileType.CSV: Over.FIELDS, FileType.JSON: Over.VARIANT, FileType.XML: Over.VARIANT}
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,11 @@ class Item:
     text: str
     checks: tuple[Check, ...] = ()
     positions: frozenset[int] = field(default_factory=frozenset)
+
+
+def over_of(type: FileType) -> Over:
+    """The way in which rows of files of this type reach a transformation."""
+    return _OVER.get(type, Over.COLUMNS)
 
 
 def select_items(
