@@ -5,7 +5,7 @@
 3. It appends the good rows. The commit has the batch's number as Delta's transaction, and the attempt in its mark.
 4. The batch is done: the attempt that the target shows, and the version.
 
-A run that dies leaves a batch that is not done. The next run, whoever's, begins with it: at 4 if the target has its
+A run that dies leaves a batch that is not done. The next run of any kind begins with it: at 4 if the target has its
 number, else at 2. Two runs of one batch write its rows once.
 """
 

@@ -30,7 +30,7 @@ _MOST_NAMED = 20  # in an error
 
 @dataclass
 class Listed:
-    """Files in Arrow form. `last`: the greatest name, for a listing that goes on behind it. `refused`: pipes, devices
+    """Files in Arrow form. `last`: the greatest name, for a listing that continues behind it. `refused`: pipes, devices
     and links that lead nowhere, with the reason. `requests`: of the listing.
     """
 

@@ -33,7 +33,7 @@ def lacking(names: Iterable[str], target: Target) -> list[str]:
 
 
 def of_files(schemas: Sequence[Mapping[str, DataType]], target: Target) -> tuple[StructField, ...]:
-    """The new columns of files with types. One that has several types becomes text."""
+    """The new columns of files with types. A column with several types becomes text."""
     found: dict[str, StructField] = {}
     for schema in schemas:
         for name in lacking(schema, target):
@@ -45,7 +45,7 @@ def of_files(schemas: Sequence[Mapping[str, DataType]], target: Target) -> tuple
 
 
 def inferred(rows: DataFrame, members: Mapping[str, Column]) -> tuple[StructField, ...]:
-    """The new columns of documents, by the values that are there. Objects and arrays become their JSON text."""
+    """The new columns of documents, by their values. Objects and arrays become their JSON text."""
     if not members:
         return ()
     kinds = rows.select(*(F.schema_of_variant_agg(value).alias(f"k{n}") for n, value in enumerate(members.values())))

@@ -36,8 +36,8 @@ class PipeQueue:
     def listed(self, now: datetime, full_after: timedelta) -> tuple[Listed, bool]:
         """Files of the location, and whether all of them were listed.
 
-        A store that lists by name is asked for names behind the greatest one known, and for all of them if the last
-        full listing is older than `full_after`. Other storages list all files.
+        A store that lists by name is asked for names behind the greatest one known. It is asked for all of them if the
+        last full listing is older than `full_after`. Other storages list all files.
         """
         last, full_at = self._last_listing(now)
         is_sorted = self.load.location.startswith("s3://")
@@ -62,7 +62,7 @@ class PipeQueue:
         return files.withColumns({"event": F.lit(Event.QUEUED.value), "source": F.lit(source.value)})
 
     def listing_event(self, listed: Listed) -> DataFrame | None:
-        """The event of a full listing, where a later one can go on behind its last name."""
+        """The event of a full listing, where a later one can continue behind its last name."""
         if not self.load.location.startswith("s3://"):
             return None
         return self.spark.createDataFrame([(Event.LISTED.value, listed.last)], "event STRING, file STRING")

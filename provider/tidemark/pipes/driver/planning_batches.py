@@ -44,7 +44,7 @@ class Chosen:
 
 
 def planned_files(table: FilesTable, now: datetime) -> DataFrame:
-    """(file): those that belong to a batch, whatever became of them."""
+    """(file): those that belong to a batch, also failed ones."""
     return table.remembered(now).where(F.col("event") == Event.PLANNED.value).select("file")
 
 

@@ -44,8 +44,8 @@ def staged_name(number: int) -> str:
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of the target that the values fill, in their order; `positions`: those of the file, from 1, where
-    values have any.
+    """The columns of the target that the values fill, in their order. `positions`: those in the file, from 1; None for
+    a value without a position.
     """
 
     fields: tuple[StructField, ...]

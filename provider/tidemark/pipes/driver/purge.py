@@ -16,7 +16,7 @@ __all__ = ["purge_files"]
 def purge_files(
     load: Load, options: Mapping[str, str] | None, reports: Sequence[FileReport], say: Callable[[str], None]
 ) -> None:
-    """Remove the files that were loaded. One that cannot be removed is logged, and stays in the history.
+    """Remove the files that were loaded. A file that cannot be removed is logged, and stays in the history.
 
     A second run finds nothing to do.
     """

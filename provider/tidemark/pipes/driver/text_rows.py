@@ -124,7 +124,7 @@ def _modified(rows: DataFrame) -> Column:
 
 
 def _text(value: Column, *, replace: bool) -> Column:
-    """The text without a byte order mark, which stands only at the beginning of a file."""
+    """The text without a byte order mark, which is only at the beginning of a file."""
     text = F.make_valid_utf8(value) if replace else value
     return F.when(text.startswith(_BYTE_ORDER_MARK), F.substring(text, 2, 1 << 30)).otherwise(text).alias(RAW)
 

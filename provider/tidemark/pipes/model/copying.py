@@ -72,8 +72,8 @@ class CopyOptions:
 class Load:
     """A COPY statement whose names are resolved.
 
-    `table`: the target's name; `path`: its path. `location`: canonical URI of a directory, `prefix`: the beginning of
-    the names of its files that are meant, `pattern`: a regular expression of the whole name below the location.
+    `table`: the target's name; `path`: its path. `location`: canonical URI of a directory. `prefix`: the beginning of
+    the names of its files that are meant. `pattern`: a regular expression of the whole name below the location.
     `files`: names below `prefix`; with them nothing is listed. `columns`: of the target, in order; empty: all of them.
     `select`: the items of the transformation, as written, without SELECT and FROM; None: the columns as they are.
     `alias`: of the files in them.

@@ -1,4 +1,4 @@
-"""The table of files of a pipe or of a COPY target: a row for each event, so that nothing in it is ever changed."""
+"""The table of files of a pipe or of a COPY target. It has a row for each event, and no row is ever changed."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class FileReport:
 
 
 def place_in_words(report: FileReport) -> str:
-    """The place of a file's first error, as far as it is known: file f.csv, line 3, character 5, column id."""
+    """The place of a file's first error: file f.csv, line 3, character 5, column id. Unknown parts are left out."""
     known = {
         "line": report.first_error_line,
         "character": report.first_error_character,

@@ -139,22 +139,14 @@ def _csv(format: FileFormat) -> CsvRead:
             feature=f"RECORD_DELIMITER = {record!r} with fields in quotes",
             instead="Set MULTI_LINE = FALSE, or use one character.",
         )
-    trim = option(format, "TRIM_SPACE")
-    encoding = _CHARSETS[option(format, "ENCODING")]
-    spark = {
-        "sep": separator or "\x00",
-        "quote": quote or "",
-        "escape": escape or "",
-        "encoding": encoding,
-        "nullValue": ABSENT,
-        "emptyValue": "",
-        "ignoreLeadingWhiteSpace": str(trim).lower(),
-        "ignoreTrailingWhiteSpace": str(trim).lower(),
-        "multiLine": str(multi_line).lower(),
-        **({"lineSep": line_separator} if line_separator else {}),
-    }
+    trim, encoding = option(format, "TRIM_SPACE"), _CHARSETS[option(format, "ENCODING")]
+    more = {"encoding": encoding, "multiLine": str(multi_line).lower()}
     return CsvRead(
-        options=spark,
+        options={
+            **_fields(separator, quote, escape, trim),
+            **more,
+            **({"lineSep": line_separator} if line_separator else {}),
+        },
         separator=separator,
         quote=quote,
         escape=escape,
@@ -172,6 +164,20 @@ def _csv(format: FileFormat) -> CsvRead:
         suffix=_suffix(format),
         values=_values(format),
     )
+
+
+def _fields(separator: str | None, quote: str | None, escape: str | None, trim: bool) -> dict[str, str]:
+    """Spark's options for the fields of a line."""
+    blanks = str(trim).lower()
+    return {
+        "sep": separator or "\x00",
+        "quote": quote or "",
+        "escape": escape or "",
+        "nullValue": ABSENT,
+        "emptyValue": "",
+        "ignoreLeadingWhiteSpace": blanks,
+        "ignoreTrailingWhiteSpace": blanks,
+    }
 
 
 def _json(format: FileFormat) -> JsonRead:
