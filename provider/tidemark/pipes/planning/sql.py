@@ -10,7 +10,7 @@ from sqlglot import Token
 from tidemark.errors import NotYetSupported, SqlCompilationError
 from tidemark.pipes.planning.sql_copy import copy_into
 from tidemark.pipes.planning.sql_objects import alter, create
-from tidemark.pipes.planning.sql_options import literal, name_of_text, stage
+from tidemark.pipes.planning.sql_options import literal, name_of_text, object_kind, stage
 from tidemark.pipes.planning.statements import (
     Describe,
     DropObject,
@@ -99,7 +99,7 @@ def _alter(cursor: Cursor) -> PipeStatement:
 
 def _drop(cursor: Cursor) -> DropObject:
     cursor.needs("DROP")
-    kind = ObjectKind(cursor.one_of(*ObjectKind))
+    kind = object_kind(cursor)
     if_exists = cursor.takes("IF", "EXISTS")
     name = cursor.name(f"the name of a {kind.lower()}").text
     cursor.end()
@@ -121,7 +121,7 @@ def _show(cursor: Cursor) -> ShowObjects:
 
 def _describe(cursor: Cursor) -> Describe:
     cursor.one_of("DESCRIBE", "DESC")
-    kind = ObjectKind(cursor.one_of(*ObjectKind))
+    kind = object_kind(cursor)
     name = cursor.name(f"the name of a {kind.lower()}").text
     cursor.end()
     return Describe(kind, name)
@@ -147,6 +147,8 @@ def _call(cursor: Cursor) -> PipeStatus | PipeForceResume:
     cursor.needs("SELECT")
     function = cursor.one_of(_STATUS, _RESUME)
     cursor.needs("(")
+    if not cursor.text[cursor.span.start :].startswith(("'", "$$")):
+        raise cursor.unexpected("the name of a pipe in quotes")
     name = name_of_text(cursor, "the name of a pipe in quotes")
     stale_too = False
     if function == _RESUME and cursor.takes(","):

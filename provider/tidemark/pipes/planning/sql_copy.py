@@ -117,18 +117,19 @@ def _transformation(cursor: Cursor) -> tuple[Span, StageSource | UriSource, str 
     items = _items(cursor)
     cursor.needs("FROM")
     source = location(cursor)
-    alias = None
     cursor.takes("AS")
-    for word in _NOT_IN_TRANSFORMATIONS:
-        if cursor.sees(word):
-            raise cursor.fails(f"{word} is not allowed in a transformation: it selects from one location only")
-    if not cursor.sees(")"):
-        alias = cursor.name("an alias, or )").text
-    for word in _NOT_IN_TRANSFORMATIONS:
-        if cursor.sees(word):
-            raise cursor.fails(f"{word} is not allowed in a transformation: it selects from one location only")
+    _require_one_location(cursor)
+    alias = None if cursor.sees(")") else cursor.name("an alias, or )").text
+    _require_one_location(cursor)
     cursor.needs(")")
     return items, source, alias
+
+
+def _require_one_location(cursor: Cursor) -> None:
+    """Raises SqlCompilationError at the next part of a query. Some of them, such as GROUP BY, are one token."""
+    text = cursor.tokens[cursor.at].text.upper() if cursor.at < len(cursor.tokens) else ""
+    if text.split()[:1] and text.split()[0] in _NOT_IN_TRANSFORMATIONS:
+        raise cursor.fails(f"{text} is not allowed in a transformation: it selects from one location only")
 
 
 def _items(cursor: Cursor) -> Span:

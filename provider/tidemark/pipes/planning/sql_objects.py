@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from tidemark.errors import NotYetSupported
 from tidemark.pipes.planning.sql_copy import copy_of_pipe
-from tidemark.pipes.planning.sql_options import GivenOption, format_of, options_until
+from tidemark.pipes.planning.sql_options import GivenOption, format_of, object_kind, options_until
 from tidemark.pipes.planning.statements import (
     AlterFileFormat,
     AlterPipe,
@@ -50,7 +50,7 @@ def create(cursor: Cursor) -> CreateStage | CreateFileFormat | CreatePipe:
     for word in ("TEMPORARY", "TEMP", "VOLATILE"):
         if cursor.sees(word):
             raise cursor.fails("there are no temporary stages, file formats and pipes; drop them after use")
-    kind = ObjectKind(cursor.one_of(*ObjectKind))
+    kind = object_kind(cursor)
     if_not_exists = cursor.takes("IF", "NOT", "EXISTS")
     if or_replace and if_not_exists:
         raise cursor.fails("OR REPLACE excludes IF NOT EXISTS")
@@ -68,7 +68,7 @@ def create(cursor: Cursor) -> CreateStage | CreateFileFormat | CreatePipe:
 def alter(cursor: Cursor) -> AlterStage | AlterFileFormat | AlterPipe | RefreshPipe | RenameObject:
     """ALTER STAGE, FILE FORMAT or PIPE."""
     cursor.needs("ALTER")
-    kind = ObjectKind(cursor.one_of(*ObjectKind))
+    kind = object_kind(cursor)
     if_exists = cursor.takes("IF", "EXISTS")
     name = cursor.name(f"the name of a {kind.lower()}").text
     if kind is ObjectKind.PIPE:

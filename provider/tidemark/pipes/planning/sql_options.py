@@ -12,7 +12,7 @@ from sqlglot import Token, TokenType
 from tidemark.errors import InvalidArgument, NotYetSupported, SqlCompilationError
 from tidemark.pipes.model.formats import FileFormat, FileType
 from tidemark.pipes.planning.formats import file_format, file_type, value_of
-from tidemark.pipes.planning.statements import FormatRef, StageSource, UriSource
+from tidemark.pipes.planning.statements import FormatRef, ObjectKind, StageSource, UriSource
 from tidemark.sql.text import Cursor, Span, is_name
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "literal",
     "location",
     "name_of_text",
+    "object_kind",
     "options_until",
     "read_format",
     "stage",
@@ -75,6 +76,16 @@ def name_of_text(cursor: Cursor, what: str) -> str:
     except SqlCompilationError as error:
         raise cursor.fails(f"{token.text!r} is not {what}", span) from error
     return name.text
+
+
+def object_kind(cursor: Cursor) -> ObjectKind:
+    """STAGE, PIPE or FILE FORMAT, whose two words are one token."""
+    token = _coming(cursor)
+    words = " ".join(token.text.upper().split()) if token is not None else ""
+    if words not in list(ObjectKind):
+        return ObjectKind(cursor.one_of(*ObjectKind))
+    cursor.at += 1
+    return ObjectKind(words)
 
 
 def options_until(cursor: Cursor, *ends: str, given: Mapping[str, GivenOption] | None = None) -> dict[str, GivenOption]:

@@ -34,6 +34,8 @@ REFUSED = {
     "OBJECT_CONSTRUCT": "Load the columns, and build the object in a query.",
     "ARRAY_CONSTRUCT": "Load the columns, and build the array in a query.",
     "STRIP_NULL_VALUE": "A conversion reads a JSON null as NULL, as in $1:a::string.",
+    "HASH": "Its values differ from those of the source system. Use MD5 or SHA2.",
+    "TYPEOF": "Convert the value by TRY_TO_NUMBER and the like, and test for NULL.",
     "CHECK_JSON": "Validate the files by VALIDATION_MODE.",
     "FLATTEN": "Load the array, and flatten it in a query.",
 }
@@ -43,7 +45,16 @@ OWN = frozenset(
         *NUMBERS,
         *REFUSED,
         *(f"TRY_{name}" for name in (*CASTS, *NUMBERS, *REFUSED) if name.startswith("TO_")),
-        *("TO_BINARY", "TRY_TO_BINARY", "PARSE_JSON", "TRY_PARSE_JSON", "IS_NULL_VALUE", "GET", "GET_PATH"),
+        *(
+            "TO_BINARY",
+            "TRY_TO_BINARY",
+            "PARSE_JSON",
+            "TRY_PARSE_JSON",
+            "IS_NULL_VALUE",
+            "GET",
+            "GET_PATH",
+            "REGEXP_SUBSTR",
+        ),
     }
 )
 """Functions that sqlglot translates for another purpose. They reach the rewriter as they are written."""
@@ -51,7 +62,7 @@ OWN = frozenset(
 
 def number_type(name: str, more: list[exp.Expr]) -> TypeOf:
     """The type of TO_NUMBER(value[, precision[, scale]])."""
-    if name == "ASINTEGER":
+    if name == "AS_INTEGER":
         return INTEGER
     if not all(isinstance(one, exp.Literal) and not one.is_string for one in more):
         feature = f"{name} with a format"

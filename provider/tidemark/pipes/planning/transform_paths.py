@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from tidemark.pipes.planning.transform_types import Refused
+from tidemark.pipes.planning.transform_types import Refused, call
 
-__all__ = ["path_step", "position_of", "shown", "steps_of"]
+__all__ = ["elements", "path_step", "position_of", "shown", "steps_of"]
 
 _PATH = re.compile(r"([^.\[\]]+)(?![^\[]*\])|\[(\d+)\]")
 
@@ -58,7 +58,8 @@ def path_step(step: str | int) -> str:
 def shown(steps: list[str | int]) -> str:
     """The path as users write it."""
     names = [f"[{one}]" if isinstance(one, int) else f".{one if one.isidentifier() else repr(one)}" for one in steps]
-    return ":" + "".join(names).removeprefix(".")
+    text = "".join(names)
+    return f":{text[1:]}" if text.startswith(".") else text
 
 
 def _called_steps(node: exp.Anonymous) -> list[str | int | None]:
@@ -67,3 +68,13 @@ def _called_steps(node: exp.Anonymous) -> list[str | int | None]:
     if node.name.upper() == "TM_GET" or not isinstance(step, str):
         return [step]
     return [int(number) if number else name for name, number in _PATH.findall(step)]
+
+
+def elements(tree: exp.Expr, steps: list[str | int]) -> exp.Expr:
+    """A part of a struct or an array; NULL beyond the end of an array."""
+    for step in steps:
+        if isinstance(step, int):
+            tree = call("get", tree, exp.Literal.number(step))
+        else:
+            tree = exp.Dot(this=tree, expression=exp.to_identifier(step, quoted=True))
+    return tree

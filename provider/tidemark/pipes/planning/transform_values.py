@@ -32,7 +32,7 @@ from tidemark.pipes.planning.transform_nodes import (
     operands,
     require_row,
 )
-from tidemark.pipes.planning.transform_paths import path_step, position_of, shown, steps_of
+from tidemark.pipes.planning.transform_paths import elements, path_step, position_of, shown, steps_of
 from tidemark.pipes.planning.transform_types import Refused, TypeOf, call, converted, tried, type_of
 from tidemark.sql.foreign_sql import SNOWFLAKE, SPARK, written
 
@@ -155,6 +155,8 @@ class Rewriter:
         if self.over is Over.COLUMNS and position_of(inner) is not None:
             return self._column_path(inner, steps)
         base = self._value(inner)
+        if base.root is None and not base.raw and all(isinstance(step, int) for step in steps):
+            return _Value(elements(base.tree, steps), base.source + shown(steps))
         if base.root is None:
             raise Refused(f"{base.source} is a text and has no elements; write PARSE_JSON({base.source}){shown(steps)}")
         path = base.path + "".join(map(path_step, steps))
@@ -166,10 +168,7 @@ class Rewriter:
         self.positions.add(1)
         if not isinstance(steps[0], str) or position_of(inner) != 1:
             raise Refused("files of columns have $1 only, and a name behind it, as in $1:name")
-        tree = _column(steps[0])
-        for step in steps[1:]:
-            name = exp.to_identifier(step, quoted=True) if isinstance(step, str) else None
-            tree = call("get", tree, exp.Literal.number(step)) if name is None else exp.Dot(this=tree, expression=name)
+        tree = elements(_column(steps[0]), steps[1:])
         return _Value(tree, f"$1{shown(steps)}")
 
     def _require_alias(self, node: exp.Column) -> None:
@@ -184,7 +183,7 @@ class Rewriter:
         if not name.startswith("TM_"):
             return self._other(node)
         name = name.removeprefix("TM_")
-        tries, name = name.startswith("TRY_"), name.removeprefix("TRY_")
+        tries, name = name.startswith(("TRY_", "AS_")), name.removeprefix("TRY_")
         if name in REFUSED:
             raise NotYetSupported(feature=f"{name} in a transformation", instead=REFUSED[name])
         if not node.expressions:
@@ -200,6 +199,8 @@ class Rewriter:
             return _Value(call("is_variant_null", value.tree), value.source)
         if name == "TO_BINARY":
             return self._binary(value, more, tries)
+        if name == "REGEXP_SUBSTR":
+            return self._part(value, more)
         if name in NUMBERS:
             return self._converted(value, number_type(name, more), tries)
         return self._converted(value, CASTS[name], tries, pattern_of(name, more))
@@ -217,12 +218,28 @@ class Rewriter:
             self._check(value, tree, "it is no BINARY")
         return _Value(tree, value.source)
 
+    def _part(self, value: _Value, more: list[exp.Expr]) -> _Value:
+        if len(more) != 1:
+            raise NotYetSupported(feature="REGEXP_SUBSTR with a position or group", instead="Use REGEXP_REPLACE.")
+        return _Value(call("regexp_substr", value.text, self._value(more[0]).text), value.source)
+
+    def _digest(self, node: exp.SHA2) -> _Value:
+        made = node.copy()
+        made.set("length", node.args.get("length") or exp.Literal.number(256))
+        return self._other(made)
+
+    def _size(self, node: exp.ArraySize) -> _Value:
+        value = self._value(node.this)
+        array = value.tree if value.root is None else _get(value.root, value.path, "array<variant>")
+        return self._typed(call("array_size", array), node, number=True)
+
     def _converted(self, value: _Value, type: TypeOf, tries: bool, pattern: str | None = None) -> _Value:
         if type.name == "VARIANT":
             return self._variant(value)
         if pattern is not None and type.name == "STRING":
             return self._printed(value, pattern)
-        tree = converted(value.text, type, pattern)
+        has_bytes = type.name == "BINARY" and not value.raw  # a text of a file is hex, other values are not
+        tree = tried(value.text, type.name) if has_bytes else converted(value.text, type, pattern)
         if not tries and type.name != "STRING":
             self._check(value, tree, f"it is no {type.shown}")
         return _Value(tree, value.source, number=type.is_number)
@@ -368,6 +385,8 @@ _READERS: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[[Rew
     (NUMERIC, Rewriter._numeric),
     (OF_TIMES, Rewriter._of_times),
     (COMPARISONS, Rewriter._comparison),
+    (exp.SHA2, Rewriter._digest),
+    (exp.ArraySize, Rewriter._size),
     (exp.If, Rewriter._if),
     (exp.Case, Rewriter._case),
     (exp.Coalesce, Rewriter._coalesce),
