@@ -20,7 +20,7 @@ from tidemark.pipes.model.jobs import COPY_FILES, RUN_PIPE, CopyFiles, RunPipe
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LoadWorld", "copy_spec", "pipe_spec", "run_request", "text_of"]
+__all__ = ["LoadWorld", "copy_spec", "load_of", "pipe_spec", "run_request", "text_of"]
 
 SKIP = OnError(ErrorMode.SKIP_FILE)
 

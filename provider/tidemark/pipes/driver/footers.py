@@ -23,8 +23,8 @@ _AT_ONCE = 16
 
 @dataclass(frozen=True)
 class Footer:
-    """`columns`: equal for files with the same columns. `rows`: None if the file does not say. `problem`: None for a file
-    that can be read.
+    """`columns`: equal for files with the same columns. `rows`: None if the file does not say. `problem`: None for a
+    file that can be read.
     """
 
     file: str

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tidemark.errors import FilesNotFound, InvalidArgument, StageLocationMissing
+from tidemark.errors import FilesNotFound, StageLocationMissing
 from tidemark.lake.file_listing import FileListing
 from tidemark.lake.file_names import FileFilter
 from tidemark.lake.storage import Storage, StoredFile
 from tidemark.pipes.model.copying import Load
+from tidemark.pipes.planning.named_files import name_below
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,7 +96,7 @@ def named_files(load: Load, options: Mapping[str, str] | None, names: Iterable[s
     that leads out of the location.
     """
     storage = Storage(load.location, options)
-    wanted = list(dict.fromkeys(_below(load, name) for name in names))
+    wanted = list(dict.fromkeys(name_below(load.prefix, name) for name in names))
     found, missing = Listed(), []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for name, file in zip(wanted, pool.map(storage.stored_file, wanted), strict=True):
@@ -110,14 +111,6 @@ def named_files(load: Load, options: Mapping[str, str] | None, names: Iterable[s
         shown = ", ".join(missing[:_MOST_NAMED])
         raise FilesNotFound(location=load.location, files=shown)
     return found
-
-
-def _below(load: Load, name: str) -> str:
-    whole = load.prefix + name.lstrip("/") if not load.prefix or load.prefix.endswith("/") else load.prefix + name
-    if any(part in ("", ".", "..") for part in whole.split("/")):
-        problem = "it must be the name of a file below the location, without . and .."
-        raise InvalidArgument(argument="files", value=name, problem=problem)
-    return whole
 
 
 def _meant(page: list[StoredFile], after: datetime | None, refused: dict[str, str]) -> Iterator[StoredFile]:

@@ -49,5 +49,5 @@ def _beginning(storage: Storage, file: str, most: int) -> bytes:
     suffix = "." + file.rsplit(".", 1)[-1] if "." in file else ""
     with storage_errors_named(f"{storage.uri}/{file}"), storage.open(file) as opened:
         codec = fsspec.compression.compr.get(_COMPRESSIONS.get(suffix))
-        found: bytes = (opened if codec is None else codec(opened, "rb")).read(most)
+        found: bytes = (opened if codec is None else codec(opened, mode="rb")).read(most)
         return found

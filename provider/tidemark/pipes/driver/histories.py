@@ -58,8 +58,8 @@ def no_rows(spark: SparkSession, columns: str) -> DataFrame:
 def file_loads(table: FilesTable, now: datetime, location: str | None = None) -> DataFrame:
     """A row for each file in each batch that is done, and for each file that waits or is being loaded.
 
-    Columns: file, size, location, status, counts and errors of the report, received_at, loaded_at. `location`: of files
-    that belong to no batch yet.
+    Columns: batch, file, size, location, status, counts and errors of the report, received_at, loaded_at. `location`:
+    of files that belong to no batch yet, and so have no `batch`.
     """
     events = table.remembered(now)
     planned = events.where(F.col("event") == Event.PLANNED.value).select("batch", "file", "size", "at")
@@ -70,10 +70,12 @@ def file_loads(table: FilesTable, now: datetime, location: str | None = None) ->
     received = _received(events, planned)
     of_batches = done.join(received, ["batch", "file"], "left").join(F.broadcast(places), "batch", "left")
     loading = planned.join(F.broadcast(ended), "batch", "left_anti").join(F.broadcast(places), "batch", "left")
-    under_way = loading.join(received, ["batch", "file"], "left").select("file", "size", "location", "received_at")
+    under_way = loading.join(received, ["batch", "file"], "left")
+    under_way = under_way.select("batch", "file", "size", "location", "received_at")
     waiting = pending(table, now).select("file", "size", F.lit(location).alias("location"), F.col("queued_at"))
-    running = under_way.unionByName(waiting.withColumnRenamed("queued_at", "received_at"))
-    names = ("file", "size", "location", "status", *_COUNTS, *_ERRORS, "received_at", "loaded_at")
+    arrived = waiting.withColumnRenamed("queued_at", "received_at")
+    running = under_way.unionByName(arrived, allowMissingColumns=True)
+    names = ("batch", "file", "size", "location", "status", *_COUNTS, *_ERRORS, "received_at", "loaded_at")
     without = running.withColumn("status", F.lit(_IN_PROGRESS))
     return of_batches.select(*names).unionByName(without, allowMissingColumns=True).select(*names)
 

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 from tidemark.pipes.driver.files_table import PARTIAL, FilesTable, latest_results
 from tidemark.pipes.driver.found_files import FOUND_SCHEMA
 from tidemark.pipes.model.events import Event
-from tidemark.pipes.model.files import FileStatus
+from tidemark.pipes.model.files import FileSource, FileStatus
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 __all__ = [
     "Chosen",
@@ -32,6 +32,7 @@ __all__ = [
 
 _COLUMNS = ("file", "size", "modified_at", "etag")
 _LOADED = [status.value for status in FileStatus if status.has_rows]
+_TOLD = (FileSource.INSERT_FILES.value, FileSource.NOTIFICATION.value)
 _LATE_COMMIT = timedelta(days=1)  # no event reaches its table later than this after its time
 
 
@@ -66,7 +67,8 @@ def pending(table: FilesTable, now: datetime) -> DataFrame:
     """(file, size, modified_at, etag, queued_at): files in the queue that belong to no batch after they were queued.
 
     Each batch takes all files that wait, or says that it left some. Events from long before the last batch are looked
-    at only in the second case.
+    at only in the second case. A file that somebody named is not loaded again: a run may have planned it between the
+    look for it and its event.
     """
     events = table.remembered(now)
     last = events.where(F.col("event") == Event.BATCH.value).agg(
@@ -77,11 +79,20 @@ def pending(table: FilesTable, now: datetime) -> DataFrame:
     queued = (
         recent.where(F.col("event") == Event.QUEUED.value)
         .groupBy("file")
-        .agg(*(F.max_by(name, "at").alias(name) for name in _COLUMNS[1:]), F.max("at").alias("queued_at"))
+        .agg(
+            *(F.max_by(name, "at").alias(name) for name in _COLUMNS[1:]),
+            F.max("at").alias("queued_at"),
+            F.max(F.when(~_is_told(), F.col("at"))).alias("__again_at"),
+        )
     )
     planned = recent.where(F.col("event") == Event.PLANNED.value).groupBy("file").agg(F.max("at").alias("planned_at"))
-    waits = F.col("planned_at").isNull() | (F.col("planned_at") < F.col("queued_at"))
+    waits = F.col("planned_at").isNull() | (F.col("planned_at") < F.col("__again_at"))
     return queued.join(planned, "file", "left").where(waits).select(*_COLUMNS, "queued_at")
+
+
+def _is_told() -> Column:
+    """Whether the event of a file in the queue is of one that somebody named, and no wish to load it again."""
+    return F.coalesce(F.col("source").isin(*_TOLD), F.lit(False))
 
 
 def collected(files: DataFrame) -> pa.Table:

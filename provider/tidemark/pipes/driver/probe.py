@@ -42,4 +42,4 @@ def _problem(storage: Storage, file: str) -> str | None:
 
 def _unpacked(opened: IO[bytes], file: str) -> Any:
     codec = fsspec.compression.compr.get(_COMPRESSIONS.get(file.rsplit(".", 1)[-1].lower()))
-    return opened if codec is None else codec(opened, "rb")
+    return opened if codec is None else codec(opened, mode="rb")
