@@ -1,4 +1,4 @@
-"""The assets of a stream (it has data, it was consumed) and of a replicated object."""
+"""The assets of a stream (it has data, it was consumed), of a pipe's files, and of a replicated object."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow.sdk import Asset, AssetWatcher
 
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 
-__all__ = ["replicated_alias", "replicated_asset", "stream_asset", "stream_data_asset"]
+__all__ = ["pipe_files_asset", "replicated_alias", "replicated_asset", "stream_asset", "stream_data_asset"]
 
 
 def stream_asset(name: str) -> Asset:
@@ -39,6 +39,28 @@ def stream_data_asset(name: str, *, conn_id: str = DEFAULT_CONN_ID, **intervals:
         name=f"tidemark-data.{place}",
         uri=f"x-tidemark://data/{place}",
         watchers=[AssetWatcher(name=f"tidemark-data.{place}", trigger=trigger)],
+    )
+
+
+def pipe_files_asset(pipe: str, *, conn_id: str = DEFAULT_CONN_ID, **intervals: float) -> Asset:
+    """The asset that gets an event when the location of a pipe has new files: `schedule=[pipe_files_asset("p")]`.
+
+    A trigger in the triggerer lists the location while a DAG that is not paused is scheduled on the asset. It announces
+    each set of files once, and again until they are taken. It needs a pipe with auto_ingest. `intervals` are seconds: `poll_interval` and `renew_after`
+    of PipeFilesEventTrigger. All DAGs must create the asset by this function with the same arguments.
+
+    An event is a wake-up hint. Its extra has the number of files, but only the pipe's queue is authoritative.
+    """
+    from tidemark.triggers.pipes import PipeFilesEventTrigger
+
+    place = quote(pipe, safe="")
+    if conn_id != DEFAULT_CONN_ID:
+        place = f"{quote(conn_id, safe='')}/{place}"
+    trigger = PipeFilesEventTrigger(pipe=pipe, conn_id=conn_id, **intervals)
+    return Asset(
+        name=f"tidemark-files.{place}",
+        uri=f"x-tidemark://files/{place}",
+        watchers=[AssetWatcher(name=f"tidemark-files.{place}", trigger=trigger)],
     )
 
 

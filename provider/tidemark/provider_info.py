@@ -34,6 +34,8 @@ _OPERATORS = (
     "tidemark.operators.ingest",
     "tidemark.operators.keep_channels",
     "tidemark.operators.alter_channel",
+    "tidemark.operators.copy_into",
+    "tidemark.operators.pipes",
 )
 _SENSORS = (
     "tidemark.sensors.channels",
@@ -41,6 +43,7 @@ _SENSORS = (
     "tidemark.sensors.stale",
     "tidemark.sensors.consumer_groups",
     "tidemark.sensors.replication",
+    "tidemark.sensors.pipes",
 )
 
 
@@ -53,12 +56,18 @@ def get_provider_info() -> dict[str, object]:
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["software"]}],
         "operators": _modules(*_OPERATORS),
         "sensors": _modules(*_SENSORS),
-        "triggers": _modules("tidemark.triggers.streams", "tidemark.triggers.stale", "tidemark.triggers.watchers"),
+        "triggers": _modules(
+            "tidemark.triggers.streams",
+            "tidemark.triggers.stale",
+            "tidemark.triggers.watchers",
+            "tidemark.triggers.pipes",
+        ),
         "hooks": _modules("tidemark.hooks.tidemark"),
         "connection-types": [_CONNECTION_TYPE],
         "notifications": [
             "tidemark.notifications.stale_stream.StaleStreamNotifier",
             "tidemark.notifications.idle_channel.ChannelIdleNotifier",
+            "tidemark.notifications.troubled_pipe.PipeTroubleNotifier",
         ],
         "extra-links": ["tidemark.links.streams.WindowLink", "tidemark.links.streams.SparkUiLink"],
         "asset-uris": [{"schemes": ["x-tidemark"], "handler": None}],

@@ -23,6 +23,7 @@ from tidemark.streams.worker.has_data import renew_anchor
 from tidemark.streams.worker.observation import Observation, ObservationCache
 from tidemark.streams.worker.risks import LOGS_AT_ONCE, Limit, RiskReport, risk_report
 from tidemark.streams.worker.threads import READS_OF_ONE_TABLE, OwnThreads
+from tidemark.triggers._pending import PendingPoller
 
 if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
@@ -69,6 +70,7 @@ class SourcePoller:
         self._of_reports = OwnThreads("tidemark-trigger-risk-report", most=_REPORTS)
         self._of_all_logs = OwnThreads("tidemark-trigger-risk-log", most=LOGS_AT_ONCE, each=READS_OF_ONE_TABLE)
         self._closed = False
+        self.pipes = PendingPoller(self._store_and_settings, self._of_store)
         self.users = 0
 
     def observe(self, stream: str) -> Future[Observation]:
@@ -108,7 +110,7 @@ class SourcePoller:
         """Withdraws what has not begun; an observation that a lake keeps waiting is left to end by itself."""
         with self._lock:
             self._closed = True
-        for threads in (self._of_reports, self._of_all_logs, self._of_store, self._of_logs):
+        for threads in (self._of_reports, self._of_all_logs, self._of_store, self._of_logs, self.pipes):
             threads.close()
         if self._opened is not None:
             self._opened.store.close()
@@ -129,6 +131,10 @@ class SourcePoller:
                     last.store.close()
             self._opened = _Opened(time.monotonic(), hook, settings, store)
             return self._opened
+
+    def _store_and_settings(self) -> tuple[ControlStore, TidemarkSettings]:
+        opened = self._open()
+        return opened.store, opened.settings
 
     def _read_streams(self) -> None:
         names: list[str] = []

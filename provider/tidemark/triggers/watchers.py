@@ -9,13 +9,14 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
-from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+from airflow.sdk.exceptions import AirflowException
+from airflow.triggers.base import TriggerEvent
 
 from tidemark.errors import TidemarkError
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.triggers._announcing import Announced, Intervals, Reason, due, payload_of
 from tidemark.triggers._waiting import LONGEST_POLL, POLLER, answer_within, pause_until_next, seconds_of
+from tidemark.triggers._watching import SETTLED, Watcher
 
 if TYPE_CHECKING:
     from tidemark.streams.worker.observation import Observation
@@ -27,11 +28,8 @@ POLL_INTERVAL = 30.0  # the source's own: at most one run in 30 seconds (R126)
 RENEW_AFTER = 600.0
 KEEP_FRESH_AFTER = 12 * 3600.0  # the source's health check (R126)
 
-_STATE = "tidemark.announced"  # the key in the asset's state store
-_SETTLED = 5.0  # seconds in which the triggerer has handed an event on
 
-
-class StreamDataEventTrigger(BaseEventTrigger):
+class StreamDataEventTrigger(Watcher):
     """For an AssetWatcher: an event when the stream has data, once for each offset; `tidemark.assets.stream_data_asset`
     makes asset and watcher.
 
@@ -57,14 +55,18 @@ class StreamDataEventTrigger(BaseEventTrigger):
         renew_after: float = RENEW_AFTER,
         keep_fresh_after: float = KEEP_FRESH_AFTER,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.stream = stream
         self.conn_id = conn_id
         self.poll_interval = seconds_of("poll_interval", poll_interval)
         self.renew_after = seconds_of("renew_after", renew_after)
         self.keep_fresh_after = seconds_of("keep_fresh_after", keep_fresh_after)
-        self._problem: str | None = None
         self._last: Announced | None = None
+
+    @property
+    def subject(self) -> str:
+        """The stream."""
+        return f"Stream {self.stream}"
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Plain values, the same ones for the same watcher: Airflow tells watchers apart by them."""
@@ -82,73 +84,41 @@ class StreamDataEventTrigger(BaseEventTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Events for as long as the watcher exists."""
         module = await asyncio.to_thread(import_module, POLLER)
-        self._last = await self._recall()
+        self._last = Announced.from_plain(await self.recall())
         with module.shared_poller(self.conn_id) as poller:
             while True:
                 said = await self._poll(poller, self._last)
                 if said is not None:
                     self._last, payload = said
                     yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
-                    await asyncio.sleep(min(_SETTLED, self.poll_interval))
-                    await self._keep(self._last)
+                    await asyncio.sleep(min(SETTLED, self.poll_interval))
+                    await self.keep(self._last.to_plain())
                 await asyncio.sleep(pause_until_next(self.poll_interval, self.stream))
 
     async def on_kill(self) -> None:
         """The watcher is removed, as by a pause. The next one announces existing data, even under the same id."""
         if self._last is not None:
-            await self._keep(replace(self._last, watch=""))
+            await self.keep(replace(self._last, watch="").to_plain())
 
     async def _poll(self, poller: SourcePoller, last: Announced | None) -> tuple[Announced, dict[str, Any]] | None:
         """The announcement that is due, and its event's payload."""
         try:
             observation = await answer_within(poller.observe(self.stream), LONGEST_POLL)
             now = datetime.now(UTC)
-            reason = due(observation, last, now=now, watch=self._watch, every=self._every)
+            reason = due(observation, last, now=now, watch=self.watch, every=self._every)
             if reason in (Reason.AGAIN, Reason.KEEP_FRESH) and await self._somebody_is_at_it(poller, observation, now):
                 reason = None
         except (TidemarkError, AirflowException, OSError) as error:
-            self._say(str(error))
+            self.say(str(error))
             return None
-        self._say(None)
+        self.say(None)
         if reason is None:
             return None
-        return Announced.of(observation, at=now, watch=self._watch), dict(payload_of(observation, reason, now=now))
+        return Announced.of(observation, at=now, watch=self.watch), dict(payload_of(observation, reason, now=now))
 
     async def _somebody_is_at_it(self, poller: SourcePoller, observation: Observation, now: datetime) -> bool:
         until = await answer_within(poller.held_until(observation.stream.uid), LONGEST_POLL)
         return until is not None and until > now
-
-    async def _recall(self) -> Announced | None:
-        """The last announcement; None if Airflow has none, or does not answer: then a repetition is better."""
-        if self.asset_state_store is None:
-            return None
-        try:
-            return Announced.from_plain(await self.asset_state_store.aget(_STATE))
-        except (AirflowRuntimeError, ValueError) as error:
-            self.log.warning("What was announced of stream %s cannot be recalled: %s", self.stream, error)
-            return None
-
-    async def _keep(self, last: Announced) -> None:
-        if self.asset_state_store is None:
-            return
-        try:
-            await self.asset_state_store.aset(_STATE, last.to_plain())
-        except (AirflowRuntimeError, ValueError) as error:
-            self.log.warning("What was announced of stream %s cannot be kept: %s", self.stream, error)
-
-    def _say(self, problem: str | None) -> None:
-        """Once for each message, and when it is over."""
-        if problem == self._problem:
-            return
-        self._problem = problem
-        if problem is None:
-            self.log.info("Stream %s can be read again.", self.stream)
-        else:
-            self.log.error("Stream %s cannot be watched, looking again: %s", self.stream, problem)
-
-    @property
-    def _watch(self) -> str:
-        return str(self.trigger_id)
 
     @property
     def _every(self) -> Intervals:

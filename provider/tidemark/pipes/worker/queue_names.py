@@ -1,0 +1,139 @@
+"""The names of files in a pipe's queue, read from the log and the data files of its Delta table, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from tidemark.errors import CorruptLog, TableNotFound
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.segments import LOG_DIRECTORY, list_log
+from tidemark.pipes.model.events import DAY, Event
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["KEPT", "QueueNames", "read_queue"]
+
+KEPT = timedelta(days=14)  # how long a pipe remembers a file
+_COLUMNS = ["event", "file", "at"]
+_ROWS_AT_ONCE = 65_536
+_APP = "tidemark/files/{}/{}"  # the transactions that number plans and ends of batches
+
+
+@dataclass(frozen=True)
+class QueueNames:
+    """`planned`: names of files that belong to a batch. `waiting`: those that were queued since. `unfinished`: a batch
+    is planned and not loaded. `whole`: False if the names cannot be read without Spark.
+    """
+
+    planned: pa.Array = field(repr=False)
+    waiting: pa.Array = field(repr=False)
+    unfinished: bool = False
+    whole: bool = True
+
+
+def read_queue(log: DeltaLog | None, now: datetime) -> QueueNames:
+    """The names in the queue now; none if no run has made its table yet.
+
+    Memory grows by the names of 14 days alone. Raises CorruptLog, StorageUnreachable, StorageRefused.
+    """
+    import pyarrow as pa
+
+    nothing = pa.array([], pa.string())
+    if log is None:
+        return QueueNames(nothing, nothing)
+    try:
+        version = log.head()
+    except TableNotFound:
+        return QueueNames(nothing, nothing)
+    state = log.state(version)
+    plans, ends = (state.transactions.get(_APP.format(state.table_id, kind), 0) for kind in ("plans", "ends"))
+    paths = _paths(log, version, str((now - KEPT).date()))
+    if paths is None:
+        return QueueNames(nothing, nothing, plans != ends, whole=False)
+    rows = pa.Table.from_batches(_rows(log, paths), pa.schema(_fields()))
+    return _names(rows, unfinished=plans != ends)
+
+
+def _fields() -> list[Any]:
+    import pyarrow as pa
+
+    return [("event", pa.string()), ("file", pa.string()), ("at", pa.timestamp("us", "UTC"))]
+
+
+def _names(rows: pa.Table, *, unfinished: bool) -> QueueNames:
+    """A file waits if it was queued after each batch that it belonged to."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    planned = rows.filter(pc.equal(rows["event"], Event.PLANNED.value))
+    queued = _last(rows.filter(pc.equal(rows["event"], Event.QUEUED.value)))
+    again = _last(planned.filter(pc.is_in(planned["file"], queued["file"].combine_chunks())))
+    both = queued.join(again, "file", right_suffix="_planned")
+    waits = pc.or_kleene(pc.is_null(both["at_max_planned"]), pc.less(both["at_max_planned"], both["at_max"]))
+    names = pc.unique(planned["file"])
+    return QueueNames(
+        names if isinstance(names, pa.Array) else names.combine_chunks(),
+        both.filter(waits)["file"].combine_chunks(),
+        unfinished,
+    )
+
+
+def _last(events: pa.Table) -> pa.Table:
+    return events.group_by("file").aggregate([("at", "max")])
+
+
+def _rows(log: DeltaLog, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of files that were queued or planned."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(_fields())
+    wanted = pa.array([Event.PLANNED.value, Event.QUEUED.value])
+    for path in paths:
+        with log.storage.open(path) as opened:
+            try:
+                for batch in pq.ParquetFile(opened).iter_batches(_ROWS_AT_ONCE, columns=_COLUMNS):
+                    rows = batch.filter(pc.is_in(batch["event"], wanted))
+                    yield pa.record_batch([rows[f.name].cast(f.type, safe=False) for f in schema], schema=schema)
+            except (pa.ArrowInvalid, KeyError) as error:
+                raise CorruptLog(file=path, problem=f"it is no file of a queue: {error}") from error
+
+
+def _paths(log: DeltaLog, version: int, first_day: str) -> list[str] | None:
+    """The data files of the days from `first_day` on; None if a checkpoint has them in files of its own."""
+    checkpoint = list_log(log.storage.names(LOG_DIRECTORY)).checkpoint_at_or_before(version)
+    days: dict[str, str] = {}
+    for name in () if checkpoint is None else checkpoint.names:
+        if not name.endswith(".parquet") or not all(part.isdigit() for part in name.split(".")[2:-1]):
+            return None
+        days.update(_in_checkpoint(log, name))
+    for commit in log.commits(-1 if checkpoint is None else checkpoint.version, version):
+        for removed in commit.removes:
+            days.pop(removed.path, None)
+        days.update((added.path, _day(added.partition_values)) for added in commit.adds)
+    return [unquote(path) for path, day in days.items() if day >= first_day]
+
+
+def _in_checkpoint(log: DeltaLog, name: str) -> Iterator[tuple[str, str]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with log.storage.open(f"{LOG_DIRECTORY}/{name}") as opened:
+        try:
+            table = pq.ParquetFile(opened).read(columns=["add.path", "add.partitionValues"])
+            adds = table.column("add").combine_chunks().to_pylist() if table.num_columns else []
+        except pa.ArrowInvalid as error:
+            raise CorruptLog(file=name, problem=f"not a readable checkpoint: {error}") from error
+    for add in adds:
+        if add is not None and add.get("path") is not None:
+            yield add["path"], _day(dict(add.get("partitionValues") or ()))
+
+
+def _day(partition: Mapping[str, str | None]) -> str:
+    return partition.get(DAY) or ""
