@@ -105,7 +105,7 @@ _JSON = {
     "NULL_IF": _texts(),
     "FILE_EXTENSION": FormatOption(Kind.TEXT, ""),
     "ENABLE_OCTAL": _flag(False, "Write the numbers as decimal ones."),
-    "ALLOW_DUPLICATE": _flag(False),
+    "ALLOW_DUPLICATE": _flag(False, "Spark's variants have a name once: such a row is in error."),
     "STRIP_OUTER_ARRAY": _flag(False),
     "STRIP_NULL_VALUES": _flag(False, "A path reads a null and an absent value as NULL either way."),
     "REPLACE_INVALID_CHARACTERS": _flag(False),

@@ -77,7 +77,6 @@ class JsonRead:
     options: Mapping[str, str]
     multi_line: bool
     strip_outer_array: bool
-    allow_duplicate_keys: bool
     trim: bool
     null_if: tuple[str, ...]
     replace_invalid: bool
@@ -87,10 +86,9 @@ class JsonRead:
 
 @dataclass(frozen=True)
 class XmlRead:
-    """Elements `row_tag`, each a row. `options`: for Spark's reader of XML and for `from_xml`."""
+    """Elements, each a row. `options`: for Spark's reader of XML and for `from_xml`."""
 
     options: Mapping[str, str]
-    row_tag: str
     replace_invalid: bool
     suffix: str | None
     values: ValueFormats
@@ -187,7 +185,6 @@ def _json(format: FileFormat) -> JsonRead:
         options={"multiLine": str(multi_line).lower()},
         multi_line=multi_line,
         strip_outer_array=strip,
-        allow_duplicate_keys=option(format, "ALLOW_DUPLICATE"),
         trim=option(format, "TRIM_SPACE"),
         null_if=tuple(option(format, "NULL_IF")),
         replace_invalid=_replaces(format),
@@ -208,7 +205,7 @@ def _xml(format: FileFormat) -> XmlRead:
         "ignoreSurroundingSpaces": str(not option(format, "PRESERVE_SPACE")).lower(),
         "inferSchema": str(not option(format, "DISABLE_AUTO_CONVERT")).lower(),
     }
-    return XmlRead(options, tag, _replaces(format), _suffix(format), ValueFormats())
+    return XmlRead(options, _replaces(format), _suffix(format), ValueFormats())
 
 
 def _given(format: FileFormat, name: str) -> str | None:

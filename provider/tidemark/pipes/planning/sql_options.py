@@ -25,7 +25,6 @@ __all__ = [
     "options_until",
     "read_format",
     "stage",
-    "take_format",
 ]
 
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING)
@@ -98,12 +97,6 @@ def options_until(cursor: Cursor, *ends: str, given: Mapping[str, GivenOption] |
         found[option.name] = option
         cursor.takes(",")
     return found
-
-
-def take_format(cursor: Cursor, options: dict[str, GivenOption]) -> FormatRef | None:
-    """The FILE_FORMAT among options, which is removed from them."""
-    found = options.pop("FILE_FORMAT", None)
-    return None if found is None else found.value
 
 
 def read_format(cursor: Cursor) -> FormatRef:
