@@ -79,8 +79,8 @@ demo-replication: $(STAMP) ## a PostgreSQL that is written to, replicated in ROU
 demo-ingest: $(STAMP) ## the ingest service, and four writers that send the flights of a day; two get killed
 	@$(AIRFLOW) $(BIN)/python dags/ingest/demo.py
 
-soak: $(STAMP) ## writers of channels and runs of pipes, killed KILLS=200 times, and half as often, at random moments
-	@TIDEMARK_SOAK=$(or $(KILLS),200) $(PYTEST) --timeout 3600 tests/guarantees/test_killed_writers_each_row_once.py -k two_hundred
+soak: $(STAMP) ## channels' writers, service and drivers, each killed KILLS=200 times at random moments; runs of pipes half as often
+	@TIDEMARK_SOAK=$(or $(KILLS),200) $(PYTEST) -s --timeout 14400 tests/guarantees/test_killed_writers_each_row_once.py -k two_hundred
 	@TIDEMARK_SOAK_LOADS=$$(($(or $(KILLS),200) / 2)) $(PYTEST) --timeout 7200 tests/guarantees/test_killed_loads_each_file_once.py -k hundred
 
 ui: $(STAMP) ## Airflow with the example DAGs at http://127.0.0.1:8080; PORT=8081 LISTEN=0.0.0.0 for others
