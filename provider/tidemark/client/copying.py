@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from tidemark.client.sql_answers import status_answer
 from tidemark.errors import CopyAborted
+from tidemark.model.foreign_json import foreign_object
 from tidemark.pipes.model.copying import ValidationMode
 from tidemark.pipes.model.files import FileReport, FileStatus
 from tidemark.pipes.model.jobs import CopiedFiles, RowError
@@ -89,7 +89,7 @@ def _rows(context: ClientContext, table: str, rows: tuple[str, ...]) -> DataFram
     schema = spark.read.format("delta").load(context.tables(table).uri).schema
     if not rows:
         return spark.createDataFrame([], schema)
-    given = json.loads(rows[0])
+    given = foreign_object(rows[0])
     columns = StructType([field for field in schema.fields if field.name in given])
     frame = spark.createDataFrame([(row,) for row in rows], "row STRING")
     return frame.select(f.from_json("row", columns).alias("row")).select("row.*")

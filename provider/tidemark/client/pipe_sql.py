@@ -189,7 +189,7 @@ def _shown(context: ClientContext, show: said.ShowObjects) -> DataFrame:
 
 
 def _meant(found: Iterable[_One], show: said.ShowObjects) -> Iterable[_One]:
-    """Those that SHOW asks for, by LIKE and IN."""
+    """The objects that SHOW asks for, by LIKE and IN."""
 
     def is_in(name: str) -> bool:
         database, schema, _ = ("", "", *name_parts(name))[-3:]

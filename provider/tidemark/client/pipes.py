@@ -243,9 +243,10 @@ class PipesOfALake:
     def load_history(self, pipe: str, start: datetime | None = None, end: datetime | None = None) -> DataFrame:
         """The files whose load ended from `start` on and before `end`; all of the last 14 days by default.
 
-        The columns have the names of the source system's report: path, stageLocation, fileSize, timeReceived,
-        lastInsertTime, rowsInserted, rowsParsed, errorsSeen, errorLimit, firstError, firstErrorLineNum,
-        firstErrorCharacterPos, firstErrorColumnName, systemError, complete, status. Raises PipeNotFound.
+        The columns have the names of the source system's report. Of the file: path, stageLocation, fileSize,
+        timeReceived, lastInsertTime, complete, status. Of its rows: rowsInserted, rowsParsed, errorsSeen, errorLimit.
+        Of its errors: firstError, firstErrorLineNum, firstErrorCharacterPos, firstErrorColumnName, systemError. Raises
+        PipeNotFound.
         """
         return load_history_of(self._context, pipe, start, end)
 
