@@ -46,8 +46,9 @@ def pipe_files_asset(pipe: str, *, conn_id: str = DEFAULT_CONN_ID, **intervals: 
     """The asset that gets an event when the location of a pipe has new files: `schedule=[pipe_files_asset("p")]`.
 
     A trigger in the triggerer lists the location while a DAG that is not paused is scheduled on the asset. It announces
-    each set of files once, and again until they are taken. It needs a pipe with auto_ingest. `intervals` are seconds: `poll_interval` and `renew_after`
-    of PipeFilesEventTrigger. All DAGs must create the asset by this function with the same arguments.
+    each set of files once, and again until they are taken. It needs a pipe with auto_ingest. `intervals` are seconds:
+    `poll_interval` and `renew_after` of PipeFilesEventTrigger. All DAGs must create the asset by this function with the
+    same arguments.
 
     An event is a wake-up hint. Its extra has the number of files, but only the pipe's queue is authoritative.
     """
@@ -61,6 +62,29 @@ def pipe_files_asset(pipe: str, *, conn_id: str = DEFAULT_CONN_ID, **intervals: 
         name=f"tidemark-files.{place}",
         uri=f"x-tidemark://files/{place}",
         watchers=[AssetWatcher(name=f"tidemark-files.{place}", trigger=trigger)],
+    )
+
+
+def pipe_notifications_asset(
+    channel: str, *, aws_conn_id: str = "aws_default", conn_id: str = DEFAULT_CONN_ID, **intervals: float
+) -> Asset:
+    """The asset that gets an event when notifications wait: `schedule=[pipe_notifications_asset("https://sqs…")]`.
+
+    `channel` is the pipe's: the URL or ARN of a queue of SQS, or a directory of documents. A trigger in the triggerer
+    counts them while a DAG that is not paused is scheduled on the asset, and takes none. `intervals` are seconds:
+    `poll_interval` and `renew_after` of NotificationsEventTrigger. All DAGs must create the asset by this function with
+    the same arguments.
+
+    An event is a wake-up hint. Its extra has about the number of notifications.
+    """
+    from tidemark.triggers.notifications import NotificationsEventTrigger
+
+    place = quote(channel, safe="")
+    trigger = NotificationsEventTrigger(channel=channel, aws_conn_id=aws_conn_id, conn_id=conn_id, **intervals)
+    return Asset(
+        name=f"tidemark-notifications.{place}",
+        uri=f"x-tidemark://notifications/{place}",
+        watchers=[AssetWatcher(name=f"tidemark-notifications.{place}", trigger=trigger)],
     )
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "KILL_AT",
     "KILL_ONCE",
     "LOAD_POINTS",
+    "NOTIFIED_POINTS",
     "PARTITION_POINTS",
     "POINTS",
     "REPLICATION_POINTS",
@@ -53,6 +54,11 @@ LOAD_POINTS = (
     "load.planned",
     "load.results",
     "load.appended",
+)
+
+NOTIFIED_POINTS = (
+    "notified.found",
+    "notified.queued",
 )
 
 CAPTURE_EVENTS_POINTS = (

@@ -78,6 +78,7 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.PipeStale,
     errors.CopyRefused,
     errors.CopyAborted,
+    errors.NotificationsNotInstalled,
     errors.StoreUrlInvalid,
     errors.StoreNotMigrated,
     errors.StoreOlderThanLake,

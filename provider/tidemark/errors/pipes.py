@@ -11,6 +11,8 @@ __all__ = [
     "FileFormatNotFound",
     "FileNotReadable",
     "FilesNotFound",
+    "NotificationsNotInstalled",
+    "NotificationsUnreachable",
     "PipeError",
     "PipeExists",
     "PipeNotFound",
@@ -89,3 +91,15 @@ class FilesNotFound(PipeError):
 
 class FileNotReadable(PipeError):
     """File {file} cannot be read: {problem}"""
+
+
+class NotificationsUnreachable(PipeError):
+    """The notifications of {channel} cannot be read: {problem}. They stay there. Check the address, the connection
+    {connection} and its rights; the next run reads them again.
+    """
+
+
+class NotificationsNotInstalled(PipeError):
+    """The notifications of {channel} are in a queue of Amazon, whose provider cannot be loaded: {problem}. Run
+    pip install 'airflow-provider-tidemark[amazon]'.
+    """

@@ -31,7 +31,8 @@ TidemarkError
 ├── PipeError                   a load of files, its stage, file format or pipe
 │   ├── StageNotFound · StageExists · StageLocationMissing · FileFormatNotFound · FileFormatExists
 │   ├── PipeNotFound · PipeExists · PipePaused · PipeStale · PipeStalled
-│   └── CopyRefused · CopyAborted · FilesNotFound · FileNotReadable
+│   ├── CopyRefused · CopyAborted · FilesNotFound · FileNotReadable
+│   └── NotificationsUnreachable · NotificationsNotInstalled
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked) · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled

@@ -108,7 +108,10 @@ class RunPipeOperator(SparkOperator):
     batches, files, files_loaded, files_with_errors, rows_loaded, bytes_loaded, errors_seen, pending, version, failed}.
     `failed` are the reports of the first 20 files with errors, which the log has as warnings. Raises PipeNotFound,
     StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, CopyRefused, SqlCompilationError,
-    InvalidArgument.
+    InvalidArgument, NotificationsUnreachable, NotificationsNotInstalled.
+
+    A pipe with a notification channel takes the files that are announced there, and lists its location once an hour.
+    The notifications are removed when the job has ended well.
 
     :param pipe: name of the pipe; a mapped task runs several. (templated)
     :param list_files: look for new files; None: if the pipe was created with auto_ingest, or if files are asked for by
@@ -119,10 +122,12 @@ class RunPipeOperator(SparkOperator):
     :param max_files: files in one batch. (templated)
     :param batches: batches in this run; the rest waits for the next one. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when no file was loaded. (templated)
+    :param aws_conn_id: Airflow connection for a notification channel that is a queue of SQS. (templated)
     """
 
     template_fields: Sequence[str] = (
-        "pipe", "list_files", "prefix", "modified_after", "force", "max_files", "batches", "skip_when_empty", "conn_id",
+        "pipe", "list_files", "prefix", "modified_after", "force", "max_files", "batches", "skip_when_empty",
+        "aws_conn_id", "conn_id",
     )  # fmt: skip
 
     def __init__(
@@ -136,6 +141,7 @@ class RunPipeOperator(SparkOperator):
         max_files: int | str | None = 10_000,
         batches: int | str | None = 10,
         skip_when_empty: bool | str = False,
+        aws_conn_id: str = "aws_default",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -147,6 +153,7 @@ class RunPipeOperator(SparkOperator):
         self.max_files = max_files
         self.batches = batches
         self.skip_when_empty = skip_when_empty
+        self.aws_conn_id = aws_conn_id
         check_constants(
             self,
             pipe=pipe_of,
@@ -161,13 +168,15 @@ class RunPipeOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The counts of the run, and the reports of files with errors."""
+        from tidemark.hooks.notifications import channels_of_pipes
         from tidemark.model.codec import to_plain
         from tidemark.pipes.worker.running import run_pipe
 
+        channels = channels_of_pipes(self.hook.settings.storage_options, self.aws_conn_id)
         key, wish, skips = key_of(context), self._wish(), flag_of("skip_when_empty", self.skip_when_empty)
         name = pipe_of("pipe", self.pipe)
         try:
-            report = run_pipe(_runtime(self, name), name, wish, by=str(key), key=key)
+            report = run_pipe(_runtime(self, name), name, wish, by=str(key), key=key, channel_of=channels)
         except PipePaused as error:
             raise AirflowSkipException(str(error)) from error
         self._say(report)

@@ -7,7 +7,6 @@ from tidemark.jobs.run import utc_now
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import list_files, named_files
 from tidemark.pipes.driver.pipe_queue import KEPT, PipeQueue
-from tidemark.pipes.model.files import FileSource
 from tidemark.pipes.model.jobs import QueuedFiles, QueueFiles
 
 __all__ = ["queue_files"]
@@ -27,12 +26,6 @@ def queue_files(job: JobContext, request: QueueFiles) -> QueuedFiles:
     for file, problem in sorted(found.refused.items())[:20]:
         job.progress.say(f"left out {file}: {problem}")
     now = utc_now()
-    frame = found.frame(job.session)
-    again = request.source is FileSource.REFRESH
-    files = (queue.to_load_again if again else queue.new)(frame, now).cache()
-    count = files.count()
-    if count:
-        table.append_frame(queue.queued(files, request.source), now)
-    files.unpersist()
+    count = queue.take(found, request.source, now)
     job.progress.say(f"{count} files are new in the queue of {request.pipe}, {found.count - count} were known")
     return QueuedFiles(count, found.count - count, now if count else None)

@@ -12,7 +12,7 @@ from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
 from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch, failed_first
 from tidemark.pipes.driver.files_table import FilesTable
-from tidemark.pipes.driver.found_files import Listed, list_files
+from tidemark.pipes.driver.found_files import Listed, list_files, named_files
 from tidemark.pipes.driver.pipe_queue import KEPT, PipeQueue
 from tidemark.pipes.driver.planning_batches import (
     chosen,
@@ -26,6 +26,7 @@ from tidemark.pipes.driver.planning_batches import (
 )
 from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.model.events import Batch
+from tidemark.pipes.model.files import FileSource
 from tidemark.pipes.model.jobs import RunPipe, RunPipeReport
 
 __all__ = ["run_pipe"]
@@ -35,13 +36,15 @@ _MOST_SAID = 20  # files in the log
 
 
 def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
-    """Finish the batch that an earlier run left, look for new files, and load batches until the queue is empty.
+    """Put the files that were announced into the queue, finish the batch that an earlier run left, look for new files,
+    and load batches until the queue is empty.
 
     A second run finds nothing to do. Raises CopyRefused, TableNotFound, StageLocationMissing, and what Spark raises for
     failures that are not of a file.
     """
     table = FilesTable.open(job.session, request.queue, job.options, kept=KEPT)
     queue = PipeQueue(job.session, table, request.load, job.options)
+    _take_notified(job, request, queue)
     done: list[LoadedBatch] = []
     waiting, looks = 0, request.list_files
     with job.new_workspace(f"pipe-{request.uid}") as workspace:
@@ -54,17 +57,33 @@ def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
                 done.append(runner.run(_by_now(left, request)))
                 continue
             planned = _planned(job, request, queue, looks=looks)
-            looks = False
             if planned is None:
                 waiting = 0
                 break
             if planned.batch is not None:
-                waiting = planned.left
+                waiting, looks = planned.left, False
                 done.append(runner.run(planned.batch, planned.files))
                 job.progress.say(_said(request, planned.batch, done[-1]))
         if done:
             table.trim(utc_now())
     return _report(done, waiting)
+
+
+def _take_notified(job: JobContext, request: RunPipe, queue: PipeQueue) -> None:
+    """Put the announced files into the queue, so that their notifications are not needed any more."""
+    if not request.notified:
+        return
+    found = named_files(request.load, job.options, request.notified, missing_ok=True)
+    _say_refused(job, found)
+    failpoint("notified.found")
+    count = queue.take(found, FileSource.NOTIFICATION, utc_now())
+    failpoint("notified.queued")
+    job.progress.say(f"{len(request.notified)} files were announced, {count} of them are new in the queue")
+
+
+def _say_refused(job: JobContext, found: Listed) -> None:
+    for file, problem in sorted(found.refused.items())[:_MOST_SAID]:
+        job.progress.say(f"left out {file}: {problem}")
 
 
 def _by_now(left: Batch, request: RunPipe) -> Batch:
@@ -93,19 +112,21 @@ def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, *, looks: bool
     number, now = queue.table.next_number(), utc_now()
     waiting = collected(pending(queue.table, now))
     listed, full = _listed(job, request, queue, now) if looks else (Listed(), False)
-    for file, problem in sorted(listed.refused.items())[:_MOST_SAID]:
-        job.progress.say(f"left out {file}: {problem}")
+    _say_refused(job, listed)
     new = _new(job, request, queue, listed, now, waiting)
-    if full and (listing := queue.listing_event(listed)) is not None:
-        queue.table.append_frame(listing, now)
+    listing = queue.listing_event(listed, has_channel=request.has_channel) if full else None
     take = chosen(in_order(pa.concat_tables([waiting, new])), request.max_files, request.max_bytes)
     if not take.files.num_rows:
+        if listing is not None:
+            queue.table.append_frame(listing, now)
         return None
     load = replace(request.load, files=())
     batch = Batch(number, load, open_target(load, queue.table.options).version, request.uid)
     queued = without(take.left, waiting)
     stored = queue.table.plan(batch, take.files, queued, now, partial=take.left.num_rows > 0)
     failpoint("load.planned")
+    if listing is not None and stored:  # its files are in the table now, so that the next one may go on behind them
+        queue.table.append_frame(listing, now)
     return _Planned(batch if stored else None, take.files, take.left.num_rows)
 
 
@@ -131,7 +152,7 @@ def _listed(job: JobContext, request: RunPipe, queue: PipeQueue, now: datetime) 
     if _asked_again(request):
         after = request.modified_after
         return list_files(request.load, job.options, prefix=request.prefix, modified_after=after), False
-    return queue.listed(now, timedelta(seconds=request.full_listing_seconds))
+    return queue.listed(now, timedelta(seconds=request.full_listing_seconds), only_full=request.has_channel)
 
 
 def _said(request: RunPipe, batch: Batch, done: LoadedBatch) -> str:

@@ -33,17 +33,33 @@ class PipeQueue:
     load: Load
     options: Mapping[str, str] = field(repr=False)
 
-    def listed(self, now: datetime, full_after: timedelta) -> tuple[Listed, bool]:
+    def listed(self, now: datetime, full_after: timedelta, *, only_full: bool = False) -> tuple[Listed, bool]:
         """Files of the location, and whether all of them were listed.
 
-        A store that lists by name is asked for names behind the greatest one known. It is asked for all of them if the
-        last full listing is older than `full_after`. Other storages list all files.
+        A store that lists by name is asked for names behind the greatest one known, and for all of them if the last
+        full listing is older than `full_after`. Other storages list all files. With `only_full` nothing is listed
+        before that time.
         """
+        if not self._is_sorted and not only_full:
+            return list_files(self.load, self.options), True
         last, full_at = self._last_listing(now)
-        is_sorted = self.load.location.startswith("s3://")
-        if is_sorted and last is not None and full_at is not None and now - full_at < full_after:
-            return list_files(self.load, self.options, start_after=last), False
-        return list_files(self.load, self.options), True
+        if full_at is None or now - full_at >= full_after:
+            return list_files(self.load, self.options), True
+        if only_full:
+            return Listed(), False
+        return list_files(self.load, self.options, start_after=last or ""), False
+
+    def take(self, found: Listed, source: FileSource, now: datetime) -> int:
+        """Put files into the queue that the pipe does not know, and return their number. A refresh also takes files
+        that were not loaded.
+        """
+        frame = found.frame(self.spark)
+        files = (self.to_load_again if source is FileSource.REFRESH else self.new)(frame, now).cache()
+        count = files.count()
+        if count:
+            self.table.append_frame(self.queued(files, source), now)
+        files.unpersist()
+        return count
 
     def new(self, found: DataFrame, now: datetime) -> DataFrame:
         """Files that are neither in a batch nor in the queue."""
@@ -61,18 +77,23 @@ class PipeQueue:
         """The events of files that come into the queue."""
         return files.withColumns({"event": F.lit(Event.QUEUED.value), "source": F.lit(source.value)})
 
-    def listing_event(self, listed: Listed) -> DataFrame | None:
-        """The event of a full listing, where a later one can continue behind its last name."""
-        if not self.load.location.startswith("s3://"):
+    def listing_event(self, listed: Listed, *, has_channel: bool = False) -> DataFrame | None:
+        """The event of a full listing, where a later run needs it: to go on behind its last name, or to know its age
+        where notifications take the place of listings.
+        """
+        if not self._is_sorted and not has_channel:
             return None
         return self.spark.createDataFrame([(Event.LISTED.value, listed.last)], "event STRING, file STRING")
 
+    @property
+    def _is_sorted(self) -> bool:
+        return self.load.location.startswith("s3://")
+
     def _last_listing(self, now: datetime) -> tuple[str | None, datetime | None]:
-        """The greatest name that is known, and the time of the last full listing."""
-        if not self.load.location.startswith("s3://"):
-            return None, None
-        named = F.col("event").isin(Event.LISTED.value, Event.QUEUED.value)
-        listed_at = F.max(F.when(F.col("event") == Event.LISTED.value, F.col("at"))).alias("at")
+        """The greatest name that a listing has found, and the time of the last full listing."""
+        is_listing = F.col("event") == Event.LISTED.value
+        named = is_listing | ((F.col("event") == Event.QUEUED.value) & (F.col("source") == FileSource.LISTING.value))
+        listed_at = F.max(F.when(is_listing, F.col("at"))).alias("at")
         rows = self.table.remembered(now).where(named).agg(F.max("file").alias("last"), listed_at)
         (found,) = rows.select("last", micros("at")).collect()
         return found["last"], None if found["at"] is None else utc(found["at"])

@@ -67,6 +67,9 @@ class RunPipe:
     """`queue`: path of the pipe's table of files. `list_files`: look for new files first. `full_listing_seconds`: how
     old the last complete listing may be. `max_files`, `max_bytes`: of one batch; `batches`: of this run. `force`: files
     that were loaded before are loaded again.
+
+    `has_channel`: notifications announce new files, so files are listed only if the last complete listing is too old.
+    `notified`: the names that they announce, behind location and prefix; they come into the queue first.
     """
 
     pipe: str
@@ -81,6 +84,8 @@ class RunPipe:
     max_files: int = 10_000
     max_bytes: int = 16 << 30
     batches: int = 10
+    has_channel: bool = False
+    notified: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

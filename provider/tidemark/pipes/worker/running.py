@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tidemark.control.store import ControlStore
@@ -21,12 +21,14 @@ from tidemark.pipes.model.jobs import (
     RunPipe,
     RunPipeReport,
 )
+from tidemark.pipes.model.notifications import NotificationChannel
 from tidemark.pipes.model.pipes import Pipe
 from tidemark.pipes.planning.statements import CopyInto
 from tidemark.pipes.planning.states import stalled_by
 from tidemark.pipes.worker.definitions import get_pipe, note_pipe_run
 from tidemark.pipes.worker.needs import copy_of
 from tidemark.pipes.worker.resolve import load_of
+from tidemark.pipes.worker.notified import ChannelOf, acknowledged_after, notified_files
 from tidemark.streams.worker.runtime import Runtime
 from tidemark.streams.worker.sources import Tables
 
@@ -59,7 +61,12 @@ class PipeRun:
         """Whether the run looks for new files."""
         if self.list_files is not None:
             return self.list_files
-        return pipe.auto_ingest or self.force or bool(self.prefix) or self.modified_after is not None
+        return pipe.auto_ingest or self.asks_for_files
+
+    @property
+    def asks_for_files(self) -> bool:
+        """Whether the run is asked for certain files."""
+        return self.force or bool(self.prefix) or self.modified_after is not None
 
 
 def copy_into(runtime: Runtime, statement: CopyInto, run: str, *, key: TransactionKey | None = None) -> CopiedFiles:
@@ -77,19 +84,28 @@ def load_of_pipe(store: ControlStore, pipe: Pipe, tables: Tables) -> Load:
 
 
 def run_pipe(
-    runtime: Runtime, name: str, wish: PipeRun | None = None, *, by: str, key: TransactionKey | None = None
+    runtime: Runtime,
+    name: str,
+    wish: PipeRun | None = None,
+    *,
+    by: str,
+    key: TransactionKey | None = None,
+    channel_of: ChannelOf | None = None,
 ) -> RunPipeReport:
     """Load the files that wait for a pipe, and keep the end of the run with the pipe. `by`: the key of the run.
 
-    A second run finds nothing to do. Raises PipeNotFound, PipePaused, and what the job raises.
+    A pipe that has a channel by `channel_of` takes the files of its notifications, and lists its location only from
+    time to time. Its notifications are removed after the job. A second run finds nothing to do. Raises PipeNotFound,
+    PipePaused, NotificationsUnreachable, NotificationsNotInstalled, and what the job raises.
     """
     wish, store = wish or PipeRun(), runtime.store
     pipe = get_pipe(store, name)
     if pipe.paused_at is not None:
         raise PipePaused(pipe=pipe.name, since=f"{pipe.paused_at:%Y-%m-%d %H:%M} UTC")
     try:
-        load = load_of_pipe(store, pipe, runtime.tables)
-        report = runtime.run_job(RUN_PIPE, _request(pipe, load, wish), key=key)
+        request = _request(pipe, load_of_pipe(store, pipe, runtime.tables), wish)
+        channel = None if channel_of is None or wish.asks_for_files else channel_of(pipe)
+        report = _run(runtime, pipe, request, channel, key)
     except TidemarkError as error:
         stalled = stalled_by(error)
         if stalled is not None:
@@ -97,6 +113,16 @@ def run_pipe(
         raise
     note_pipe_run(store, pipe.uid, _problem(report), None, store.clock(), by=by, took_files=report.files > 0)
     return report
+
+def _run(
+    runtime: Runtime, pipe: Pipe, request: RunPipe, channel: NotificationChannel | None, key: TransactionKey | None
+) -> RunPipeReport:
+    if channel is None:
+        return runtime.run_job(RUN_PIPE, request, key=key)
+    found = notified_files(pipe, request.load, channel)
+    with acknowledged_after(channel, found):
+        return runtime.run_job(RUN_PIPE, replace(request, has_channel=True, notified=found.files), key=key)
+
 
 
 def insert_files(

@@ -1,0 +1,55 @@
+"""Notifications about new files, and the channel from which they come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["Announced", "Notification", "NotificationChannel"]
+
+
+@dataclass(frozen=True)
+class Notification:
+    """A document of a channel. `handle`: by it the channel knows the document again."""
+
+    text: str
+    handle: str
+
+
+@dataclass(frozen=True)
+class Announced:
+    """The files that a document names: `files` behind the location and prefix of a load, and how many files or events
+    are `others`. `problem`: why the document, or a part of it, is not understood.
+    """
+
+    files: tuple[str, ...] = ()
+    others: int = 0
+    problem: str | None = None
+
+
+class NotificationChannel(Protocol):
+    """Gives each document again until it is acknowledged. All calls raise NotificationsUnreachable, StorageUnreachable
+    or StorageRefused.
+    """
+
+    def receive(self, most: int) -> Sequence[Notification]:
+        """Documents that wait, at most so many. Other readers may not see them for a while."""
+
+    def waiting(self) -> int:
+        """About how many documents wait. A channel may count no further than to a limit of its own."""
+
+    def hold(self, handles: Sequence[str]) -> None:
+        """Keep other readers from the documents for longer."""
+
+    @property
+    def hold_seconds(self) -> float | None:
+        """The time after which `hold` is due again; None: it is not needed."""
+
+    def acknowledge(self, handles: Sequence[str]) -> None:
+        """The documents are not needed any more. A second call changes nothing."""
+
+    def refuse(self, handle: str) -> str | None:
+        """Put aside a document that is not understood. The answer says what became of it; None: it may be a part of one
+        that is still being written, so nothing did.
+        """
