@@ -18,6 +18,7 @@ from tidemark.lake.storage import Storage, StoredFile
 from tidemark.pipes.driver.footers import read_footers
 from tidemark.pipes.driver.new_columns import drop_not_null
 from tidemark.pipes.driver.places import place_of
+from tidemark.pipes.driver.probe import PACKED
 from tidemark.pipes.driver.projection import projected, source
 from tidemark.pipes.driver.readings import Reading, reading_of
 from tidemark.pipes.driver.staging import FirstError, Staged, spark_name, stage
@@ -26,6 +27,7 @@ from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.files import FileReport
 from tidemark.pipes.model.formats import FileType
 from tidemark.pipes.planning.on_error import FileCounts, decide
+from tidemark.pipes.planning.readers import text_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,7 +70,7 @@ class Preparation:
 
     def prepared(self, files: Sequence[FileToLoad], unread: Mapping[str, str]) -> Prepared:
         """The files read and judged by ON_ERROR; nothing of the target is written. Raises CopyRefused."""
-        broken = {**unread, **self._changed(files)}
+        broken = {**self._packed_otherwise(files), **unread, **self._changed(files)}
         names = [file.name for file in files if file.name not in broken]
         footers = {}
         if not self.load.format.type.is_text:
@@ -148,6 +150,17 @@ class Preparation:
             if DEFAULT in field.metadata and field.name.lower() not in reading.shape.given
         }
         return rows.select("*", *(value.alias(name) for name, value in defaults.items()))
+
+    def _packed_otherwise(self, files: Sequence[FileToLoad]) -> dict[str, str]:
+        """Text files that Spark would unpack, or not, against COMPRESSION: it decides by the end of a name."""
+        suffix = text_reader(self.load.format).suffix if self.load.format.type.is_text else None
+        if suffix is None:
+            return {}
+        if suffix:
+            said = f"its name does not end with {suffix}, so Spark would not unpack it as COMPRESSION says"
+            return {file.name: said for file in files if not file.name.endswith(suffix)}
+        said = "its name says that it is packed, and COMPRESSION = NONE says that it is not"
+        return {file.name: said for file in files if file.name.endswith(PACKED)}
 
     def _changed(self, files: Sequence[FileToLoad]) -> dict[str, str]:
         """Files of a disk that are not as they were when they were listed. A store of objects replaces whole files."""

@@ -12,8 +12,9 @@ import fsspec
 from tidemark.errors import LakeError, NotAFile
 from tidemark.lake.storage import Storage
 
-__all__ = ["broken_texts"]
+__all__ = ["PACKED", "broken_texts"]
 
+PACKED = (".gz", ".bz2", ".deflate", ".zst", ".lz4", ".snappy")  # ends of names that Spark unpacks
 _AT_ONCE = 8
 _BYTES = 1 << 20
 _COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "xz": "xz", "zst": "zstd"}
