@@ -330,10 +330,10 @@ class Lake(RebasedStreams, OpenTransactions, ChangeStreamsOfALake, ChannelsOfALa
 
         It understands CREATE, ALTER, DROP, SHOW and DESCRIBE STREAM, CHANGES, AT | BEFORE and the system functions of
         streams. It understands COPY INTO, and the statements of stages, file formats and pipes. A query of a stream
-        reads it (R16). A write that reads one is a transaction of its own and advances it (R13, R21). Everything else is
-        passed to Spark. CREATE STREAM turns row tracking on where it is off, as there (R3). Answers have the columns of
-        the source system; a statement that has none, a status. Raises SqlCompilationError with the place in the text,
-        StatementRefused, and what the client's methods raise.
+        reads it (R16). A write that reads one is a transaction of its own and advances it (R13, R21). Everything else
+        is passed to Spark. CREATE STREAM turns row tracking on where it is off, as there (R3). Answers have the columns
+        of the source system; a statement that has none, a status. Raises SqlCompilationError with the place in the
+        text, StatementRefused, and what the client's methods raise.
         """
         return run_sql(self, self._context, text, self._variables)
 
