@@ -31,6 +31,9 @@ _NAME = Arg(("name",), help="The writer's name, which other writers see")  # typ
 _TABLES = Arg(  # type: ignore[no-untyped-call]
     ("--table",), help="A table that it may write, or a pattern such as db.*; may be given again", action="append"
 )
+_PIPES = Arg(  # type: ignore[no-untyped-call]
+    ("--pipe",), help="A pipe that it may use, or a pattern such as db.*; may be given again", action="append"
+)
 _HOST = Arg(("--host",), help="Address to listen at (default: 127.0.0.1)", default="127.0.0.1")  # type: ignore[no-untyped-call]
 _PORT = Arg(("--port",), help="Port to listen at (default: 8790; 0: any)", type=int, default=8790)  # type: ignore[no-untyped-call]
 _CERTIFICATE = Arg(("--certificate",), help="Certificate in PEM, for HTTPS", metavar="FILE")  # type: ignore[no-untyped-call]
@@ -62,7 +65,7 @@ def ingest_commands() -> tuple[ActionCommand | GroupCommand, ...]:
     shared = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
     tokens = [
         ActionCommand(
-            name="add", help="Make a token, and print it once", func=add_token, args=(_NAME, _TABLES, *shared)
+            name="add", help="Make a token, and print it once", func=add_token, args=(_NAME, _TABLES, _PIPES, *shared)
         ),
         ActionCommand(name="list", help="List the tokens, without themselves", func=list_tokens, args=shared),
         ActionCommand(
@@ -85,8 +88,8 @@ def add_token(args: Namespace) -> None:
     token = secrets.token_urlsafe(32)
     with errors_in_words():
         file = TidemarkHook(args.conn_id).settings.ingest_tokens
-        now = datetime.now(UTC)
-        grants = change_grants(file, lambda known: with_grant(known, args.name, token, tuple(args.table or ()), now))
+        now, tables, pipes = datetime.now(UTC), tuple(args.table or ()), tuple(args.pipe or ())
+        grants = change_grants(file, lambda known: with_grant(known, args.name, token, tables, now, pipes))
     print_rows([{**_row(grants.grants[-1]), "token": token}], args.output)
 
 
@@ -113,7 +116,8 @@ def remove_token(args: Namespace) -> None:
 
 
 def serve(args: Namespace) -> None:
-    """Submits the service and waits for its end. After SIGTERM or Ctrl-C it commits what it has taken, then ends.
+    """Submits the service and waits for its end. After SIGTERM or Ctrl-C it commits what it has taken, then ends. Pipes
+    that are created or changed are known to it within ten seconds.
 
     Exit code 1 if rows that it had taken could not be committed.
     """
@@ -121,6 +125,7 @@ def serve(args: Namespace) -> None:
     from tidemark.channels.worker.serving import run_service
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.hooks.spark_mode import SparkMode
+    from tidemark.pipes.worker.served import kept_pipes
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
@@ -129,7 +134,7 @@ def serve(args: Namespace) -> None:
         job = SparkJob(replace(hook.settings, spark_mode=SparkMode.SUBMIT))
         job.require_ready()
         runtime = hook.runtime(job.run)
-        with _told_to_stop() as stop:
+        with kept_pipes(runtime.store, hook.settings.ingest_pipes), _told_to_stop() as stop:
             served = run_service(runtime, request, on_stop=stop)
     if not served.committed:
         raise SystemExit(f"Not all rows were committed: {served.problem} Their writers send them again.")
@@ -169,6 +174,7 @@ def _request(args: Namespace, settings: TidemarkSettings) -> ServeIngest:
         only_writer=args.only_writer,
         evolve_schema=args.evolve_schema,
         keep_hours=args.keep_hours,
+        pipes_file=str(settings.ingest_pipes),
     )
 
 
@@ -178,4 +184,4 @@ def _file(path: str | None) -> str | None:
 
 def _row(grant: Grant) -> dict[str, Any]:
     made = grant.created_at.isoformat(timespec="seconds")
-    return {"name": grant.name, "tables": ", ".join(grant.tables), "created_at": made}
+    return {"name": grant.name, "tables": ", ".join(grant.tables), "pipes": ", ".join(grant.pipes), "created_at": made}

@@ -1,11 +1,11 @@
-"""Channels through the ingest service, with the methods of a client that commits by itself."""
+"""The ingest service from elsewhere: channels, with the methods of a client that commits by itself, and pipes."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
@@ -25,7 +25,9 @@ _ARROW, _LINES = "application/vnd.apache.arrow.stream", "application/x-ndjson"
 
 
 class ServiceClient(ClosedUnlessFailed):
-    """Opens channels at an ingest service. Its end, as a context manager, flushes them, unless there was an error."""
+    """Opens channels at an ingest service, and names files for its pipes. Its end, as a context manager, flushes the
+    channels, unless there was an error.
+    """
 
     def __init__(self, url: str, token: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._url, self._clock = url.rstrip("/"), clock
@@ -52,6 +54,33 @@ class ServiceClient(ClosedUnlessFailed):
     def drop_channel(self, name: str, table: str) -> None:
         """Remove a channel and its token. Nothing happens if there is none."""
         self.ask("DELETE", _place(table, name))
+
+    def insert_files(
+        self, pipe: str, files: Sequence[str] | Mapping[str, int], *, request_id: str | None = None
+    ) -> dict[str, Any]:
+        """Put up to 5,000 files into the queue of a pipe; its next run loads them, each once. A second run finds them
+        there. `files`: names below the location of the pipe's statement, perhaps with their sizes.
+
+        Answers {requestId, status, unmatchedPatternFirstNFiles} once the names are stored. Raises IngestServiceRefused,
+        RowsNotCommitted after two minutes in which the service was busy, and IngestUnavailable without an answer: send
+        the files again.
+        """
+        sizes = files if isinstance(files, Mapping) else dict.fromkeys((files,) if isinstance(files, str) else files)
+        body = {"files": [{"path": name, "size": size} for name, size in sizes.items()]}
+        return self.ask("POST", f"{_pipe(pipe)}/insertFiles", params=_given(requestId=request_id), json=body)
+
+    def insert_report(self, pipe: str, *, begin_mark: str | None = None) -> dict[str, Any]:
+        """The loads of a pipe in the last 10 minutes, at most 10,000. `begin_mark`: the nextBeginMark of an earlier
+        report, to see only later ones. Raises IngestServiceRefused.
+        """
+        return self.ask("GET", f"{_pipe(pipe)}/insertReport", params=_given(beginMark=begin_mark))
+
+    def load_history(self, pipe: str, start: datetime, end: datetime | None = None) -> dict[str, Any]:
+        """The loads of a pipe that ended from `start` on and before `end`, or until now. If completeResult is false,
+        rangeEndTime is the start of the next call. Raises IngestServiceRefused.
+        """
+        span = _given(startTimeInclusive=_utc(start), endTimeExclusive=None if end is None else _utc(end))
+        return self.ask("GET", f"{_pipe(pipe)}/loadHistoryScan", params=span)
 
     def flush(self) -> None:
         """Return once everything inserted before is committed. Raises as `ServiceChannel.flush`."""
@@ -172,6 +201,19 @@ class ServiceChannel(ClosedUnlessFailed):
 def _place(table: str, channel: str | None = None) -> str:
     place = f"/v1/tables/{quote(table, safe='')}"
     return place if channel is None else f"{place}/channels/{quote(channel, safe='')}"
+
+
+def _pipe(pipe: str) -> str:
+    return f"/v1/data/pipes/{quote(pipe, safe='')}"
+
+
+def _given(**values: str | None) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _utc(moment: datetime) -> str:
+    """The time in UTC; one without a zone is in UTC."""
+    return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)).isoformat()
 
 
 def _body(rows: Any) -> tuple[bytes, str]:

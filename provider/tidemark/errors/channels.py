@@ -115,11 +115,11 @@ class KernelFailed(ChannelError):
 
 
 class BodyUnreadable(ChannelError):
-    """The body of the request cannot be read: {problem}. No row of it was taken."""
+    """The body of the request cannot be read: {problem}. Nothing of it was taken."""
 
 
 class BodyTooLarge(ChannelError):
-    """The body of the request has more than {limit} bytes, also after decompression. Send fewer rows at a time."""
+    """The body of the request has more than {limit} bytes, also after decompression. Send less at a time."""
 
 
 class IngestPaused(ChannelError):

@@ -11,10 +11,13 @@ __all__ = [
     "FileFormatNotFound",
     "FileNotReadable",
     "FilesNotFound",
+    "FilesNotQueued",
     "NotificationsNotInstalled",
     "NotificationsUnreachable",
+    "PipeBusy",
     "PipeError",
     "PipeExists",
+    "PipeForbidden",
     "PipeNotFound",
     "PipePaused",
     "PipeStale",
@@ -91,6 +94,24 @@ class FilesNotFound(PipeError):
 
 class FileNotReadable(PipeError):
     """File {file} cannot be read: {problem}"""
+
+
+class PipeForbidden(PipeError):
+    """The token of {writer} may not use pipe {pipe}. It may use: {pipes}. `airflow tidemark ingest tokens add --pipe`
+    makes a token for others.
+    """
+
+
+class PipeBusy(PipeError):
+    """The ingest service has too much to do for pipe {pipe}: {problem}. Nothing was done. Send the request again in
+    {seconds} seconds.
+    """
+
+
+class FilesNotQueued(PipeError):
+    """It is unknown whether the files are in the queue of pipe {pipe}: {problem} Send them again; a file that is in the
+    queue already stays there once.
+    """
 
 
 class NotificationsUnreachable(PipeError):

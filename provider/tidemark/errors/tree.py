@@ -31,6 +31,7 @@ TidemarkError
 ├── PipeError                   a load of files, its stage, file format or pipe
 │   ├── StageNotFound · StageExists · StageLocationMissing · FileFormatNotFound · FileFormatExists
 │   ├── PipeNotFound · PipeExists · PipePaused · PipeStale · PipeStalled
+│   ├── PipeForbidden · PipeBusy · FilesNotQueued
 │   ├── CopyRefused · CopyAborted · FilesNotFound · FileNotReadable
 │   └── NotificationsUnreachable · NotificationsNotInstalled
 ├── ReplicationError            a database that is replicated, and its objects

@@ -65,6 +65,11 @@ class TidemarkSettings:
         return self.home / "tidemark-ingest-tokens.json"
 
     @property
+    def ingest_pipes(self) -> Path:
+        """The file with the pipes that the ingest service knows."""
+        return self.home / "tidemark-ingest-pipes.json"
+
+    @property
     def former_jobs_roots(self) -> tuple[Path, ...]:
         """The directories of job files of earlier releases, whose leftovers are swept."""
         in_the_lake = self.lake_root.startswith("file://")

@@ -1,4 +1,4 @@
-"""The tokens that writers show to the ingest service, as its file keeps them: hashes, and the tables of each."""
+"""The tokens that writers show to the ingest service, as its file keeps them: hashes, and the rights of each."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ __all__ = ["Grant", "Grants"]
 
 @dataclass(frozen=True)
 class Grant:
-    """A writer's token. `digest`: its SHA-256 in hexadecimal digits. `tables`: names, or patterns with `*`."""
+    """A writer's token. `digest`: its SHA-256 in hexadecimal digits. `tables`: names, or patterns with `*`, of tables
+    that it may write. `pipes`: of pipes that it may use.
+    """
 
     name: str
     digest: str
     tables: tuple[str, ...]
     created_at: datetime
+    pipes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

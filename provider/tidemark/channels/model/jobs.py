@@ -35,7 +35,8 @@ class ServeIngest:
     `behind_proxy`: whether something in front of it has the certificate. `buffer_bytes`: of rows per table that are not
     committed; beyond it writers get 429. `body_bytes`: of one request. `only_writer`: whether nobody
     else writes the tables. `evolve_schema`: whether writers may open channels that add columns. `keep_hours`: the time
-    between two rounds of upkeep of the tables that are written; None: no round.
+    between two rounds of upkeep of the tables that are written; None: no round. `pipes_file`: a local file of the pipes
+    that take files over HTTP; None: none do.
     """
 
     lake_root: str
@@ -51,6 +52,7 @@ class ServeIngest:
     only_writer: bool = False
     evolve_schema: bool = False
     keep_hours: float | None = None
+    pipes_file: str | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from tidemark.channels.model.grants import Grant, Grants
 from tidemark.errors import InvalidArgument
 
-__all__ = ["allows", "digest_of", "grant_for", "with_grant", "without_grant"]
+__all__ = ["allows", "allows_pipe", "digest_of", "grant_for", "with_grant", "without_grant"]
 
 
 def digest_of(token: str) -> str:
@@ -18,14 +18,17 @@ def digest_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def with_grant(grants: Grants, name: str, token: str, tables: tuple[str, ...], now: datetime) -> Grants:
+def with_grant(
+    grants: Grants, name: str, token: str, tables: tuple[str, ...], now: datetime, pipes: tuple[str, ...] = ()
+) -> Grants:
     """The tokens with a new one, in place of an earlier one of that name. Raises InvalidArgument."""
     if not name.strip() or not name.isprintable():
         raise InvalidArgument(argument="name", value=name, problem="a token needs a printable name")
-    if not tables:
-        raise InvalidArgument(argument="table", value="", problem="name the tables that it may write, such as db.*")
+    if not tables and not pipes:
+        problem = "name the tables that it may write, or pipes that it may use, such as db.*"
+        raise InvalidArgument(argument="table", value="", problem=problem)
     kept = without_grant(grants, name).grants
-    return Grants((*kept, Grant(name, digest_of(token), tables, now)))
+    return Grants((*kept, Grant(name, digest_of(token), tables, now, pipes)))
 
 
 def without_grant(grants: Grants, name: str) -> Grants:
@@ -42,6 +45,15 @@ def grant_for(grants: Grants, token: str) -> Grant | None:
 
 def allows(grant: Grant, table: str) -> bool:
     """Whether a token may write a table. Names have no case; `*` is any text without a point."""
-    parts = table.lower().split(".")
-    patterns = (pattern.lower().split(".") for pattern in grant.tables)
-    return any(len(one) == len(parts) and all(map(fnmatchcase, parts, one)) for one in patterns)
+    return _fits(table, grant.tables)
+
+
+def allows_pipe(grant: Grant, pipe: str) -> bool:
+    """Whether a token may use a pipe; as for tables. Quotes of the name do not count."""
+    return _fits(pipe.replace('"', "").replace("`", ""), grant.pipes)
+
+
+def _fits(name: str, patterns: tuple[str, ...]) -> bool:
+    parts = name.lower().split(".")
+    split = (pattern.lower().split(".") for pattern in patterns)
+    return any(len(one) == len(parts) and all(map(fnmatchcase, parts, one)) for one in split)

@@ -115,9 +115,10 @@ def pipe_history(loads: DataFrame) -> DataFrame:
 
 def _received(events: DataFrame, planned: DataFrame) -> DataFrame:
     """(batch, file, received_at): when the file came into the queue, or else into the batch."""
-    queued = events.where(F.col("event") == Event.QUEUED.value).select("file", F.col("at").alias("queued_at"))
-    before = [planned["file"] == queued["file"], queued["queued_at"] <= planned["at"]]
-    found = planned.join(queued, before, "left").groupBy(planned["batch"], planned["file"])
+    names = (F.col("file").alias("queued_file"), F.col("at").alias("queued_at"))
+    queued = events.where(F.col("event") == Event.QUEUED.value).select(*names)
+    before = (F.col("file") == F.col("queued_file")) & (F.col("queued_at") <= F.col("at"))
+    found = planned.join(queued, before, "left").groupBy("batch", "file")
     return found.agg(F.coalesce(F.max("queued_at"), F.max("at")).alias("received_at"))
 
 

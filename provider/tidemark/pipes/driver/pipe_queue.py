@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from tidemark.pipes.driver.files_table import FilesTable, micros, utc
 from tidemark.pipes.driver.found_files import Listed, list_files
-from tidemark.pipes.driver.planning_batches import loaded_files, not_known, pending, planned_files
+from tidemark.pipes.driver.planning_batches import loaded_files, new_files, not_known, pending
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.events import Event
 from tidemark.pipes.model.files import FileSource
@@ -63,8 +63,7 @@ class PipeQueue:
 
     def new(self, found: DataFrame, now: datetime) -> DataFrame:
         """Files that are neither in a batch nor in the queue."""
-        waiting = pending(self.table, now).select("file")
-        return not_known(found, planned_files(self.table, now).unionByName(waiting))
+        return new_files(self.table, found, now)
 
     def to_load_again(self, found: DataFrame, now: datetime, *, force: bool = False) -> DataFrame:
         """Files that were not loaded, also failed ones, and do not wait in the queue. `force`: loaded ones, too."""

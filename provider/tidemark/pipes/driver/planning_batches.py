@@ -24,6 +24,7 @@ __all__ = [
     "collected",
     "in_order",
     "loaded_files",
+    "new_files",
     "not_known",
     "pending",
     "planned_files",
@@ -61,6 +62,11 @@ def not_known(found: DataFrame, known: DataFrame) -> DataFrame:
     """
     seen = known.join(F.broadcast(found.select("file")), "file", "left_semi").distinct()
     return found.join(seen, "file", "left_anti")
+
+
+def new_files(table: FilesTable, found: DataFrame, now: datetime) -> DataFrame:
+    """The files of `found` that are neither in a batch nor in the queue."""
+    return not_known(found, planned_files(table, now).unionByName(pending(table, now).select("file")))
 
 
 def pending(table: FilesTable, now: datetime) -> DataFrame:

@@ -23,18 +23,17 @@ from tidemark.pipes.model.jobs import (
 )
 from tidemark.pipes.model.notifications import NotificationChannel
 from tidemark.pipes.model.pipes import Pipe
+from tidemark.pipes.planning.named_files import MOST_INSERTED
 from tidemark.pipes.planning.statements import CopyInto
 from tidemark.pipes.planning.states import stalled_by
 from tidemark.pipes.worker.definitions import get_pipe, note_pipe_run
 from tidemark.pipes.worker.needs import copy_of
-from tidemark.pipes.worker.resolve import load_of
 from tidemark.pipes.worker.notified import ChannelOf, acknowledged_after, notified_files
+from tidemark.pipes.worker.resolve import load_of
 from tidemark.streams.worker.runtime import Runtime
 from tidemark.streams.worker.sources import Tables
 
-__all__ = ["MOST_INSERTED", "PipeRun", "copy_into", "insert_files", "load_of_pipe", "refresh_pipe", "run_pipe"]
-
-MOST_INSERTED = 5_000  # files that one call may put into a queue, as there
+__all__ = ["PipeRun", "copy_into", "insert_files", "load_of_pipe", "refresh_pipe", "run_pipe"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +113,7 @@ def run_pipe(
     note_pipe_run(store, pipe.uid, _problem(report), None, store.clock(), by=by, took_files=report.files > 0)
     return report
 
+
 def _run(
     runtime: Runtime, pipe: Pipe, request: RunPipe, channel: NotificationChannel | None, key: TransactionKey | None
 ) -> RunPipeReport:
@@ -122,7 +122,6 @@ def _run(
     found = notified_files(pipe, request.load, channel)
     with acknowledged_after(channel, found):
         return runtime.run_job(RUN_PIPE, replace(request, has_channel=True, notified=found.files), key=key)
-
 
 
 def insert_files(

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.channels.model.grants import Grant, Grants
-from tidemark.channels.planning.grants import allows, grant_for
-from tidemark.errors import IngestForbidden, IngestUnauthenticated
+from tidemark.channels.planning.grants import allows, allows_pipe, grant_for
+from tidemark.errors import IngestForbidden, IngestUnauthenticated, PipeForbidden
 from tidemark.model.codec import from_json
 
-__all__ = ["Access"]
+__all__ = ["Access", "PipeRights"]
 
 _SCHEME = "bearer "
+
+
+@dataclass(frozen=True)
+class PipeRights:
+    """The pipes that a token may use."""
+
+    grant: Grant
+
+    def allows(self, pipe: str) -> bool:
+        """Whether the token may use the pipe."""
+        return allows_pipe(self.grant, pipe)
+
+    def require(self, pipe: str) -> None:
+        """Raises PipeForbidden unless the token may use the pipe."""
+        if not self.allows(pipe):
+            known = ", ".join(self.grant.pipes) or "no pipe"
+            raise PipeForbidden(writer=self.grant.name, pipe=pipe, pipes=known)
 
 
 class Access:
@@ -36,7 +54,11 @@ class Access:
     def require(self, grant: Grant, table: str) -> None:
         """Raises IngestForbidden unless the token may write the table."""
         if not allows(grant, table):
-            raise IngestForbidden(writer=grant.name, table=table, tables=", ".join(grant.tables))
+            raise IngestForbidden(writer=grant.name, table=table, tables=", ".join(grant.tables) or "no table")
+
+    def pipe_rights(self, authorization: str | None) -> PipeRights:
+        """The rights on pipes of a request's Authorization header. Raises IngestUnauthenticated."""
+        return PipeRights(self.writer(authorization))
 
     def _known(self) -> Grants:
         with self._lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -36,12 +36,17 @@ from tidemark.errors import (
     CommitConflict,
     CommitsMayBeLost,
     ContinuationTokenStale,
+    FilesNotQueued,
     IngestBusy,
     IngestForbidden,
     IngestPaused,
     IngestUnauthenticated,
     InvalidArgument,
     KernelFailed,
+    PipeBusy,
+    PipeForbidden,
+    PipeNotFound,
+    PipeStalled,
     RowsNotCommitted,
     RowsRefused,
     StorageRefused,
@@ -54,11 +59,14 @@ from tidemark.errors import (
 
 __all__ = ["ServiceLimits", "ingest_app"]
 
+_BUSY = 429
 _STATUS: dict[type[TidemarkError], int] = {
     IngestUnauthenticated: 401,
     IngestForbidden: 403,
+    PipeForbidden: 403,
     TableNotFound: 404,
     ChannelNotFound: 404,
+    PipeNotFound: 404,
     ContinuationTokenStale: 400,
     InvalidArgument: 400,
     BodyUnreadable: 400,
@@ -71,11 +79,14 @@ _STATUS: dict[type[TidemarkError], int] = {
     TokenOutOfOrder: 409,
     BodyTooLarge: 413,
     RowsRefused: 422,
-    IngestBusy: 429,
+    IngestBusy: _BUSY,
+    PipeBusy: _BUSY,
     RowsNotCommitted: 503,
     CommitConflict: 503,
+    FilesNotQueued: 503,
     IngestPaused: 503,
     KernelFailed: 503,
+    PipeStalled: 503,
     StorageRefused: 503,
     StorageUnreachable: 503,
 }
@@ -95,8 +106,12 @@ class ServiceLimits:
     body_bytes: int = 16 << 20
 
 
-def ingest_app(desk: IngestDesk, access: Access, measures: Measures, limits: ServiceLimits) -> FastAPI:
-    """The app. Each route but /health and /metrics needs a bearer token, and one for its tables."""
+def ingest_app(
+    desk: IngestDesk, access: Access, measures: Measures, limits: ServiceLimits, further: Iterable[APIRouter] = ()
+) -> FastAPI:
+    """The app. Each route but /health and /metrics needs a bearer token, and one for its tables. `further`: routes of
+    other subjects, which ask for a token themselves.
+    """
     app = FastAPI(title="Tidemark ingest service", version=__version__, docs_url=None, redoc_url=None)
     app.exception_handler(TidemarkError)(_problem)
     app.middleware("http")(_measured(measures))
@@ -110,6 +125,8 @@ def ingest_app(desk: IngestDesk, access: Access, measures: Measures, limits: Ser
     _add_channel_routes(router, desk, access)
     _add_rows_route(router, desk, measures, limits)
     app.include_router(router)
+    for more in further:
+        app.include_router(more)
     _add_operations(app, desk, measures)
     return app
 
@@ -188,7 +205,7 @@ async def _problem(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, TidemarkError)
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
     headers = {}
-    if isinstance(error, IngestBusy):
+    if status == _BUSY:
         headers["Retry-After"] = str(error.facts["seconds"])
     if isinstance(error, IngestUnauthenticated):
         headers["WWW-Authenticate"] = "Bearer"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,9 @@ from tidemark.model.streams import Addressing
 
 if TYPE_CHECKING:
     import uvicorn
+
+    from tidemark.channels.driver.service.app import ServiceLimits
+    from tidemark.channels.driver.service.further import FurtherRoutes, Host
 
 __all__ = ["serve_ingest"]
 
@@ -55,13 +59,15 @@ def serve_ingest(job: JobContext, request: ServeIngest) -> IngestServed:
         clock=utc_now,
     )
     desk = IngestDesk(client, tables.records, may_evolve=request.evolve_schema)
-    server = _server(desk, client, request)
+    server, further = _server(job, desk, client, request)
     thread = threading.Thread(target=server.run, name="ingest service")
     thread.start()
     with kept_tables(job, request, Upkeeper(job.session, client, job.options), desk, tables.locate):
         _wait(job, server, thread, request)
     server.should_exit = True
     thread.join()
+    for routes in further:
+        routes.close()
     return _drained(client)
 
 
@@ -90,17 +96,22 @@ class _Tables:
         return records_of(DeltaLog.open(self.locate(name), self._options).state())
 
 
-def _server(desk: IngestDesk, client: IngestClient, request: ServeIngest) -> uvicorn.Server:
+def _server(
+    job: JobContext, desk: IngestDesk, client: IngestClient, request: ServeIngest
+) -> tuple[uvicorn.Server, tuple[FurtherRoutes, ...]]:
     try:
         import uvicorn
 
         from tidemark.channels.driver.service.app import ServiceLimits, ingest_app
+        from tidemark.channels.driver.service.further import further_routes
         from tidemark.channels.driver.service.measures import Measures
     except ImportError as error:
         remedy = "Install it: pip install 'airflow-provider-tidemark[ingest]'"
         raise IngestUnavailable(problem=f"the driver lacks {error.name}", remedy=remedy) from None
     measures = Measures(open_channels=lambda: desk.open_channels, buffered_bytes=client.buffered_bytes)
-    app = ingest_app(desk, Access(Path(request.tokens_file)), measures, ServiceLimits(request.body_bytes))
+    access, limits = Access(Path(request.tokens_file)), ServiceLimits(request.body_bytes)
+    further = () if request.pipes_file is None else further_routes(_host(job, access, limits, request.pipes_file))
+    app = ingest_app(desk, access, measures, limits, [routes.router for routes in further])
     config = uvicorn.Config(
         app,
         host=request.host,
@@ -113,7 +124,14 @@ def _server(desk: IngestDesk, client: IngestClient, request: ServeIngest) -> uvi
         proxy_headers=request.behind_proxy,
         server_header=False,
     )
-    return uvicorn.Server(config)
+    return uvicorn.Server(config), further
+
+
+def _host(job: JobContext, access: Access, limits: ServiceLimits, pipes_file: str) -> Host:
+    from tidemark.channels.driver.service.further import Host, read_body
+
+    body = partial(read_body, limit=limits.body_bytes)
+    return Host(job.session, job.options, access.pipe_rights, body, Path(pipes_file))
 
 
 def _wait(job: JobContext, server: uvicorn.Server, thread: threading.Thread, request: ServeIngest) -> None:
