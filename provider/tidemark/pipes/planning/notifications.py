@@ -66,7 +66,11 @@ def _guarded(text: str) -> Found:
 
 def _of_text(text: str, depth: int) -> Found:
     try:
+        text.encode()
         document = json.loads(text)
+    except UnicodeEncodeError:
+        yield _UnknownError("it is no UTF-8")
+        return
     except (ValueError, RecursionError) as error:
         yield _UnknownError(f"it is no JSON: {error}")
         return

@@ -95,7 +95,7 @@ class DirectoryChannel:
 
 def _text_of(storage: Storage, file: StoredFile) -> str | None:
     """The text of a document, empty if it is too long; None if it is gone. Bytes that are no UTF-8 become lone
-    surrogates, which no name has.
+    surrogates, by which they are known.
     """
     if file.size > _LONGEST:
         return ""

@@ -97,4 +97,4 @@ def _say_refused(pipe: Pipe, problem: str, fate: str | None) -> None:
     if fate is None:
         log.info("Pipe %s: a notification is not complete yet: %s", pipe.name, problem)
     else:
-        log.warning("Pipe %s: a notification is not understood: %s. %s", pipe.name, problem, fate.capitalize())
+        log.warning("Pipe %s: a notification is not understood: %s. %s", pipe.name, problem, fate[0].upper() + fate[1:])
