@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["WHOLE_FILES", "columns", "escaped", "reader", "relative_name", "rows_of_files", "spark_path"]
 
 _GLOB = re.compile(r"([\\*?\[\]{}])")
-WHOLE_FILES = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}  # whatever the session says: no row is left out
+WHOLE_FILES = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}  # against the session: no row is left out
 _STRICT: Mapping[FileFormat, Mapping[str, str]] = {
     FileFormat.JSON: {"mode": "FAILFAST"},  # Spark's default makes NULLs of what it cannot read
     FileFormat.CSV: {"mode": "FAILFAST"},
