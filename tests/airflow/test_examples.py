@@ -39,6 +39,7 @@ TARGETS = {
     "shop.prices": "id BIGINT, price BIGINT",
     "shop.prices_mirror": "id BIGINT, price BIGINT",
 }
+LOADED = {"shop.orders_copied": "id BIGINT, status STRING", "shop.orders_loaded": "id BIGINT, status STRING"}
 LANDING = {"shop.log_lines": "at TIMESTAMP, level STRING, message STRING"}
 
 
@@ -49,7 +50,7 @@ def shop(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]
     mine = Lake(lake.spark, root / "lake")
     mine.create("shop.orders", ORDERS, row_tracking=True)
     mine.sql("INSERT INTO {t} VALUES (1, 10, 'new'), (2, 10, 'new')", "shop.orders")
-    for name, columns in TARGETS.items():
+    for name, columns in {**TARGETS, **LOADED}.items():
         mine.create(name, columns)
     for name, columns in LANDING.items():
         mine.create(name, columns, row_tracking=True)
@@ -221,6 +222,42 @@ def test_lines_of_log_files_are_in_a_table_each_once(run_dag: RunDag, shop: Lake
     moved = run_dag(reset, at=DAY, conf={"token": "messages_1.jsonl:3"}).returned("set_token")
     assert (moved["token_before"], moved["token"]) == ("messages_2.jsonl:1", "messages_1.jsonl:3")
     assert run_dag(land_logs, at=DAY + timedelta(days=3), conf=conf).returned("logs")["rows"] == 2
+
+
+@pytest.mark.spark
+def test_files_are_loaded_once_by_a_statement_and_by_a_pipe_and_failed_ones_after_a_refresh(
+    run_dag: RunDag, shop: Lake, tmp_path: Path, warm_spark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.airflow.examples.load_orders import copy_orders, load_orders, refresh_orders, watch_pipes
+
+    (tmp_path / "good.csv").write_text("id,status\n1,new\n2,paid\n")
+    (tmp_path / "bad.csv").write_text("id,status\n3,new\nx,paid\n")
+    conf = {"landing": str(tmp_path)}
+    copied = run_dag(copy_orders, at=DAY, conf=conf).returned("copy")
+    wanted = {"files": 2, "rows_loaded": 3, "errors_seen": 1, "table": "shop.orders_copied"}
+    assert {name: copied[name] for name in wanted} == wanted
+    assert shop.rows("shop.orders_copied") == [(1, "new"), (2, "paid"), (3, "new")]
+
+    first = run_dag(load_orders, at=DAY, conf=conf)
+    assert [first.task(name) for name in ("create", "wait", "load")] == ["success"] * 3
+    assert (first.returned("wait")["files"], first.returned("load")["files_loaded"]) == (2, 1)
+    monkeypatch.setattr(load_orders.get_task("wait"), "timeout", 0)
+    second = run_dag(load_orders, at=DAY + timedelta(days=1), conf=conf)
+    assert [second.task(name) for name in ("create", "wait", "load")] == ["success", "skipped", "skipped"]
+
+    (tmp_path / "bad.csv").write_text("id,status\n3,new\n")
+    sent: list[tuple[Any, str]] = []
+    monkeypatch.setattr(smtplib, "SMTP", lambda **_: MailServer(sent))
+    monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(MAIL))
+    assert run_dag(watch_pipes).state == "success"
+    ((to, message),) = sent
+    assert "data@example.org" in to
+    assert "1 of 2 files have errors. The first one is in file bad.csv, line 3" in message
+    refreshed = Outcome(run_registered(refresh_orders, run_conf={"prefix": "b"})).returned("refresh")
+    assert refreshed == {"pipe": "shop.orders_pipe", "queued": 1, "known": 0}
+    assert run_dag(watch_pipes).state == "success"
+    assert len(sent) == 1
+    assert shop.rows("shop.orders_loaded") == [(1, "new"), (2, "paid"), (3, "new")]
 
 
 @pytest.fixture

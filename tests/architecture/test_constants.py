@@ -18,6 +18,7 @@ LAKE = "the name or place of a table: only the lake knows which there are"
 TEXT = "any text will do"
 FREE = {
     "conn_id": "a name: only Airflow knows which connections there are",
+    "aws_conn_id": "a name: only Airflow knows which connections there are",
     "change_stream": STORE,
     "consumer_group": STORE,
     "replication": STORE,
@@ -31,6 +32,7 @@ FREE = {
     "external_table": LAKE,
     "bundle": "what another task returns",
     "comment": TEXT,
+    "notification_channel": "an address: only its service knows which there are",
     "why": TEXT,
     "schema": "columns in Spark's DDL: only Spark reads it",
     "pattern": "a path with wildcards: any text is one",
@@ -61,6 +63,7 @@ READ = {
 
 GIVEN: dict[str, Any] = {
     "bundle": {},
+    "copy_statement": "it.sql",
     "lag_seconds": 60,
     "position": "now",
     "run": "r",

@@ -26,9 +26,9 @@ from tidemark.operators._spark import SparkOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.pipes.model.jobs import RunPipeReport
     from tidemark.pipes.worker.running import PipeRun
-    from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["CreatePipeOperator", "RefreshPipeOperator", "RunPipeOperator"]
 
@@ -175,8 +175,9 @@ class RunPipeOperator(SparkOperator):
         channels = channels_of_pipes(self.hook.settings.storage_options, self.aws_conn_id)
         key, wish, skips = key_of(context), self._wish(), flag_of("skip_when_empty", self.skip_when_empty)
         name = pipe_of("pipe", self.pipe)
+        runtime = self.runtime(packages=_packages(self.hook, name))
         try:
-            report = run_pipe(_runtime(self, name), name, wish, by=str(key), key=key, channel_of=channels)
+            report = run_pipe(runtime, name, wish, by=str(key), key=key, channel_of=channels)
         except PipePaused as error:
             raise AirflowSkipException(str(error)) from error
         self._say(report)
@@ -240,7 +241,7 @@ class RefreshPipeOperator(SparkOperator):
 
         name = pipe_of("pipe", self.pipe)
         done = refresh_pipe(
-            _runtime(self, name),
+            self.runtime(packages=_packages(self.hook, name)),
             name,
             prefix=prefix_of("prefix", self.prefix),
             modified_after=time_of("modified_after", self.modified_after),
@@ -250,16 +251,16 @@ class RefreshPipeOperator(SparkOperator):
         return {"pipe": name, "queued": done.queued, "known": done.known}
 
 
-def _runtime(operator: SparkOperator, name: str) -> Runtime:
-    """The runtime with the jars that the pipe's files need. Raises PipeNotFound before a JVM is looked for."""
+def _packages(hook: TidemarkHook, name: str) -> Sequence[str]:
+    """The jars that the pipe's files need. Raises PipeNotFound before a JVM is looked for."""
     from tidemark.pipes.worker.definitions import get_pipe
     from tidemark.pipes.worker.needs import copy_of
 
-    pipe = get_pipe(operator.hook.open_store(), name)
+    pipe = get_pipe(hook.open_store(), name)
     try:
-        return operator.runtime(packages=packages_of(operator.hook, copy_of(pipe)))
+        return packages_of(hook, copy_of(pipe))
     except (SqlCompilationError, NotYetSupported):  # the run keeps it with the pipe
-        return operator.runtime()
+        return ()
 
 
 def _facts(name: str, report: RunPipeReport) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from airflow.sdk import DAG
 
-from tidemark.assets import stream_asset, stream_data_asset
+from tidemark.assets import pipe_files_asset, stream_asset, stream_data_asset
 from tidemark.notifications.idle_channel import ChannelIdleNotifier
 from tidemark.notifications.stale_stream import StaleStreamNotifier
+from tidemark.notifications.troubled_pipe import PipeTroubleNotifier
 from tidemark.operators.alter_channel import AlterChannelOperator
 from tidemark.operators.backfill import BackfillTableOperator
 from tidemark.operators.capture import CaptureChangesOperator
@@ -19,6 +20,7 @@ from tidemark.operators.change_streams import (
 )
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.consumer_groups import AlterConsumerGroupOperator, CreateConsumerGroupOperator
+from tidemark.operators.copy_into import CopyIntoOperator
 from tidemark.operators.expire_change_log import ExpireChangeLogOperator
 from tidemark.operators.external_tables import RefreshExternalTableOperator
 from tidemark.operators.ingest import IngestRowsOperator
@@ -30,6 +32,7 @@ from tidemark.operators.partitions import (
     PlanPartitionsOperator,
     ReadPartitionOperator,
 )
+from tidemark.operators.pipes import CreatePipeOperator, RefreshPipeOperator, RunPipeOperator
 from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.replication_capture import CaptureEventsOperator
@@ -54,6 +57,7 @@ from tidemark.operators.vacuum import VacuumTableOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
 from tidemark.sensors.channels import ChannelLagSensor
 from tidemark.sensors.consumer_groups import ConsumerGroupStaleSensor
+from tidemark.sensors.pipes import PipePendingSensor
 from tidemark.sensors.replication import BackfillDoneSensor, ReplicationLagSensor
 from tidemark.sensors.stale import StreamStaleSensor
 from tidemark.sensors.streams import StreamHasDataSensor
@@ -63,7 +67,7 @@ from tidemark.task_groups.stream_transaction import stream_transaction
 
 with DAG(
     "every_operator",
-    schedule=[stream_data_asset("orders")],
+    schedule=[stream_data_asset("orders"), pipe_files_asset("shop.files")],
     start_date=datetime(2026, 1, 1),  # noqa: DTZ001 - as many DAGs have it
     on_failure_callback=StaleStreamNotifier(),
 ):
@@ -111,6 +115,12 @@ with DAG(
     vacuum >> rebase >> drop >> watch >> alter >> forget
     expire = ExpireChangeLogOperator(task_id="expire", change_stream="Shop")
     readers >> pause >> late >> rows >> capture >> plan >> read >> commit >> finish >> partitions >> expire
+    copy_files = CopyIntoOperator(task_id="copy_files", sql="copy.sql")
+    pipe = CreatePipeOperator(task_id="pipe", pipe="shop.files", copy_statement="copy.sql")
+    files_wait = PipePendingSensor(task_id="files_wait", pipe="shop.files", deferrable=True)
+    load = RunPipeOperator(task_id="load", pipe="shop.files", on_failure_callback=PipeTroubleNotifier())
+    refresh = RefreshPipeOperator(task_id="refresh", pipe="shop.files")
+    copy_files >> pipe >> refresh >> files_wait >> load
     shop = {"replication": "shop"}
     define = CreateReplicationOperator(task_id="define", **shop, source_conn_id="shop_db", target="shop")
     request = RequestBackfillOperator(task_id="request", **shop, objects="{{ params.objects }}")
