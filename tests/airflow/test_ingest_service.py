@@ -25,6 +25,7 @@ from tests.processes import kill_all
 from tests.table_templates import put_table
 from tests.until import wait_until
 from tidemark.channels.planning.listing import records_of
+from tidemark.client import connect
 from tidemark.lake.delta_log import DeltaLog
 
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
@@ -53,10 +54,10 @@ def test_tokens_are_printed_once_and_kept_as_hashes(home: Path) -> None:
     assert made["token"] not in file.read_text()
     assert file.stat().st_mode & 0o777 == 0o600
     (listed,) = json.loads(ingest("tokens", "list", "--output", "json").stdout)
-    assert listed == {"name": "app", "tables": "db.*", "created_at": made["created_at"]}
-    ingest("tokens", "add", "app", "--table", "other.t", "--output", "json")
+    assert listed == {"name": "app", "tables": "db.*", "pipes": "", "created_at": made["created_at"]}
+    ingest("tokens", "add", "app", "--pipe", "db.p", "--pipe", "other.*", "--output", "json")
     (renewed,) = json.loads(ingest("tokens", "list", "--output", "json").stdout)
-    assert renewed["tables"] == "other.t"
+    assert (renewed["tables"], renewed["pipes"]) == ("", "db.p, other.*")
     for _ in range(2):
         assert json.loads(ingest("tokens", "remove", "app", "--output", "json").stdout) == []
 
@@ -179,3 +180,40 @@ def append_without_a_flush(service: Service, bearer: str) -> None:
     tokens = {"continuation_token": opened["next_continuation_token"], "offset_token": "1"}
     taken = httpx.post(f"{channel}/rows", params=tokens, content=f'{{"n": {LINES + 1}, "more": 1}}', headers=headers)
     assert taken.status_code == 200
+
+
+def test_a_killed_service_loses_no_file_that_it_answered_and_new_pipes_are_known_to_it(
+    home: Path, spark: SparkSession
+) -> None:
+    put_table(spark, home / "lake" / "db" / "t", "CREATE TABLE {t} (id INT) USING delta")
+    files = home / "in"
+    files.mkdir()
+    (made,) = json.loads(ingest("tokens", "add", "app", "--pipe", "db.*", "--output", "json").stdout)
+    headers = {"Authorization": f"Bearer {made['token']}"}
+    port = lasting_port()
+    copy = f"COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV)"
+
+    def insert(service: Service, pipe: str, name: str) -> int:
+        body = {"files": [{"path": name}]}
+        place = f"{service.url}/v1/data/pipes/{pipe}/insertFiles"
+        return httpx.post(place, json=body, headers=headers, timeout=120).status_code
+
+    with connect(spark, f"sqlite:///{home / 'tidemark.db'}", lake_root=str(home / "lake")) as lake:
+        lake.sql(f"CREATE PIPE db.first AS {copy}")
+        with serving(home, port) as service:
+            assert insert(service, "db.first", "a.csv") == 200
+            service.kill()
+        (files / "a.csv").write_text("1\n")
+        assert lake.run_pipe("db.first").files_loaded == 1
+        with serving(home, port) as service:
+            assert insert(service, "db.second", "b.csv") == 404
+            lake.sql(f"CREATE PIPE db.second AS {copy}")
+            wait_until(lambda: insert(service, "db.second", "b.csv") == 200, seconds=60)
+            service.process.send_signal(signal.SIGTERM)
+            assert service.process.wait(60) == 0, service.log.read_text()
+        (files / "b.csv").write_text("2\n")
+        assert lake.run_pipe("db.second").files_loaded == 1
+    assert sorted(row.id for row in spark.read.format("delta").load(str(home / "lake" / "db" / "t")).collect()) == [
+        1,
+        2,
+    ]

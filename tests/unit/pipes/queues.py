@@ -30,7 +30,12 @@ class Queue:
         born(place)
 
     def put(
-        self, event: str, *names: str, at: datetime | None = None, batches: Mapping[str, int] | None = None
+        self,
+        event: str,
+        *names: str,
+        at: datetime | None = None,
+        batches: Mapping[str, int] | None = None,
+        source: str | None = None,
     ) -> None:
         """Commit an event of these files. `batches`: the numbers of the last plan and the last end."""
         at = at or datetime.now(UTC)
@@ -39,7 +44,9 @@ class Queue:
         path = f"{day}/part-{self.version}.parquet"
         (self.place / day).mkdir(exist_ok=True)
         rows = {"event": [event] * len(names), "file": list(names), "at": [at] * len(names), "size": [1] * len(names)}
+        rows["source"] = [source] * len(names)
         types = [("event", pa.string()), ("file", pa.string()), ("at", pa.timestamp("us", "UTC")), ("size", pa.int64())]
+        types.append(("source", pa.string()))
         table = pa.table(rows, schema=pa.schema(types))
         pq.write_table(table, self.place / path, use_deprecated_int96_timestamps=True)
         numbers = [

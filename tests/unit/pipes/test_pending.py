@@ -45,6 +45,10 @@ def test_files_that_were_queued_after_their_last_batch_wait_too(landing: Landing
     queue.put("planned", "named.csv", at=began + timedelta(minutes=1))
     queue.put("queued", "failed.csv", at=began + timedelta(minutes=2))
     assert landing.names() == ["failed.csv"]
+    queue.put("queued", "named.csv", at=began + timedelta(minutes=3), source="insert_files")
+    assert landing.names() == ["failed.csv"], "a run planned it while it was named"
+    queue.put("queued", "named.csv", at=began + timedelta(minutes=4), source="refresh")
+    assert landing.names() == ["failed.csv", "named.csv"]
 
 
 def test_a_batch_that_no_run_has_ended_is_unfinished(landing: Landing) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from tidemark.pipes.driver.files_table import PARTIAL, FilesTable, latest_results
 from tidemark.pipes.driver.found_files import FOUND_SCHEMA
 from tidemark.pipes.model.events import Event
-from tidemark.pipes.model.files import FileSource, FileStatus
+from tidemark.pipes.model.files import TOLD, FileStatus
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,7 +33,6 @@ __all__ = [
 
 _COLUMNS = ("file", "size", "modified_at", "etag")
 _LOADED = [status.value for status in FileStatus if status.has_rows]
-_TOLD = (FileSource.INSERT_FILES.value, FileSource.NOTIFICATION.value)
 _LATE_COMMIT = timedelta(days=1)  # no event reaches its table later than this after its time
 
 
@@ -98,7 +97,7 @@ def pending(table: FilesTable, now: datetime) -> DataFrame:
 
 def _is_told() -> Column:
     """Whether the event of a file in the queue is of one that somebody named, and no wish to load it again."""
-    return F.coalesce(F.col("source").isin(*_TOLD), F.lit(False))
+    return F.coalesce(F.col("source").isin([source.value for source in TOLD]), F.lit(False))
 
 
 def collected(files: DataFrame) -> pa.Table:

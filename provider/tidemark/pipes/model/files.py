@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-__all__ = ["FileReport", "FileSource", "FileStatus", "place_in_words"]
+__all__ = ["TOLD", "FileReport", "FileSource", "FileStatus", "place_in_words"]
 
 
 class FileStatus(StrEnum):
@@ -32,6 +32,10 @@ class FileSource(StrEnum):
     INSERT_FILES = "insert_files"
     NOTIFICATION = "notification"
     COPY = "copy"
+
+
+TOLD = (FileSource.INSERT_FILES, FileSource.NOTIFICATION)
+"""The sources of files that somebody named. They are loaded once; other sources may ask for a file again."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from tidemark.errors import CorruptLog, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.segments import LOG_DIRECTORY, list_log
 from tidemark.pipes.model.events import DAY, Event
+from tidemark.pipes.model.files import TOLD
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["KEPT", "QueueNames", "read_queue"]
 
 KEPT = timedelta(days=14)  # how long a pipe remembers a file
-_COLUMNS = ["event", "file", "at"]
+_COLUMNS = ["event", "file", "at", "source"]
 _ROWS_AT_ONCE = 65_536
 _APP = "tidemark/files/{}/{}"  # the transactions that number plans and ends of batches
 
@@ -62,19 +63,22 @@ def read_queue(log: DeltaLog | None, now: datetime) -> QueueNames:
 def _fields() -> list[Any]:
     import pyarrow as pa
 
-    return [("event", pa.string()), ("file", pa.string()), ("at", pa.timestamp("us", "UTC"))]
+    at = pa.timestamp("us", "UTC")
+    return [("event", pa.string()), ("file", pa.string()), ("at", at), ("source", pa.string())]
 
 
 def _names(rows: pa.Table, *, unfinished: bool) -> QueueNames:
-    """A file waits if it was queued after each batch that it belonged to."""
+    """A file waits if it belonged to no batch, or was asked for again after it; one that was only named waits once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     planned = rows.filter(pc.equal(rows["event"], Event.PLANNED.value))
-    queued = _last(rows.filter(pc.equal(rows["event"], Event.QUEUED.value)))
+    events = rows.filter(pc.equal(rows["event"], Event.QUEUED.value))
+    asked = _last(events.filter(pc.invert(pc.is_in(events["source"], pa.array([str(one) for one in TOLD])))))
+    queued = _last(events)
     again = _last(planned.filter(pc.is_in(planned["file"], queued["file"].combine_chunks())))
-    both = queued.join(again, "file", right_suffix="_planned")
-    waits = pc.or_kleene(pc.is_null(both["at_max_planned"]), pc.less(both["at_max_planned"], both["at_max"]))
+    both = queued.join(again, "file", right_suffix="_planned").join(asked, "file", right_suffix="_asked")
+    waits = pc.or_kleene(pc.is_null(both["at_max_planned"]), pc.less(both["at_max_planned"], both["at_max_asked"]))
     names = pc.unique(planned["file"])
     return QueueNames(
         names if isinstance(names, pa.Array) else names.combine_chunks(),
