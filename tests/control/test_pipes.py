@@ -17,6 +17,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, PipeExists, PipeNotFound, PipeStale, SqlCompilationError
 from tidemark.pipes.model.pipes import Pipe, PipeState
 from tidemark.pipes.planning.queues import queue_path
+from tidemark.pipes.store import pipes
 from tidemark.pipes.worker import definitions
 from tidemark.pipes.worker.definitions import get_pipe, note_pipe_run, pause_pipe, resume_pipe
 from tidemark.pipes.worker.health import troubled_pipes
@@ -45,6 +46,10 @@ def create(store: ControlStore, name: str = "shop.orders_pipe", statement: str =
     return definitions.create_pipe(store, name, statement, queue=queue, by=RUN, **how)  # type: ignore[arg-type]
 
 
+def pipe_of_uid(store: ControlStore, uid: str) -> Pipe | None:
+    return next((pipe for pipe in store.read(pipes.pipes_ever) if pipe.uid == uid), None)
+
+
 def shown(store: ControlStore) -> ShownObject:
     (only,) = list_objects(store, open_table, ObjectsWish(kind="pipe"))
     return only
@@ -53,7 +58,7 @@ def shown(store: ControlStore) -> ShownObject:
 def test_a_pipe_is_found_by_its_name_in_any_case_and_is_kept_as_it_was_given(store: ControlStore, clock: Clock) -> None:
     made = create(store, auto_ingest=False, notification_channel="sqs://q", comment="daily")
     assert made == get_pipe(store, "SHOP.Orders_Pipe")
-    assert made == definitions.pipe_of_uid(store, made.uid)
+    assert made == pipe_of_uid(store, made.uid)
     assert (made.name, made.copy_statement, made.queue) == (
         "shop.orders_pipe",
         COPY,
@@ -108,7 +113,7 @@ def test_a_dropped_pipe_frees_its_name_and_keeps_its_uid_and_queue(store: Contro
     assert definitions.drop_pipe(store, first.name, if_exists=True, by=RUN) is None
     with pytest.raises(PipeNotFound):
         definitions.drop_pipe(store, first.name, by=RUN)
-    assert definitions.pipe_of_uid(store, first.uid) == replace(first, ended_at=ended)
+    assert pipe_of_uid(store, first.uid) == replace(first, ended_at=ended)
     assert not note_pipe_run(store, first.uid, None, None, clock.go())
     assert rows_of(store) == {}
     second = create(store, "SHOP.orders_pipe")

@@ -9,7 +9,6 @@ __all__ = [
     "CopyRefused",
     "FileFormatExists",
     "FileFormatNotFound",
-    "FileNotReadable",
     "FilesNotFound",
     "FilesNotQueued",
     "NotificationsNotInstalled",
@@ -90,10 +89,6 @@ class FilesNotFound(PipeError):
     """{location} has no such files: {files}. Nothing was loaded. Correct the names in FILES, which begin below the
     location of the statement.
     """
-
-
-class FileNotReadable(PipeError):
-    """File {file} cannot be read: {problem}"""
 
 
 class PipeForbidden(PipeError):

@@ -32,7 +32,7 @@ TidemarkError
 │   ├── StageNotFound · StageExists · StageLocationMissing · FileFormatNotFound · FileFormatExists
 │   ├── PipeNotFound · PipeExists · PipePaused · PipeStale · PipeStalled
 │   ├── PipeForbidden · PipeBusy · FilesNotQueued
-│   ├── CopyRefused · CopyAborted · FilesNotFound · FileNotReadable
+│   ├── CopyRefused · CopyAborted · FilesNotFound
 │   └── NotificationsUnreachable · NotificationsNotInstalled
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused

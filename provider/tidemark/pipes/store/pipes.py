@@ -26,7 +26,6 @@ __all__ = [
     "lookup_pipe",
     "note_run",
     "pause_pipe",
-    "pipe_with_uid",
     "pipes_ever",
     "pipes_with_uids",
     "replace_pipe",
@@ -52,12 +51,6 @@ def find_pipe(connection: sa.Connection, name: str) -> Pipe:
     if found is None:
         raise PipeNotFound(pipe=name, known=named.known(connection, pipes, name))
     return found
-
-
-def pipe_with_uid(connection: sa.Connection, uid: str) -> Pipe | None:
-    """The pipe that has or had the uid, or None."""
-    row = connection.execute(sa.select(pipes).where(_of.uid == uid)).mappings().first()
-    return None if row is None else _of_row(row)
 
 
 def pipes_with_uids(connection: sa.Connection, uids: Sequence[str]) -> tuple[Pipe, ...]:

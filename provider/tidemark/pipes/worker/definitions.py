@@ -11,6 +11,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import PipeExists, PipeStale
 from tidemark.lake.storage import canonical_uri
 from tidemark.pipes.model.pipes import Pipe, PipeState
+from tidemark.pipes.planning.channel_addresses import require_channel
 from tidemark.pipes.planning.names import key_of, listed, require_one_way
 from tidemark.pipes.planning.sql_copy import copy_of_pipe
 from tidemark.pipes.planning.states import STALE_AFTER, is_stale
@@ -26,7 +27,6 @@ __all__ = [
     "list_pipes",
     "note_pipe_run",
     "pause_pipe",
-    "pipe_of_uid",
     "resume_pipe",
 ]
 
@@ -56,6 +56,8 @@ def create_pipe(
     require_one_way(or_replace=or_replace, if_not_exists=if_not_exists)
     key_of(name)
     copy_of_pipe(Cursor(copy_statement))
+    if notification_channel is not None:
+        require_channel(notification_channel)
     wanted = Pipe(
         uid=store.new_id(),
         name=name.strip(),
@@ -92,11 +94,6 @@ def find_pipe(store: ControlStore, name: str) -> Pipe | None:
 def get_pipe(store: ControlStore, name: str) -> Pipe:
     """The pipe of that name. Raises PipeNotFound with similar names, InvalidArgument for a bad name."""
     return store.read(lambda connection: pipes.find_pipe(connection, name))
-
-
-def pipe_of_uid(store: ControlStore, uid: str) -> Pipe | None:
-    """The pipe that has or had the uid, also a dropped one; None if no pipe ever had it."""
-    return store.read(lambda connection: pipes.pipe_with_uid(connection, uid))
 
 
 def list_pipes(store: ControlStore, like: str | None = None) -> tuple[Pipe, ...]:
