@@ -13,7 +13,9 @@ from tidemark.errors import InvalidArgument, SqlCompilationError, StatementRefus
 from tidemark.notifications.idle_channel import ChannelIdleNotifier
 from tidemark.notifications.stale_stream import StaleStreamNotifier
 from tidemark.operators.alter_channel import AlterChannelOperator
+from tidemark.operators.copy_into import CopyIntoOperator
 from tidemark.operators.external_tables import RefreshExternalTableOperator
+from tidemark.operators.pipes import CreatePipeOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.transaction import BeginTransactionOperator, WriteStreamOperator
 from tidemark.operators.vacuum import VacuumTableOperator
@@ -53,6 +55,26 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
                 "SHOW TABLES",
                 "CREATE CHANGE STREAM",
             ],
+        ),
+        (
+            CopyIntoOperator,
+            "sql",
+            ["COPY INTO a.b FROM @s", "COPY INTO a.b FROM '{{ params.place }}/'", "copy.sql"],
+            [
+                "",
+                5,
+                "COPY INTO a.b FORM @s",
+                "COPY INTO a.b FROM @s ON_EROR = CONTINUE",
+                "COPY INTO a.b FROM @s VALIDATION_MODE = RETURN_ERRORS",
+                "CREATE STAGE s URL = '/in'",
+                "SELECT 1",
+            ],
+        ),
+        (
+            lambda **a: CreatePipeOperator(pipe="p", **a),
+            "copy_statement",
+            ["COPY INTO a.b FROM @s", "copy.sql"],
+            ["", "COPY INTO a.b FROM @s FORCE = TRUE", "COPY INTO a.b FROM @s ON_ERROR = ABORT_STATEMENT", "SELECT 1"],
         ),
         (lambda **a: StreamSQLOperator(sql="it.sql", **a), "max_rows", [5, "{{ n }}"], [0, "many"]),
         (lambda **a: StreamSQLOperator(sql="it.sql", **a), "until", [NOON, None], ["noon", 5]),

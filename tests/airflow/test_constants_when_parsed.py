@@ -23,6 +23,7 @@ from tidemark.operators.ingest import IngestRowsOperator
 from tidemark.operators.keep_channels import KeepChannelsOperator
 from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
 from tidemark.operators.partitions import PlanPartitionsOperator, ReadPartitionOperator
+from tidemark.operators.pipes import CreatePipeOperator, RefreshPipeOperator, RunPipeOperator
 from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.replication_capture import CaptureEventsOperator
@@ -131,6 +132,7 @@ def test_a_writer_in_a_group_leaves_its_stream_to_the_group() -> None:
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CREATE = {"stream": "s", "on": "t.orders"}
+PIPE = {"pipe": "p", "copy_statement": "copy.sql"}
 INGEST = {"source": "lines", "table": "t.lines", "channel": "c"}
 ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
 
@@ -183,6 +185,12 @@ ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
             ["", [], [1]],
         ),
         (lambda **a: KeepChannelsOperator(tables="a.b", **a), "idle_days", [1, "7.5", "{{ d }}"], [-1, "long"]),
+        (lambda **a: CreatePipeOperator(**{**PIPE, **a}), "pipe", ["p", 'a."B"', "{{ p }}"], ["", "a.b.c.d", 5]),
+        (lambda **a: CreatePipeOperator(**{**PIPE, **a}), "auto_ingest", [True, "no {{ p }}"], ["perhaps"]),
+        (lambda **a: RunPipeOperator(pipe="p", **a), "modified_after", [NOON, None, "", "{{ t }}"], ["noon", 7, "7"]),
+        (lambda **a: RunPipeOperator(pipe="p", **a), "max_files", [1, "5", None, "{{ n }}"], [0, "many"]),
+        (lambda **a: RunPipeOperator(pipe="p", **a), "list_files", [None, "", True, "false"], ["perhaps", 2]),
+        (lambda **a: RefreshPipeOperator(pipe="p", **a), "prefix", ["2026/", None, "{{ p }}"], [5]),
     ],
 )
 def test_other_constants_are_checked_likewise(
