@@ -35,7 +35,7 @@ class Queue:
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
         access = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
-        self.client: Any = boto3.client("sqs", endpoint_url=store.endpoint, **access)  # type: ignore[call-overload]
+        self.client: Any = boto3.client("sqs", endpoint_url=store.endpoint, **access)
         self.url: str = self.client.create_queue(QueueName=f"files-{uuid.uuid4()}")["QueueUrl"]
         wanted = ["QueueArn"]
         self.arn = self.client.get_queue_attributes(QueueUrl=self.url, AttributeNames=wanted)["Attributes"]["QueueArn"]

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from tidemark.errors import InvalidArgument, NotificationsNotInstalled, NotificationsUnreachable
+from tidemark.errors import NotificationsNotInstalled, NotificationsUnreachable
 from tidemark.pipes.model.notifications import Notification, NotificationChannel
 from tidemark.pipes.model.pipes import Pipe
-from tidemark.pipes.planning.sqs_addresses import is_sqs, queue_name_of, region_of
+from tidemark.pipes.planning.channel_addresses import is_sqs, queue_name_of, region_of, require_channel
 
 __all__ = ["AWS_CONN_ID", "SqsChannel", "channel_at", "channels_of_pipes", "is_sqs"]
 
@@ -22,8 +22,8 @@ _WAIT = 1  # seconds, so that all servers of the queue are asked
 
 class SqsChannel:
     """A queue of Amazon SQS, by its URL or ARN. A document is hidden from other readers for 15 minutes, and comes again
-    unless it is acknowledged or held. One that is not understood stays, until the queue's own policy for dead letters
-    takes it.
+    unless it is acknowledged or held. A document that is not understood stays, until the queue's own policy for dead
+    letters takes it.
 
     Needs the rights sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility; for an ARN sqs:GetQueueUrl,
     too. Raises NotificationsNotInstalled without the provider of Amazon.
@@ -130,16 +130,10 @@ def channel_at(
 
     `options`: fsspec's, for the directory. Raises InvalidArgument for another address.
     """
-    from tidemark.pipes.planning.locations import require_location
     from tidemark.pipes.worker.notification_directory import DirectoryChannel
 
-    if is_sqs(address):
-        return SqsChannel(address, aws_conn_id)
-    if address.startswith("arn:"):
-        problem = "only queues of SQS can be read; subscribe one to the topic, and give its ARN"
-        raise InvalidArgument(argument="notification_channel", value=address, problem=problem)
-    require_location(address, "notification_channel")
-    return DirectoryChannel(address, options)
+    require_channel(address)
+    return SqsChannel(address, aws_conn_id) if is_sqs(address) else DirectoryChannel(address, options)
 
 
 def channels_of_pipes(

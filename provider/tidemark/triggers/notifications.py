@@ -29,7 +29,7 @@ class NotificationsEventTrigger(Watcher):
     """For an AssetWatcher: an event when notifications wait in a channel; `tidemark.assets.pipe_notifications_asset`
     makes asset and watcher.
 
-    It counts them and takes none: a document that it took would be hidden from the run that it wakes, and would come
+    It counts them and takes none. A document that it took would be hidden from the run that it wakes, and come
     nearer to the dead letters. A number that changed is announced at once, and the same one every `renew_after`
     seconds. A restart of the triggerer announces what waits once more.
 

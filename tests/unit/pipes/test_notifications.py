@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemark.pipes.planning.channel_addresses import is_sqs, queue_name_of, region_of
 from tidemark.pipes.planning.notifications import announced_files
-from tidemark.pipes.planning.sqs_addresses import is_sqs, queue_name_of, region_of
 
 S3 = "s3://bucket/in"
 AZURE = "abfss://box@shop.dfs.core.windows.net/in"

@@ -36,11 +36,11 @@ _MOST_SAID = 20  # files in the log
 
 
 def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
-    """Put the files that were announced into the queue, finish the batch that an earlier run left, look for new files,
-    and load batches until the queue is empty.
+    """Load batches of files until the queue of the pipe is empty.
 
-    A second run finds nothing to do. Raises CopyRefused, TableNotFound, StageLocationMissing, and what Spark raises for
-    failures that are not of a file.
+    Announced files come into the queue first. A batch that an earlier run left is finished, and new files are looked
+    for. A second run finds nothing to do. Raises CopyRefused, TableNotFound, StageLocationMissing, and what Spark
+    raises for failures that are not of a file.
     """
     table = FilesTable.open(job.session, request.queue, job.options, kept=KEPT)
     queue = PipeQueue(job.session, table, request.load, job.options)

@@ -36,9 +36,9 @@ class PipeQueue:
     def listed(self, now: datetime, full_after: timedelta, *, only_full: bool = False) -> tuple[Listed, bool]:
         """Files of the location, and whether all of them were listed.
 
-        A store that lists by name is asked for names behind the greatest one known, and for all of them if the last
-        full listing is older than `full_after`. Other storages list all files. With `only_full` nothing is listed
-        before that time.
+        A store that lists by name is asked for names behind the greatest one known. If the last full listing is older
+        than `full_after`, it lists all of them. Other storages always list all files. With `only_full` nothing is
+        listed before that time.
         """
         if not self._is_sorted and not only_full:
             return list_files(self.load, self.options), True
@@ -77,8 +77,8 @@ class PipeQueue:
         return files.withColumns({"event": F.lit(Event.QUEUED.value), "source": F.lit(source.value)})
 
     def listing_event(self, listed: Listed, *, has_channel: bool = False) -> DataFrame | None:
-        """The event of a full listing, where a later run needs it: to go on behind its last name, or to know its age
-        where notifications take the place of listings.
+        """The event of a full listing; None if no later run needs it. A later run continues behind its last name, or
+        asks for its age if notifications take the place of listings.
         """
         if not self._is_sorted and not has_channel:
             return None

@@ -19,8 +19,8 @@ class Notification:
 
 @dataclass(frozen=True)
 class Announced:
-    """The files that a document names: `files` behind the location and prefix of a load, and how many files or events
-    are `others`. `problem`: why the document, or a part of it, is not understood.
+    """The content of a document. `files`: their names behind the location and prefix of a load. `others`: how many
+    files or events are of other places or kinds. `problem`: why the document, or a part of it, is not understood.
     """
 
     files: tuple[str, ...] = ()
@@ -50,6 +50,6 @@ class NotificationChannel(Protocol):
         """The documents are not needed any more. A second call changes nothing."""
 
     def refuse(self, handle: str) -> str | None:
-        """Put aside a document that is not understood. The answer says what became of it; None: it may be a part of one
-        that is still being written, so nothing did.
+        """Put aside a document that is not understood, and say what became of it. None: nothing did, since it may not
+        be complete yet.
         """

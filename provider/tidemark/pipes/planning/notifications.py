@@ -40,9 +40,9 @@ def announced_files(text: str, location: str, prefix: str = "") -> Announced:
     """The files of a document whose names begin with `prefix` below `location`, a canonical URI. The names are those
     behind the prefix, in the order of the document.
 
-    Known forms are S3's event notifications, also in the envelope of SNS or from EventBridge, Google's and Azure's
-    events of new objects, and {"files": ["a.csv", …]}. The last has names behind the prefix, or URIs. A document that
-    is not understood has a `problem`, and so has one of several events that is not; nothing is raised.
+    Known forms are events of S3, also from SNS or EventBridge, those of Google and Azure, and {"files": ["a.csv", …]}.
+    The last has names behind the prefix, or URIs. A document that is not understood has a `problem`, and so has one of
+    several events that is not. Nothing is raised.
     """
     root, files, others, problem = _one_form(location), dict[str, None](), 0, None
     for found in _guarded(text):
@@ -235,7 +235,7 @@ def _can_be(name: str) -> bool:
 
 
 def _one_form(uri: str) -> str:
-    """One text for each place, whatever name its scheme has: azure://account/container/path for all of Azure's. The
+    """One text for each place, by any name of its scheme: azure://account/container/path for all of Azure's. The
     account is `*` where the URI has none.
     """
     scheme, colon, rest = uri.partition("://")

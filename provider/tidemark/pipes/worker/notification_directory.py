@@ -82,7 +82,7 @@ class DirectoryChannel:
             list(pool.map(remove, handles))
 
     def refuse(self, handle: str) -> str | None:
-        """Rename a document that is not understood. One that changed in the last ten minutes stays."""
+        """Rename a document that is not understood. A document that changed in the last ten minutes stays."""
         if self._clock() - self._changed[handle] < UNFINISHED_FOR:
             return None
         aside = f"{UNREADABLE}/{handle}"

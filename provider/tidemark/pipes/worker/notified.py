@@ -43,7 +43,7 @@ def notified_files(
     """The files that the waiting documents announce, each once.
 
     Files elsewhere are left out, and their documents are done with. A document that is not understood is logged, and
-    the channel puts it aside; the files that could be read from it count. Raises NotificationsUnreachable,
+    the channel puts it aside. Files that could be read from it count. Raises NotificationsUnreachable,
     StorageUnreachable, StorageRefused.
     """
     files, handles, refused, others = dict[str, None](), list[str](), 0, 0

@@ -93,8 +93,8 @@ def run_pipe(
 ) -> RunPipeReport:
     """Load the files that wait for a pipe, and keep the end of the run with the pipe. `by`: the key of the run.
 
-    A pipe that has a channel by `channel_of` takes the files of its notifications, and lists its location only from
-    time to time. Its notifications are removed after the job. A second run finds nothing to do. Raises PipeNotFound,
+    If `channel_of` knows a channel of the pipe, the run takes the files of its notifications, and seldom lists the
+    location. The notifications are removed after the job. A second run finds nothing to do. Raises PipeNotFound,
     PipePaused, NotificationsUnreachable, NotificationsNotInstalled, and what the job raises.
     """
     wish, store = wish or PipeRun(), runtime.store

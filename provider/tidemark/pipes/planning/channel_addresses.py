@@ -1,10 +1,13 @@
-"""Addresses of queues of Amazon SQS."""
+"""Addresses of channels of notifications: queues of Amazon SQS, and directories."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["is_sqs", "queue_name_of", "region_of"]
+from tidemark.errors import InvalidArgument
+from tidemark.pipes.planning.locations import require_location
+
+__all__ = ["is_sqs", "queue_name_of", "region_of", "require_channel"]
 
 _ARN = re.compile(r"arn:[a-z0-9-]+:sqs:([a-z0-9-]+):([0-9]+):([A-Za-z0-9_.-]+)")
 _URL = re.compile(r"https?://[^/@]+/.+", re.IGNORECASE)
@@ -29,3 +32,13 @@ def queue_name_of(arn: str) -> tuple[str, str]:
     found = _ARN.fullmatch(arn)
     assert found is not None
     return found[2], found[3]
+
+
+def require_channel(address: str) -> None:
+    """Nothing for the URL or ARN of a queue of SQS, and for the path or URI of a directory. Raises InvalidArgument."""
+    if is_sqs(address):
+        return
+    if address.startswith("arn:"):
+        problem = "only queues of SQS can be read; subscribe one to the topic, and give its ARN"
+        raise InvalidArgument(argument="notification_channel", value=address, problem=problem)
+    require_location(address, "notification_channel")
