@@ -386,4 +386,5 @@ def test_the_document_describes_what_is_answered(desk: Desk, tmp_path: Path) -> 
                     case.validate_response(answer, checks=CHECKS)
 
                 call()
-    assert [found & {200, 400} for found in codes.values()] == [{200, 400}] * 3
+    assert all(400 in found for found in codes.values())
+    assert 200 in codes["insertFiles"] & codes["insertReport"]

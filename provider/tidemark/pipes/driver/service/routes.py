@@ -39,7 +39,10 @@ _EXAMPLE = {"files": [{"path": "2024/orders.csv", "size": 1_000}]}
 _ENTRY = {
     "type": "object",
     "required": ["path"],
-    "properties": {"path": {"type": "string", "maxLength": 1_024}, "size": {"type": "integer", "minimum": 0}},
+    "properties": {
+        "path": {"type": "string", "minLength": 1, "maxLength": 1_024},
+        "size": {"type": "integer", "minimum": 0},
+    },
 }
 _FILES = {"type": "array", "minItems": 1, "maxItems": 5_000, "items": _ENTRY}
 _BODY = {
@@ -98,7 +101,17 @@ class Problem(BaseModel):
 
 
 PipeName = Annotated[str, Path(description="The pipe's name, in any case unless it is in double quotes")]
-RequestId = Annotated[str | None, Query(alias="requestId", description="Comes back with the answer")]
+RequestId = Annotated[
+    str | None,
+    Query(alias="requestId", description="Comes back with the answer", json_schema_extra={"maxLength": _LONGEST_ID}),
+]
+_TIME = {"format": "date-time"}
+Start = Annotated[
+    str | None, Query(alias="startTimeInclusive", description="ISO 8601; required", json_schema_extra=_TIME)
+]
+End = Annotated[
+    str | None, Query(alias="endTimeExclusive", description="ISO 8601; now by default", json_schema_extra=_TIME)
+]
 _PROBLEMS: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (400, 401, 403, 404, 413, 429, 503)}
 
 
@@ -169,8 +182,8 @@ def _add_reports(router: APIRouter, reports: PipeReports, clock: Callable[[], da
         request: Request,
         pipe: PipeName,
         request_id: RequestId = None,
-        start: Annotated[str | None, Query(alias="startTimeInclusive", description="ISO 8601; required")] = None,
-        end: Annotated[str | None, Query(alias="endTimeExclusive", description="ISO 8601; now by default")] = None,
+        start: Start = None,
+        end: End = None,
     ) -> LoadHistory:
         _request_id(request_id)
         since = _time("startTimeInclusive", start)
