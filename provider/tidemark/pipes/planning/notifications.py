@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
+from tidemark.model.foreign_json import parsed
 from tidemark.pipes.model.notifications import Announced
 
 __all__ = ["announced_files"]
@@ -67,11 +68,11 @@ def _guarded(text: str) -> Found:
 def _of_text(text: str, depth: int) -> Found:
     try:
         text.encode()
-        document = json.loads(text)
+        document = parsed(text)
     except UnicodeEncodeError:
         yield _UnknownError("it is no UTF-8")
         return
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         yield _UnknownError(f"it is no JSON: {error}")
         return
     yield from _of_document(document, depth)
