@@ -29,7 +29,7 @@ class CopyIntoOperator(SparkOperator):
     its report. Returns {table, files, files_loaded, rows_loaded, bytes_loaded, errors_seen, version, failed}. `failed`
     are the reports of the first 20 files with errors, which the log has as warnings. Raises SqlCompilationError with
     the place in the text, StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, FilesNotFound,
-    CopyRefused, CopyAborted with the first error, StatementRefused for other statements and for VALIDATION_MODE.
+    CopyRefused, CopyAborted with the first error. Raises StatementRefused for other statements and for VALIDATION_MODE.
 
     :param sql: the statement; a name that ends in `.sql` is a file of it. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when no file was loaded. (templated)

@@ -129,7 +129,7 @@ def _gateway(home: Path, classpath: list[str], seconds_to_start: float, seconds_
 
 
 def _address(process: subprocess.Popen[bytes], log: IO[str], seconds: float) -> tuple[int, str]:
-    """Port and token, which a JVM says first. One that does not say them in time is killed, with its children."""
+    """Port and token, which a JVM says first. A JVM that is late is killed, with its children."""
     assert process.stdout is not None
     hangs = threading.Event()
 

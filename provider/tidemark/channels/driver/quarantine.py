@@ -5,8 +5,8 @@
 3. Another commit adds the file to the quarantine table. Its transaction id is the channel at this place, and its
    version is in the record. Each reader of the record may do so: the writer, the next one, and the nightly upkeep.
 
-Versions grow with the row sequencer. They also exceed all that the quarantine has of the channel: a directory that was
-put back from a copy counts its rows from an earlier number.
+Versions grow with the row sequencer. They also exceed all that the quarantine has of the channel. A directory
+that was put back from a copy counts its rows from an earlier number.
 """
 
 from __future__ import annotations
