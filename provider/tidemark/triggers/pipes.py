@@ -78,7 +78,7 @@ class PipePendingTrigger(WaitTrigger):
 
 
 class PipeFilesEventTrigger(Watcher):
-    """For an AssetWatcher: an event when a pipe's location has new files, once for each set of names;
+    """For an AssetWatcher: an event when a pipe's location has new files, once for each set of names.
     `tidemark.assets.pipe_files_asset` makes asset and watcher.
 
     Files that are not taken are announced every `renew_after` seconds. A batch of the pipe that stays unfinished for an
