@@ -159,7 +159,7 @@ def test_sql_is_understood(page: Path) -> None:
 
 
 def _of_loads(text: str) -> bool:
-    """Whether each statement is one of loads, stages, file formats and pipes; wrong ones raise. A template is a path."""
+    """Whether each statement is one of loads, stages, formats and pipes; wrong ones raise. A template is a path."""
     statements = [one for one in re.sub(r"\{\{.+?\}\}", "/data", text).split(";\n") if one.strip()]
     return all(parse_pipe_sql(one) is not None or find_load_histories(one) for one in statements)
 
