@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from tidemark.errors import BodyUnreadable, InvalidArgument
+from tidemark.model.foreign_json import parsed
 
 __all__ = ["JSON", "LONGEST_NAME", "MOST_INSERTED", "TEXT", "files_of_body", "name_below"]
 
@@ -16,8 +17,8 @@ _SHOWN = 100  # characters of a bad value
 
 
 def files_of_body(body: bytes, media_type: str | None) -> dict[str, int]:
-    """The files of a request by name, with their sizes, 0 if unknown: {"files": [{"path": …, "size": …}, …]}, or a name
-    in each line of a plain text.
+    """The files of a request by name, with their sizes, 0 if unknown. JSON has them as
+    {"files": [{"path": …, "size": …}]}, and a plain text has a name in each line.
 
     Raises BodyUnreadable, and InvalidArgument for no file, more than 5,000, and a name of more than 1,024 bytes.
     """
@@ -53,8 +54,8 @@ def _of_lines(text: str) -> list[tuple[str, Any, int]]:
 
 def _of_json(text: str) -> list[tuple[str, Any, int]]:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = parsed(text)
+    except ValueError as error:
         raise BodyUnreadable(problem=f"it is no JSON: {error}") from None
     files = found.get("files") if isinstance(found, dict) else None
     if not isinstance(files, list):
