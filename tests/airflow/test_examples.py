@@ -230,9 +230,11 @@ def test_files_are_loaded_once_by_a_statement_and_by_a_pipe_and_failed_ones_afte
 ) -> None:
     from tests.airflow.examples.load_orders import copy_orders, load_orders, refresh_orders, watch_pipes
 
-    (tmp_path / "good.csv").write_text("id,status\n1,new\n2,paid\n")
-    (tmp_path / "bad.csv").write_text("id,status\n3,new\nx,paid\n")
-    conf = {"landing": str(tmp_path)}
+    files = tmp_path / "in"
+    files.mkdir()
+    (files / "good.csv").write_text("id,status\n1,new\n2,paid\n")
+    (files / "bad.csv").write_text("id,status\n3,new\nx,paid\n")
+    conf = {"landing": str(files)}
     copied = run_dag(copy_orders, at=DAY, conf=conf).returned("copy")
     wanted = {"files": 2, "rows_loaded": 3, "errors_seen": 1, "table": "shop.orders_copied"}
     assert {name: copied[name] for name in wanted} == wanted
@@ -245,7 +247,7 @@ def test_files_are_loaded_once_by_a_statement_and_by_a_pipe_and_failed_ones_afte
     second = run_dag(load_orders, at=DAY + timedelta(days=1), conf=conf)
     assert [second.task(name) for name in ("create", "wait", "load")] == ["success", "skipped", "skipped"]
 
-    (tmp_path / "bad.csv").write_text("id,status\n3,new\n")
+    (files / "bad.csv").write_text("id,status\n3,new\n")
     sent: list[tuple[Any, str]] = []
     monkeypatch.setattr(smtplib, "SMTP", lambda **_: MailServer(sent))
     monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(MAIL))

@@ -27,9 +27,11 @@ class CopyIntoOperator(SparkOperator):
 
     The next run loads the files that are new since. A retry or a clear continues what this run has planned, or returns
     its report. Returns {table, files, files_loaded, rows_loaded, bytes_loaded, errors_seen, version, failed}. `failed`
-    are the reports of the first 20 files with errors, which the log has as warnings. Raises SqlCompilationError with
-    the place in the text, StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, FilesNotFound,
-    CopyRefused, CopyAborted with the first error. Raises StatementRefused for other statements and for VALIDATION_MODE.
+    are the reports of the first 20 files with errors, which the log has as warnings.
+
+    Raises StatementRefused for other statements and for VALIDATION_MODE. Raises CopyAborted with the first error,
+    SqlCompilationError with the place in the text, CopyRefused, FilesNotFound, StageLocationMissing, StageNotFound,
+    FileFormatNotFound, TableNotFound.
 
     :param sql: the statement; a name that ends in `.sql` is a file of it. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when no file was loaded. (templated)

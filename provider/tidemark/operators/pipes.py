@@ -103,19 +103,19 @@ class CreatePipeOperator(TidemarkOperator):
 class RunPipeOperator(SparkOperator):
     """Loads the files that wait for a pipe, and new files of its location: the oldest first, each once.
 
-    A retry finishes the batch that the last attempt began. A pipe that is paused skips the task. A missing stage,
-    file format or table fails it before a JVM starts. The pipe is then stalled until a run succeeds. Returns {pipe,
-    batches, files, files_loaded, files_with_errors, rows_loaded, bytes_loaded, errors_seen, pending, version, failed}.
-    `failed` are the reports of the first 20 files with errors, which the log has as warnings. Raises PipeNotFound,
-    StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, CopyRefused, SqlCompilationError,
-    InvalidArgument, NotificationsUnreachable, NotificationsNotInstalled.
+    A retry finishes the batch that the last attempt began. A pipe that is paused skips the task. If a stage, file
+    format or table is gone, the task fails before a JVM starts. The pipe is then stalled until a run succeeds. Returns
+    {pipe, batches, files, files_loaded, files_with_errors, rows_loaded, bytes_loaded, errors_seen, pending, version,
+    failed}. `failed` are the reports of the first 20 files with errors, which the log has as warnings. Raises
+    PipeNotFound, StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, CopyRefused,
+    SqlCompilationError, InvalidArgument, NotificationsUnreachable, NotificationsNotInstalled.
 
     A pipe with a notification channel takes the files that are announced there, and lists its location once an hour.
     The notifications are removed when the job has ended well.
 
     :param pipe: name of the pipe; a mapped task runs several. (templated)
-    :param list_files: look for new files; None: if the pipe has auto_ingest, or one of the next three is given.
-        (templated)
+    :param list_files: look for new files. None: if the pipe was created with auto_ingest, or if one of the next three
+        asks for files. (templated)
     :param prefix: only new files whose names begin so, behind the prefix of the pipe. (templated)
     :param modified_after: only new files that were modified after this time, which has a zone. (templated)
     :param force: load files again that were loaded before. (templated)

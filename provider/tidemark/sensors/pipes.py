@@ -23,8 +23,8 @@ __all__ = ["PipePendingSensor"]
 
 
 class PipePendingSensor(StreamSensor):
-    """Succeeds when a run of the pipe would load files. They are new at its location, or wait in its queue, or belong
-    to a batch that a run has not finished.
+    """Succeeds when a run of the pipe would load files: new ones at its location, or those in its queue. It also
+    succeeds for a batch that a run has not finished.
 
     Lists the location and reads the pipe's queue; never starts a JVM. Never a false "no". Files of a paused pipe do not
     count. A pipe, stage or directory that is gone raises its error at once: waiting would not help. Works with

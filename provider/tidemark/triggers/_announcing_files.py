@@ -49,7 +49,7 @@ def next_step(
     watch: str,
     renew_after: timedelta,
 ) -> tuple[AnnouncedFiles | None, Reason | None]:
-    """The record from now on, and the reason to announce the files now; None if there is none.
+    """The announcement to keep from now on, and why the files are announced now; None if they are not.
 
     Each set of names is announced once, and again after `renew_after`. Of the files that were `told` some may be taken
     since, which is no news. A new watcher announces existing files, once in a minute. Without files, a batch that stays

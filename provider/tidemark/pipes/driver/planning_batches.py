@@ -72,8 +72,8 @@ def pending(table: FilesTable, now: datetime) -> DataFrame:
     """(file, size, modified_at, etag, queued_at): files in the queue that belong to no batch after they were queued.
 
     Each batch takes all files that wait, or says that it left some. Events from long before the last batch are looked
-    at only in the second case. A file that somebody named is not loaded again. A run may have planned it between
-    the look for it and its event.
+    at only in the second case. A file that somebody named is not loaded again. A run may plan it between the look
+    for it and its event.
     """
     events = table.remembered(now)
     last = events.where(F.col("event") == Event.BATCH.value).agg(

@@ -15,7 +15,7 @@ _TEXT = re.compile(r"(\d{1,18})_(\d{1,18})_([0-9A-Za-z-]{1,100})")
 @dataclass(frozen=True, order=True)
 class Mark:
     """The file at `position` of a batch, from 1, in the order of names. `table`: the id of the pipe's table of files. A
-    pipe that is created again has another one.
+    later pipe of the same name has another one.
     """
 
     batch: int = 0

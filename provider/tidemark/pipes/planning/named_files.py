@@ -17,8 +17,8 @@ _SHOWN = 100  # characters of a bad value
 
 
 def files_of_body(body: bytes, media_type: str | None) -> dict[str, int]:
-    """The files of a request by name, with their sizes, 0 if unknown. The body is {"files": [{"path": …, "size": …}]},
-    or a plain text with a name in each line.
+    """The files of a request by name, with their sizes, 0 if unknown. JSON has them as
+    {"files": [{"path": …, "size": …}]}, and a plain text has a name in each line.
 
     Raises BodyUnreadable, and InvalidArgument for no file, more than 5,000, and a name of more than 1,024 bytes.
     """

@@ -37,8 +37,8 @@ class _Place:
 class Listings:
     """Lists each location once for all who look at it at the same time, in bounded requests.
 
-    A store that lists by name is asked for the names behind the last one. It is asked for all of them once an hour, and
-    until then the answer has removed files, too.
+    A store that lists by name is asked for the names behind the last one. Once an hour it is asked for all of them. A
+    file that was removed stays in the answer until then.
     """
 
     def __init__(self) -> None:

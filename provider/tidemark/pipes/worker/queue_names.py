@@ -68,7 +68,7 @@ def _fields() -> list[Any]:
 
 
 def _names(rows: pa.Table, *, unfinished: bool) -> QueueNames:
-    """A file waits if it belonged to no batch, or was asked for again after it. A file that was named waits once."""
+    """A file waits if it belonged to no batch, or was asked for again since. A file that was only named waits once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -63,7 +63,7 @@ class FilesDesk:
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="files for pipes")
 
     def put(self, pipe: ServedPipe, files: Mapping[str, int]) -> Future[None]:
-        """Files by name with their sizes. The result comes once they are in the queue's table, or were in it before.
+        """Files by name with their sizes. The result comes once they are in the queue's table.
 
         Raises PipeBusy if too many wait. The result may be FilesNotQueued.
         """
