@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +144,19 @@ def _plain(request: Any) -> Any:
     from tidemark.model.codec import to_plain
 
     return to_plain(request)
+
+
+def test_a_file_that_is_older_than_the_history_is_not_loaded_again_once_the_pipe_has_forgotten_it(
+    world: LoadWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty days later its name is gone from the queue, and the file is where it was."""
+    world.put("stays.csv", ["1"])
+    world.run(pipe_spec(world.home))
+    later = datetime.now(UTC) + timedelta(days=20)
+    monkeypatch.setattr("tidemark.pipes.driver.job_run_pipe.utc_now", lambda: later)
+    world.put("new.csv", ["2"])
+    os.utime(world.home / "in" / "new.csv", (later.timestamp(), later.timestamp()))
+    assert world.run(pipe_spec(world.home))["files"] == 1
+    assert world.run(pipe_spec(world.home, prefix="stays"))["files"] == 0
+    assert world.rows() == Counter({1: 1, 2: 1})
+    assert world.run(pipe_spec(world.home, prefix="stays", force=True))["files"] == 1

@@ -16,6 +16,7 @@ from tidemark.errors import TableNotFound
 from tidemark.jobs.own_tables import make_table
 from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA, under
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.log_age import began_before
 from tidemark.model.codec import from_json, to_json
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.events import DAY, FILES_SCHEMA, Batch, Event
@@ -96,6 +97,14 @@ class FilesTable:
 
     def _all(self) -> DataFrame:
         return self._spark.read.format("delta").load(self._log.uri)
+
+    def forgotten_before(self, now: datetime) -> datetime | None:
+        """The time before which a file may have been loaded and forgotten. None: the table is younger than that.
+
+        It leaves a day for clocks of storages that are ahead.
+        """
+        before = now - self._kept + _SLACK
+        return before if began_before(self._log, before) else None
 
     def remembered(self, now: datetime) -> DataFrame:
         """The events within the time that a file is remembered."""

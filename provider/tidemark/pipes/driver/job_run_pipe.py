@@ -15,6 +15,7 @@ from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import Listed, list_files, named_files
 from tidemark.pipes.driver.pipe_queue import KEPT, PipeQueue
 from tidemark.pipes.driver.planning_batches import (
+    certain,
     chosen,
     collected,
     in_order,
@@ -140,7 +141,12 @@ def _new(
     if request.force:
         return without(collected(found), waiting)
     known = loaded_files(queue.table, now) if _asked_again(request) else planned_files(queue.table, now)
-    return without(collected(not_known(found, known)), waiting)
+    new = without(collected(not_known(found, known)), waiting)
+    sure = certain(queue.table, new, now)
+    if skipped := new.num_rows - sure.num_rows:
+        said = f"{skipped} files are older than the history of {KEPT.days} days, and may have been loaded before"
+        job.progress.say(f"{said}; a run with force=True and their prefix loads them")
+    return sure
 
 
 def _asked_again(request: RunPipe) -> bool:

@@ -51,10 +51,14 @@ class PipeQueue:
 
     def take(self, found: Listed, source: FileSource, now: datetime) -> int:
         """Put files into the queue that the pipe does not know, and return their number. A refresh also takes files
-        that were not loaded.
+        that were not loaded, other than those that are older than the history.
         """
         frame = found.frame(self.spark)
-        files = (self.to_load_again if source is FileSource.REFRESH else self.new)(frame, now).cache()
+        files = (self.to_load_again if source is FileSource.REFRESH else self.new)(frame, now)
+        before = self.table.forgotten_before(now) if source is FileSource.REFRESH else None
+        if before is not None:
+            files = files.where(F.col("modified_at").isNull() | (F.col("modified_at") >= F.lit(before)))
+        files = files.cache()
         count = files.count()
         if count:
             self.table.append_frame(self.queued(files, source), now)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Chosen",
+    "certain",
     "chosen",
     "collected",
     "in_order",
@@ -110,6 +111,15 @@ def collected(files: DataFrame) -> pa.Table:
 def in_order(files: pa.Table) -> pa.Table:
     """The files in the order of their time and name. Those without a known time come last."""
     return files.sort_by([("modified_at", "ascending"), ("file", "ascending")])
+
+
+def certain(table: FilesTable, files: pa.Table, now: datetime) -> pa.Table:
+    """The files that were not loaded and forgotten: none is older than the history, unless that is whole."""
+    before = table.forgotten_before(now)
+    if before is None:
+        return files
+    at = files.column("modified_at")
+    return files.filter(pc.or_kleene(pc.is_null(at), pc.greater_equal(at, pa.scalar(before))))
 
 
 def without(files: pa.Table, others: pa.Table) -> pa.Table:

@@ -170,6 +170,8 @@ def _new(source: PipeSource, files: pa.Table, queue: QueueNames) -> pa.Table:
         new = files.filter(pc.greater(files["modified_at"], pa.scalar(source.pipe.last_run_at - _MARGIN)))
     else:
         new = files
+    if queue.forgotten_before is not None:
+        new = new.filter(pc.greater_equal(new["modified_at"], pa.scalar(queue.forgotten_before)))
     if source.pattern is None:
         return new
     only = FileFilter(regex=source.pattern)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tidemark.errors import CorruptLog, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.log_age import began_before
 from tidemark.lake.segments import LOG_DIRECTORY, list_log
 from tidemark.pipes.model.events import DAY, Event
 from tidemark.pipes.model.files import TOLD
@@ -21,6 +22,7 @@ __all__ = ["KEPT", "QueueNames", "read_queue"]
 
 KEPT = timedelta(days=14)  # how long a pipe remembers a file
 _COLUMNS = ["event", "file", "at", "source"]
+_SLACK = timedelta(days=1)  # for clocks of storages that are ahead
 _ROWS_AT_ONCE = 65_536
 _APP = "tidemark/files/{}/{}"  # the transactions that number plans and ends of batches
 
@@ -28,13 +30,15 @@ _APP = "tidemark/files/{}/{}"  # the transactions that number plans and ends of 
 @dataclass(frozen=True)
 class QueueNames:
     """`planned`: names of files that belong to a batch. `waiting`: those that were queued since. `unfinished`: a batch
-    is planned and not loaded. `whole`: False if the names cannot be read without Spark.
+    is planned and not loaded. `whole`: False if the names cannot be read without Spark. `forgotten_before`: files
+    that are older may have been loaded and forgotten, and runs leave them out.
     """
 
     planned: pa.Array = field(repr=False)
     waiting: pa.Array = field(repr=False)
     unfinished: bool = False
     whole: bool = True
+    forgotten_before: datetime | None = None
 
 
 def read_queue(log: DeltaLog | None, now: datetime) -> QueueNames:
@@ -57,7 +61,10 @@ def read_queue(log: DeltaLog | None, now: datetime) -> QueueNames:
     if paths is None:
         return QueueNames(nothing, nothing, plans != ends, whole=False)
     rows = pa.Table.from_batches(_rows(log, paths), pa.schema(_fields()))
-    return _names(rows, unfinished=plans != ends)
+    before = now - KEPT + _SLACK
+    return replace(
+        _names(rows, unfinished=plans != ends), forgotten_before=before if began_before(log, before) else None
+    )
 
 
 def _fields() -> list[Any]:
