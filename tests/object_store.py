@@ -37,7 +37,7 @@ class ObjectStore:
 
 @contextmanager
 def running_object_store() -> Iterator[ObjectStore]:
-    """A store of its own with one empty bucket; gone at the end."""
+    """A store of its own with one empty bucket, and nothing of it left at the end: all of a process share moto's memory."""
     import logging
 
     import boto3
@@ -46,16 +46,23 @@ def running_object_store() -> Iterator[ObjectStore]:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
     try:
-        host, port = server.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
         client = boto3.client(
             "s3", endpoint_url=endpoint, aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
         )
         client.create_bucket(Bucket=BUCKET)
         yield ObjectStore(endpoint, client)
     finally:
+        _forget_everything(endpoint)
         server.stop()
+
+
+def _forget_everything(endpoint: str) -> None:
+    import urllib.request
+
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/moto-api/reset", method="POST"), timeout=30).close()
 
 
 @contextmanager
