@@ -37,7 +37,7 @@ class ObjectStore:
 
 @contextmanager
 def running_object_store() -> Iterator[ObjectStore]:
-    """A store of its own with one empty bucket, and nothing of it left at the end: all of a process share moto's memory."""
+    """A store of its own with one empty bucket. Its end empties moto's memory, which a process has once."""
     import logging
 
     import boto3
