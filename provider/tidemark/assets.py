@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from airflow.sdk import Asset, AssetWatcher
 
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+
+if TYPE_CHECKING:
+    from airflow.triggers.base import BaseEventTrigger
 
 __all__ = ["pipe_files_asset", "replicated_alias", "replicated_asset", "stream_asset", "stream_data_asset"]
 
@@ -31,15 +35,9 @@ def stream_data_asset(name: str, *, conn_id: str = DEFAULT_CONN_ID, **intervals:
     """
     from tidemark.triggers.watchers import StreamDataEventTrigger
 
-    place = quote(name, safe="")
-    if conn_id != DEFAULT_CONN_ID:
-        place = f"{quote(conn_id, safe='')}/{place}"
+    place = _place(name, conn_id)
     trigger = StreamDataEventTrigger(stream=name, conn_id=conn_id, **intervals)
-    return Asset(
-        name=f"tidemark-data.{place}",
-        uri=f"x-tidemark://data/{place}",
-        watchers=[AssetWatcher(name=f"tidemark-data.{place}", trigger=trigger)],
-    )
+    return _watched("data", place, trigger)
 
 
 def pipe_files_asset(pipe: str, *, conn_id: str = DEFAULT_CONN_ID, **intervals: float) -> Asset:
@@ -54,15 +52,9 @@ def pipe_files_asset(pipe: str, *, conn_id: str = DEFAULT_CONN_ID, **intervals: 
     """
     from tidemark.triggers.pipes import PipeFilesEventTrigger
 
-    place = quote(pipe, safe="")
-    if conn_id != DEFAULT_CONN_ID:
-        place = f"{quote(conn_id, safe='')}/{place}"
+    place = _place(pipe, conn_id)
     trigger = PipeFilesEventTrigger(pipe=pipe, conn_id=conn_id, **intervals)
-    return Asset(
-        name=f"tidemark-files.{place}",
-        uri=f"x-tidemark://files/{place}",
-        watchers=[AssetWatcher(name=f"tidemark-files.{place}", trigger=trigger)],
-    )
+    return _watched("files", place, trigger)
 
 
 def pipe_notifications_asset(
@@ -79,13 +71,8 @@ def pipe_notifications_asset(
     """
     from tidemark.triggers.notifications import NotificationsEventTrigger
 
-    place = quote(channel, safe="")
     trigger = NotificationsEventTrigger(channel=channel, aws_conn_id=aws_conn_id, conn_id=conn_id, **intervals)
-    return Asset(
-        name=f"tidemark-notifications.{place}",
-        uri=f"x-tidemark://notifications/{place}",
-        watchers=[AssetWatcher(name=f"tidemark-notifications.{place}", trigger=trigger)],
-    )
+    return _watched("notifications", quote(channel, safe=""), trigger)
 
 
 def replicated_asset(replication: str, object_name: str) -> Asset:
@@ -103,3 +90,15 @@ def replicated_alias(replication: str) -> str:
     parsed. A DAG scheduled on the alias runs for each object.
     """
     return f"tidemark-replicated.{replication}"
+
+
+def _place(name: str, conn_id: str) -> str:
+    """The name in addresses of assets, with its connection if that is not the default."""
+    place = quote(name, safe="")
+    return place if conn_id == DEFAULT_CONN_ID else f"{quote(conn_id, safe='')}/{place}"
+
+
+def _watched(kind: str, place: str, trigger: BaseEventTrigger) -> Asset:
+    """The asset that gets the events of the trigger."""
+    name = f"tidemark-{kind}.{place}"
+    return Asset(name=name, uri=f"x-tidemark://{kind}/{place}", watchers=[AssetWatcher(name=name, trigger=trigger)])

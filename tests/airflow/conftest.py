@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -135,3 +137,31 @@ def shop(
 ) -> ReplicatedShop:
     """A shop's database with 60 orders, and a lake for its replication, which is not defined yet."""
     return ReplicatedShop.at(source_server, tmp_path, monkeypatch.setenv, orders=60)
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    return lambda: " ".join((caplog.text + capfd.readouterr().out).split())
+
+
+@pytest.fixture
+def when_deferred() -> Iterator[Callable[[Callable[[], object]], None]]:
+    """Does something when the trigger has begun to wait."""
+    from tests.unit.triggers.sea import threads_of_triggers
+
+    threads: list[threading.Thread] = []
+
+    def do(act: Callable[[], object]) -> None:
+        def watch() -> None:
+            until = time.monotonic() + 60
+            while not threads_of_triggers() and time.monotonic() < until:
+                time.sleep(0.02)
+            time.sleep(0.3)
+            act()
+
+        threads.append(threading.Thread(target=watch))
+        threads[-1].start()
+
+    yield do
+    for thread in threads:
+        thread.join()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from airflow.sdk.definitions.retry_policy import RetryAction
 
 from tests.airflow.runs import Outcome
 from tests.guarantees.world import World
-from tests.unit.triggers.sea import threads_of_triggers
 from tidemark.errors import InvalidArgument, SourceRecreated, StorageUnreachable, StoreBusy, StreamNotFound
 from tidemark.sensors.stale import StreamStaleSensor
 from tidemark.sensors.streams import StreamHasDataSensor
@@ -32,32 +30,6 @@ def world(tmp_path: Path, airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -
     made.stream("s")
     monkeypatch.setenv("TIDEMARK_CONTROL_STORE", made.url)
     return made
-
-
-@pytest.fixture
-def said(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
-    return lambda: " ".join((caplog.text + capfd.readouterr().out).split())
-
-
-@pytest.fixture
-def when_deferred() -> Iterator[Callable[[Callable[[], object]], None]]:
-    """Does something when the trigger has begun to wait."""
-    threads: list[threading.Thread] = []
-
-    def do(act: Callable[[], object]) -> None:
-        def watch() -> None:
-            until = time.monotonic() + 60
-            while not threads_of_triggers() and time.monotonic() < until:
-                time.sleep(0.02)
-            time.sleep(0.3)
-            act()
-
-        threads.append(threading.Thread(target=watch))
-        threads[-1].start()
-
-    yield do
-    for thread in threads:
-        thread.join()
 
 
 def waiting(dag_id: str, kind: type[Any] = StreamHasDataSensor, **arguments: Any) -> DAG:

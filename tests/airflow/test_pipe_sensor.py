@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from airflow.sdk import DAG
 
 from tests.airflow.runs import Outcome
 from tests.unit.pipes.queues import Landing, Queue
-from tests.unit.triggers.sea import threads_of_triggers
 from tidemark.errors import InvalidArgument
 from tidemark.pipes.worker import definitions
 from tidemark.sensors.pipes import PipePendingSensor
@@ -28,32 +26,6 @@ def landing(tmp_path: Path, airflow_home: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
     monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path))
     return Landing(tmp_path)
-
-
-@pytest.fixture
-def said(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
-    return lambda: " ".join((caplog.text + capfd.readouterr().out).split())
-
-
-@pytest.fixture
-def when_deferred() -> Iterator[Callable[[Callable[[], object]], None]]:
-    """Does something when the trigger has begun to wait."""
-    threads: list[threading.Thread] = []
-
-    def do(act: Callable[[], object]) -> None:
-        def watch() -> None:
-            until = time.monotonic() + 60
-            while not threads_of_triggers() and time.monotonic() < until:
-                time.sleep(0.02)
-            time.sleep(0.3)
-            act()
-
-        threads.append(threading.Thread(target=watch))
-        threads[-1].start()
-
-    yield do
-    for thread in threads:
-        thread.join()
 
 
 def waiting(dag_id: str, **arguments: Any) -> DAG:

@@ -64,7 +64,7 @@ def landing(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow
 
 @pytest.fixture
 def said(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
-    """What the tasks have logged."""
+    """The log lines of the tasks."""
     return lambda: " ".join((caplog.text + capfd.readouterr().out).split())
 
 

@@ -1,4 +1,4 @@
-"""Loads die at any moment, and the next run goes on: each file is in the table once, and its report is true."""
+"""A load dies at any moment, and the next run continues it. Each file is in the table once, and its report is true."""
 
 from __future__ import annotations
 

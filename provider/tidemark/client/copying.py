@@ -8,7 +8,7 @@ from tidemark.client.sql_answers import status_answer
 from tidemark.errors import CopyAborted
 from tidemark.model.foreign_json import foreign_object
 from tidemark.pipes.model.copying import ValidationMode
-from tidemark.pipes.model.files import FileReport, FileStatus
+from tidemark.pipes.model.files import FileReport, FileStatus, place_in_words
 from tidemark.pipes.model.jobs import CopiedFiles, RowError
 from tidemark.pipes.worker.running import copy_into
 
@@ -75,9 +75,8 @@ def _error(found: RowError) -> tuple[Any, ...]:
 
 
 def _aborted(table: str, first: RowError) -> CopyAborted:
-    known = {"line": first.line, "character": first.character, "column": first.column}
-    places = [f"{name} {value}" for name, value in known.items() if value is not None]
-    return CopyAborted(table=table, place=", ".join([f"file {first.file}", *places]), problem=first.error.rstrip("."))
+    place = place_in_words(first.file, first.line, first.character, first.column)
+    return CopyAborted(table=table, place=place, problem=first.error.rstrip("."))
 
 
 def _rows(context: ClientContext, table: str, rows: tuple[str, ...]) -> DataFrame:

@@ -21,9 +21,8 @@ from tidemark.pipes.driver.histories import (
     open_history,
     pipe_history,
 )
-from tidemark.pipes.driver.pipe_queue import KEPT as KEPT_BY_A_PIPE
 from tidemark.pipes.driver.queue_facts import queue_facts
-from tidemark.pipes.model.events import COPY_SUFFIX
+from tidemark.pipes.model.events import COPY_KEPT, COPY_SUFFIX, KEPT
 from tidemark.pipes.model.pipes import Pipe
 from tidemark.pipes.model.status import QueueFacts
 from tidemark.pipes.planning.names import name_parts
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["copy_history_of", "facts_of", "insert_report_of", "load_history_of", "with_load_histories"]
 
-_KEPT_BY_A_TABLE = timedelta(days=64)
 _RECENT = timedelta(minutes=10)
 _MOST_REPORTED = 10_000
 _Names = tuple[str | None, str | None, str]
@@ -57,7 +55,7 @@ def copy_history_of(context: ClientContext, table: str, start: datetime, end: da
     span = (_aware(start), now + timedelta(days=1) if end is None else _aware(end))
     names = _names(table)
     found = []
-    own = open_history(context.spark, place + COPY_SUFFIX, context.options, _KEPT_BY_A_TABLE)
+    own = open_history(context.spark, place + COPY_SUFFIX, context.options, COPY_KEPT)
     if own is not None:
         found.append(copy_history(file_loads(own, now), names, None, *span))
     for pipe in pipes_of_table(context.store, table, is_same=lambda name: _is_at(context, name, place)):
@@ -120,7 +118,7 @@ def _history(context: ClientContext, name: str) -> DataFrame:
 
 
 def _queue(context: ClientContext, pipe: Pipe) -> FilesTable | None:
-    return open_history(context.spark, pipe.queue, context.options, KEPT_BY_A_PIPE)
+    return open_history(context.spark, pipe.queue, context.options, KEPT)
 
 
 def _location(context: ClientContext, pipe: Pipe) -> str | None:

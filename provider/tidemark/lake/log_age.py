@@ -1,14 +1,20 @@
-"""The age of a table by its log."""
+"""The age of a table that remembers for a time, by its log."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tidemark.lake.delta_log import DeltaLog
 
-__all__ = ["began_before"]
+__all__ = ["forgotten_before"]
+
+_SLACK = timedelta(days=1)  # for clocks of storages that are ahead
 
 
-def began_before(log: DeltaLog, when: datetime) -> bool:
-    """Whether the table's first commit is older than that time. A log that has lost it counts as older."""
-    return log.earliest() > 0 or log.timestamp(0) < when
+def forgotten_before(log: DeltaLog, now: datetime, kept: timedelta) -> datetime | None:
+    """The time before which the table may have forgotten something. None: it is younger than that.
+
+    A log that has lost its first commit counts as older.
+    """
+    before = now - kept + _SLACK
+    return before if log.earliest() > 0 or log.timestamp(0) < before else None

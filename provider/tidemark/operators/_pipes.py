@@ -98,11 +98,9 @@ def packages_of(hook: TidemarkHook, copy: CopyInto) -> Sequence[str]:
 
 def say_failed(who: str, failed: Sequence[FileReport]) -> None:
     """A warning for each of the first files with errors: its first error, and the place of it."""
-    from tidemark.pipes.model.files import place_in_words
-
     for report in failed[:MOST_SAID]:
         problem = report.system_error or report.first_error
-        log.warning("%s: %s in %s: %s", who, report.status.value, place_in_words(report), problem)
+        log.warning("%s: %s in %s: %s", who, report.status.value, report.place, problem)
 
 
 def tell_outlets(context: Context, operator: BaseOperator, facts: Mapping[str, Any]) -> None:

@@ -75,7 +75,7 @@ def test_a_listing_takes_the_pages_that_its_names_need_and_a_later_one_only_the_
     assert (listed.count, listed.requests, full) == (2_350, 3, True)
     event = queue.listing_event(listed)
     assert event is not None
-    table.append_frame(event, now)
+    table.append([event], now)
     store.put("many/g.csv", b"")
     later, full = queue.listed(now, HOUR)
     assert (later.count, later.requests, full) == (1, 1, False)

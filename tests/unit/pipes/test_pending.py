@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.pipes.queues import Landing, Queue
 from tidemark.errors import PipeNotFound, StageLocationMissing, StageNotFound
-from tidemark.pipes.driver.files_table import _ENDS, _PLANS
 from tidemark.pipes.driver.pipe_queue import KEPT as KEPT_BY_RUNS
+from tidemark.pipes.model.events import ENDS, PLANS
 from tidemark.pipes.worker import definitions, stages
 from tidemark.pipes.worker.queue_names import KEPT
 
@@ -53,9 +53,9 @@ def test_files_that_were_queued_after_their_last_batch_wait_too(landing: Landing
 
 def test_a_batch_that_no_run_has_ended_is_unfinished(landing: Landing) -> None:
     queue = Queue(landing.queue_place)
-    queue.put("planned", "a.csv", batches={_PLANS: 3, _ENDS: 2})
+    queue.put("planned", "a.csv", batches={PLANS: 3, ENDS: 2})
     assert landing.look().unfinished
-    queue.put("result", "a.csv", batches={_ENDS: 3})
+    queue.put("result", "a.csv", batches={ENDS: 3})
     assert not landing.look().unfinished
 
 

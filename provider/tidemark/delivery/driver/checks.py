@@ -23,7 +23,7 @@ from tidemark.delivery.planning.constraints import check_texts, text_at
 from tidemark.model.table_log import Metadata
 from tidemark.sql.identifiers import quoted
 
-__all__ = ["DEFAULT", "GENERATED", "IDENTITY", "Check", "checks_of"]
+__all__ = ["DEFAULT", "GENERATED", "IDENTITY", "Check", "checks_of", "filled_by_delta"]
 
 GENERATED = "delta.generationExpression"
 IDENTITY = "delta.identity.start"
@@ -40,6 +40,11 @@ class Check:
     name: str
     holds: Column
     names: frozenset[str] | None
+
+
+def filled_by_delta(field: StructField) -> bool:
+    """Whether Delta computes the column itself, so that no writer gives it."""
+    return GENERATED in field.metadata or IDENTITY in field.metadata
 
 
 def checks_of(metadata: Metadata, schema: StructType, given: frozenset[str], at: datetime) -> tuple[Check, ...]:

@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from tidemark.delivery.driver.checks import filled_by_delta
 from tidemark.delivery.model.marks import Mark, MarkKind, mark_of
 from tidemark.delivery.model.quarantine import Split
 from tidemark.delivery.model.transactions import QUARANTINED
@@ -52,13 +53,14 @@ from tidemark.model.streams import StreamWindow
 from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "Delivering",
     "append_nothing",
     "fence_statement",
     "find_delivery",
+    "no_rows",
     "open_target",
     "target_schema",
     "until_committed",
@@ -189,14 +191,19 @@ def fence_statement(session: SparkSession, delivering: Delivering, statement: St
 
 
 def append_nothing(session: SparkSession, statement: Statement, options: Mapping[str, str] | None) -> None:
-    """Inserts no rows. With a transaction number this makes a commit without files.
+    """Inserts no rows. With a transaction number this makes a commit without files."""
+    path = statement.target.path
+    rows = no_rows(session, path, target_schema(open_target(statement, options)))
+    rows.write.format("delta").mode("append").save(path)
+
+
+def no_rows(session: SparkSession, path: str, schema: StructType) -> DataFrame:
+    """No rows for the table of that path and schema, to be appended.
 
     Generated and identity columns are left out, as Delta fills them itself.
     """
-    path = statement.target.path
-    given = [f.name for f in target_schema(open_target(statement, options)).fields if not _filled_by_delta(f.metadata)]
-    rows = session.read.format("delta").load(path).where(F.lit(False))
-    rows.select(*(F.col(quoted(name)) for name in given)).write.format("delta").mode("append").save(path)
+    given = [F.col(quoted(field.name)) for field in schema.fields if not filled_by_delta(field)]
+    return session.read.format("delta").load(path).where(F.lit(False)).select(*given)
 
 
 def _write_unless_there(
@@ -299,7 +306,3 @@ def _counted(statement: Statement, rows: Mapping[str, int]) -> Mapping[str, int]
     """The counts of a statement, with those of a quarantine under their own name."""
     quarantine = statement.write.write_as is WriteAs.QUARANTINE
     return {QUARANTINED: sum(rows.values())} if quarantine else rows
-
-
-def _filled_by_delta(metadata: Mapping[str, object]) -> bool:
-    return "delta.generationExpression" in metadata or "delta.identity.start" in metadata

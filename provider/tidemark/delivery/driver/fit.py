@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -28,13 +29,14 @@ from pyspark.sql.types import (
 )
 
 from tidemark.delivery.driver.char_columns import char_length, padded
+from tidemark.delivery.driver.checks import DEFAULT, filled_by_delta
 from tidemark.errors import TargetDoesNotFit
 from tidemark.model.external_tables import FILENAME
 from tidemark.model.statements import SchemaEvolution
 from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
 from tidemark.sql.identifiers import quoted
 
-__all__ = ["METADATA_COLUMNS", "FittedColumn", "fit_columns", "nullable"]
+__all__ = ["METADATA_COLUMNS", "FittedColumn", "fit_columns", "missing_required", "nullable"]
 
 METADATA_COLUMNS = (ACTION, IS_UPDATE, ROW_ID, FILENAME, COMMIT_VERSION, COMMIT_TIMESTAMP)
 WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)
@@ -99,7 +101,7 @@ def fit_columns(
             problems.append(
                 f"column {field.name} is {field.dataType.simpleString()}, there {wanted.dataType.simpleString()}"
             )
-    missing = _missing_required(offered, target)
+    missing = missing_required({field.name.lower() for field in offered}, target)
     if missing:
         problems.append(f"its NOT NULL column {_listed(missing)} would get no value")
     if problems:
@@ -136,13 +138,15 @@ def _may_become(source: DataType, target: DataType) -> bool:
     return isinstance(source, NumericType) and isinstance(target, NumericType)
 
 
-def _missing_required(offered: list[StructField], target: StructType) -> list[str]:
-    names = {field.name.lower() for field in offered}
-    fillers = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
+def missing_required(given: Collection[str], target: StructType) -> list[str]:
+    """The NOT NULL columns that get no value: they are not given (in lower case), and Delta does not fill them."""
     return [
         field.name
         for field in target.fields
-        if not field.nullable and field.name.lower() not in names and not any(f in field.metadata for f in fillers)
+        if not field.nullable
+        and field.name.lower() not in given
+        and not filled_by_delta(field)
+        and DEFAULT not in field.metadata
     ]
 
 

@@ -16,28 +16,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 
-from tidemark.delivery.driver.checks import GENERATED, IDENTITY
-from tidemark.delivery.driver.exactly_once import until_committed
-from tidemark.errors import DataFileUnreadable, LogIncomplete, TargetChanged
+from tidemark.delivery.driver.exactly_once import no_rows, until_committed
+from tidemark.errors import LogIncomplete, TargetChanged
 from tidemark.failpoints import failpoint
-from tidemark.jobs.failures import named_failure
 from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA, under
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.jobs.workspace import Workspace
-from tidemark.pipes.driver.files_table import FilesTable, utc
-from tidemark.pipes.driver.prepare import FileToLoad, Preparation
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.pipes.driver.files_table import FilesTable
+from tidemark.pipes.driver.prepare import FileToLoad, Preparation, files_to_load
 from tidemark.pipes.driver.staging import READ_SETTINGS
 from tidemark.pipes.driver.target import Target, open_target
+from tidemark.pipes.driver.unreadable import broken_file
 from tidemark.pipes.model.copying import ErrorMode
 from tidemark.pipes.model.events import Batch, Event
 from tidemark.pipes.model.files import FileReport, FileStatus
 from tidemark.pipes.model.load_mark import LoadMark, load_mark_of
-from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,11 +48,10 @@ def _new_attempt() -> str:
 
 @dataclass(frozen=True)
 class LoadedBatch:
-    """A batch that is done. `version`: the target's with its rows; None: it has none. `found`: another run wrote it."""
+    """A batch that is done. `version`: the target's with its rows; None: it has none."""
 
     reports: tuple[FileReport, ...]
     version: int | None
-    found: bool
 
 
 @dataclass(frozen=True)
@@ -79,20 +75,20 @@ class BatchRunner:
         Raises CopyRefused, TableNotFound, and what Spark raises for failures that are not of a file.
         """
         there = None if files is not None else self._committed(batch)
-        planned = _to_load(self.files.files_of(batch.number, self.clock()) if files is None else files)
+        planned = files_to_load(self.files.files_of(batch.number, self.clock()) if files is None else files)
         if there is not None:
             attempt = there[0] or self.files.last_attempt(batch.number, self.clock())
             reports = self.files.reports_of(batch.number, attempt, self.clock())
-            return self._ended(batch, attempt, there[1], reports, found=True)
+            return self._ended(batch, attempt, there[1], reports)
         unread: dict[str, str] = {}
         while True:
             try:
                 return self._try(batch, planned, unread)
             except SPARK_FAILURES as error:
-                broken = self._broken(error, batch)
+                broken = broken_file(error, batch.load.location, [file.name for file in planned])
                 if broken is None or broken[0] in unread:
                     raise
-                unread[broken[0]] = broken[1]
+                unread.update([broken])
 
     def _try(self, batch: Batch, planned: Sequence[FileToLoad], unread: Mapping[str, str]) -> LoadedBatch:
         target = open_target(batch.load, self.options)
@@ -108,8 +104,8 @@ class BatchRunner:
         found, version = self._required(batch, target)
         if found != attempt:
             reports = self.files.reports_of(batch.number, found, self.clock())
-            return self._ended(batch, found, version, reports, found=True)
-        return self._ended(batch, attempt, version, prepared.reports, found=False)
+            return self._ended(batch, found, version, reports)
+        return self._ended(batch, attempt, version, prepared.reports)
 
     def give_up(self, batch: Batch) -> LoadedBatch:
         """End a batch whose statement cannot run: no attempt can write its rows any more.
@@ -122,17 +118,15 @@ class BatchRunner:
         found, version = self._required(batch, target)
         if found == attempt:
             self.files.end(batch.number, None, None, self.clock(), aborted=True)
-            return LoadedBatch((), None, found=False)
-        return self._ended(batch, found, version, self.files.reports_of(batch.number, found, self.clock()), found=True)
+            return LoadedBatch((), None)
+        return self._ended(batch, found, version, self.files.reports_of(batch.number, found, self.clock()))
 
-    def _ended(
-        self, batch: Batch, attempt: str | None, version: int, reports: tuple[FileReport, ...], *, found: bool
-    ) -> LoadedBatch:
+    def _ended(self, batch: Batch, attempt: str | None, version: int, reports: tuple[FileReport, ...]) -> LoadedBatch:
         """The end of the batch is stored. A batch without rows has no version."""
         with_rows = version if any(report.rows_loaded for report in reports) else None
         aborted = _is_aborted(batch, reports)
         self.files.end(batch.number, attempt, with_rows, self.clock(), aborted=aborted)
-        return LoadedBatch(reports, with_rows, found)
+        return LoadedBatch(reports, with_rows)
 
     def _append(self, batch: Batch, attempt: str, target: Target, rows: DataFrame | None) -> None:
         """Append the rows; without rows an empty commit with the batch's number, which bars other attempts."""
@@ -144,7 +138,7 @@ class BatchRunner:
             USER_METADATA: mark.to_text(),
         }
         evolves = batch.load.options.enable_schema_evolution
-        given = _nothing(self.spark, target) if rows is None else rows
+        given = no_rows(self.spark, target.path, target.schema) if rows is None else rows
         with under(self.spark, settings):
             until_committed()(_save, given, target.path, evolves)
 
@@ -161,7 +155,7 @@ class BatchRunner:
 
         The attempt is None if its commit has left the log.
         """
-        log = open_target(batch.load, self.options).log
+        log = DeltaLog.open(batch.load.path, self.options)
         state = log.state()
         if state.transactions.get(self.files.app_id, 0) < batch.number:
             return None
@@ -174,36 +168,11 @@ class BatchRunner:
             self.say(f"batch {batch.number}: the log no longer has its commit")
         return None, state.version
 
-    def _broken(self, error: Exception, batch: Batch) -> tuple[str, str] | None:
-        """The file that made the append fail, with the reason."""
-        named = named_failure(error)
-        if not isinstance(named, DataFileUnreadable):
-            return None
-        place = unquote(named.facts["file"]).removeprefix("file:")
-        root = batch.load.location.removeprefix("file://")
-        return (place[len(root) + 1 :], named.facts["problem"]) if place.startswith(f"{root}/") else None
-
-
-def _to_load(files: pa.Table) -> list[FileToLoad]:
-    names, sizes = files.column("file").to_pylist(), files.column("size").to_pylist()
-    times = files.column("modified_at").cast("int64").to_pylist()
-    found = [
-        FileToLoad(name, size, None if at is None else utc(at))
-        for name, size, at in zip(names, sizes, times, strict=True)
-    ]
-    return sorted(found, key=lambda file: file.name)
-
 
 def _is_aborted(batch: Batch, reports: Sequence[FileReport]) -> bool:
     """Whether an error of a file has ended the statement."""
     aborts = batch.load.options.on_error.mode is ErrorMode.ABORT_STATEMENT
     return aborts and any(report.status is FileStatus.LOAD_FAILED for report in reports)
-
-
-def _nothing(spark: SparkSession, target: Target) -> DataFrame:
-    """No rows of the target, without the columns that Delta fills."""
-    given = [quoted(f.name) for f in target.schema.fields if not {GENERATED, IDENTITY} & set(f.metadata)]
-    return spark.read.format("delta").load(target.path).where(F.lit(False)).select(*given)
 
 
 def _save(rows: DataFrame, path: str, evolves: bool) -> None:

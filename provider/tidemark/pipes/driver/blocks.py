@@ -10,22 +10,24 @@ from pyspark.sql import functions as F
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["BLOCK", "FILE", "ID", "ROW_NUMBER", "blocks_of", "numbered", "placed"]
+__all__ = ["BLOCK", "FILE", "ID", "MODIFIED", "ROW_NUMBER", "blocks_of", "numbered", "placed"]
 
 FILE = "__file"  # Spark's path of the file, percent-encoded
 BLOCK = "__block"  # where the block begins in the file, in bytes
 ID = "__id"  # ascends within a block, without gaps
+MODIFIED = "__modified"  # when the file was
 ROW_NUMBER = "__row_number"  # from 1, in the file
 _FIRST, _BEFORE = "__first", "__before"
 
 
-def placed(rows: DataFrame) -> tuple[Column, Column, Column]:
-    """FILE, BLOCK and ID of rows just read. Only directly above the scan are the ids without gaps."""
+def placed(rows: DataFrame) -> tuple[Column, ...]:
+    """FILE, BLOCK, ID and MODIFIED of rows just read. Only directly above the scan are the ids without gaps."""
     metadata = rows.metadataColumn("_metadata")
     return (
         metadata.getField("file_path").alias(FILE),
         metadata.getField("file_block_start").alias(BLOCK),
         F.monotonically_increasing_id().alias(ID),
+        metadata.getField("file_modification_time").alias(MODIFIED),
     )
 
 

@@ -16,10 +16,10 @@ from tidemark.errors import TableNotFound
 from tidemark.jobs.own_tables import make_table
 from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA, under
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.log_age import began_before
+from tidemark.lake.log_age import forgotten_before
 from tidemark.model.codec import from_json, to_json
 from tidemark.pipes.model.copying import Load
-from tidemark.pipes.model.events import DAY, FILES_SCHEMA, Batch, Event
+from tidemark.pipes.model.events import DAY, ENDS, FILES_SCHEMA, PLANS, Batch, Event, app_id
 from tidemark.pipes.model.files import FileReport, FileSource, FileStatus
 from tidemark.sql.statements import path_name
 
@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["EVENTS_SCHEMA", "PARTIAL", "FilesTable", "KnownBatch", "latest_results", "micros", "utc"]
 
 _PROPERTIES = {"delta.autoOptimize.autoCompact": "true", "delta.autoOptimize.optimizeWrite": "false"}
-_NAMES = tuple(column.split()[0] for column in FILES_SCHEMA.split(", "))
-_PLANS = "plans"
-_ENDS = "ends"
-_SLACK = timedelta(days=1)
+_SLACK = timedelta(days=1)  # after the time that a file is remembered
 _KINDS = {"STRING": pa.string(), "BIGINT": pa.int64(), "TIMESTAMP": pa.timestamp("us", "UTC"), "DATE": pa.date32()}
 EVENTS_SCHEMA = pa.schema([(name, _KINDS[kind]) for name, kind in (c.split() for c in FILES_SCHEMA.split(", "))])
 PARTIAL = "partial"  # the status of a batch that left files in the queue
@@ -89,7 +86,7 @@ class FilesTable:
     @property
     def app_id(self) -> str:
         """The application of Delta under which batches number their commits in the target."""
-        return f"tidemark/files/{self.id}"
+        return app_id(self.id)
 
     def events(self, since: datetime) -> DataFrame:
         """The events from the day of `since` on, with all columns of FILES_SCHEMA."""
@@ -99,12 +96,8 @@ class FilesTable:
         return self._spark.read.format("delta").load(self._log.uri)
 
     def forgotten_before(self, now: datetime) -> datetime | None:
-        """The time before which a file may have been loaded and forgotten. None: the table is younger than that.
-
-        It leaves a day for clocks of storages that are ahead.
-        """
-        before = now - self._kept + _SLACK
-        return before if began_before(self._log, before) else None
+        """The time before which a file may have been loaded and forgotten. None: the table is younger than that."""
+        return forgotten_before(self._log, now, self._kept)
 
     def remembered(self, now: datetime) -> DataFrame:
         """The events within the time that a file is remembered."""
@@ -114,9 +107,9 @@ class FilesTable:
         """Add events."""
         self._write(self._frame(rows, at))
 
-    def append_frame(self, rows: DataFrame, at: datetime) -> None:
-        """Add events, given as rows with some of the columns."""
-        self._write(self._filled(rows, at))
+    def queue(self, files: pa.Table, source: FileSource, at: datetime) -> None:
+        """Add files (FOUND_SCHEMA) to the queue."""
+        self._write(self._spark.createDataFrame(_queued(files, source, at)))
 
     def plan(self, batch: Batch, files: pa.Table, queued: pa.Table | None, at: datetime, *, partial: bool) -> bool:
         """Add the batch, its files, and files that wait (FOUND_SCHEMA), in one commit. `partial`: more files wait.
@@ -136,44 +129,45 @@ class FilesTable:
         planned = {"event": Event.PLANNED.value, "batch": batch.number}
         tables = [pa.Table.from_pylist([head], EVENTS_SCHEMA), _events(files, planned, at)]
         if queued is not None:
-            tables.append(_events(queued, {"event": Event.QUEUED.value, "source": FileSource.LISTING.value}, at))
-        return self._write_numbered(self._spark.createDataFrame(pa.concat_tables(tables)), _PLANS, batch.number)
+            tables.append(_queued(queued, FileSource.LISTING, at))
+        return self._write_numbered(self._spark.createDataFrame(pa.concat_tables(tables)), PLANS, batch.number)
 
     def end(self, batch: int, attempt: str | None, version: int | None, at: datetime, *, aborted: bool = False) -> None:
         """The batch is done. A second end of the same batch is left out."""
         facts = {"batch": batch, "attempt": attempt, "version": version, "status": ABORTED if aborted else None}
-        self._write_numbered(self._frame([{"event": Event.DONE.value, **facts}], at), _ENDS, batch)
+        self._write_numbered(self._frame([{"event": Event.DONE.value, **facts}], at), ENDS, batch)
 
     def open_batch(self) -> Batch | None:
         """The batch that was planned last, if it is not done. It is found however old it is."""
-        number, ended = self._number(_PLANS), self._number(_ENDS)
+        number, ended = self._number(PLANS), self._number(ENDS)
         if number == ended:
             return None
-        (found,) = self._batches(F.col("batch") == number)
-        return found.batch
+        return self._batch(number).batch
 
     def next_number(self) -> int:
         """The number of the next batch."""
-        return self._number(_PLANS) + 1
+        return self._number(PLANS) + 1
 
-    def batches(self, now: datetime) -> list[KnownBatch]:
-        """The batches that are remembered, by number."""
-        return self._batches(F.col(DAY) >= F.lit((now - self._kept).date()))
+    def batch_of_run(self, run: str, now: datetime) -> KnownBatch | None:
+        """The last batch that the run has planned; None if it has none."""
+        mine = (F.col("event") == Event.BATCH.value) & (F.col("run") == run)
+        (found,) = self.remembered(now).where(mine).agg(F.max("batch").alias("batch")).collect()
+        return None if found.batch is None else self._batch(found.batch)
 
-    def _number(self, app: str) -> int:
+    def _number(self, kind: str) -> int:
         """The batch that was planned, or ended, last; 0 if there is none."""
-        return self._log.state().transactions.get(f"{self.app_id}/{app}", 0)
+        return self._log.state().transactions.get(app_id(self.id, kind), 0)
 
-    def _batches(self, which: Column) -> list[KnownBatch]:
-        wanted = F.col("event").isin(Event.BATCH.value, Event.DONE.value) & which
+    def _batch(self, number: int) -> KnownBatch:
+        """The batch of that number, which has been planned."""
+        mine = F.col("event").isin(Event.BATCH.value, Event.DONE.value) & (F.col("batch") == number)
         names = ("event", "batch", "statement", "version", "run", "attempt", "status")
-        rows = self._all().where(wanted).select(*names).collect()
-        done: dict[int, Any] = {}
-        for row in rows:
-            if row.event == Event.DONE.value and (row.batch not in done or row.version is not None):
-                done[row.batch] = row
-        heads = sorted((row for row in rows if row.event == Event.BATCH.value), key=lambda row: int(row.batch))
-        return [_known(row, done.get(row.batch)) for row in heads]
+        rows = {row.event: row for row in self._all().where(mine).select(*names).collect()}
+        head, done = rows[Event.BATCH.value], rows.get(Event.DONE.value)
+        batch = Batch(number, from_json(Load, head.statement), head.version, head.run)
+        if done is None:
+            return KnownBatch(batch, is_done=False)
+        return KnownBatch(batch, True, done.attempt, done.version, aborted=done.status == ABORTED)
 
     def files_of(self, batch: int, now: datetime) -> pa.Table:
         """(file, size, modified_at) of a batch."""
@@ -209,10 +203,10 @@ class FilesTable:
     def _write(self, rows: DataFrame) -> None:
         rows.coalesce(1).write.format("delta").mode("append").save(self._log.uri)
 
-    def _write_numbered(self, rows: DataFrame, app: str, number: int) -> bool:
+    def _write_numbered(self, rows: DataFrame, kind: str, number: int) -> bool:
         """Whether these rows were written, and not those of another run with the same number."""
         before, token = self._log.head(), self._new_token()
-        settings = {APP_ID: f"{self.app_id}/{app}", TXN_VERSION: str(number), USER_METADATA: token}
+        settings = {APP_ID: app_id(self.id, kind), TXN_VERSION: str(number), USER_METADATA: token}
         with under(self._spark, settings):
             until_committed()(self._write, rows)
         return any(commit.user_metadata == token for commit in self._log.commits(before, self._log.head()))
@@ -220,16 +214,6 @@ class FilesTable:
     def _frame(self, rows: Iterable[Mapping[str, Any]], at: datetime) -> DataFrame:
         given = [{"at": at, DAY: at.date(), **row} for row in rows]
         return self._spark.createDataFrame(pa.Table.from_pylist(given, EVENTS_SCHEMA))
-
-    def _filled(self, rows: DataFrame, at: datetime) -> DataFrame:
-        kinds = {name: kind for name, kind in (column.split(" ", 1) for column in FILES_SCHEMA.split(", "))}
-        known = {"at": F.lit(at), DAY: F.lit(at.date())}
-
-        def column(name: str) -> Column:
-            value = F.col(name) if name in rows.columns else known.get(name, F.lit(None))
-            return value.cast(kinds[name]).alias(name)
-
-        return rows.select(*map(column, _NAMES))
 
 
 def _events(files: pa.Table, same: Mapping[str, Any], at: datetime) -> pa.Table:
@@ -242,6 +226,10 @@ def _events(files: pa.Table, same: Mapping[str, Any], at: datetime) -> pa.Table:
         for f in EVENTS_SCHEMA
     ]
     return pa.table(columns, schema=EVENTS_SCHEMA)
+
+
+def _queued(files: pa.Table, source: FileSource, at: datetime) -> pa.Table:
+    return _events(files, {"event": Event.QUEUED.value, "source": source.value}, at)
 
 
 def micros(column: str) -> Column:
@@ -264,13 +252,6 @@ def latest_results(events: DataFrame) -> DataFrame:
     )
     results = events.where(F.col("event") == Event.RESULT.value).drop("version")
     return results.join(F.broadcast(ended), ["batch", "attempt"])
-
-
-def _known(head: Any, done: Any) -> KnownBatch:
-    batch = Batch(head.batch, from_json(Load, head.statement), head.version, head.run)
-    if done is None:
-        return KnownBatch(batch, is_done=False)
-    return KnownBatch(batch, True, done.attempt, done.version, aborted=done.status == ABORTED)
 
 
 def _report(row: Any) -> FileReport:

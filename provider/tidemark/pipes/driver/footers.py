@@ -14,6 +14,7 @@ from pyarrow import parquet as pq
 
 from tidemark.errors import LakeError, NotAFile
 from tidemark.lake.storage import Storage
+from tidemark.pipes.driver.unreadable import GONE
 from tidemark.pipes.model.formats import FileType
 
 __all__ = ["Footer", "read_footers"]
@@ -48,7 +49,7 @@ def _read(storage: Storage, reader: Callable[[IO[bytes]], tuple[str, int | None]
             columns, rows = reader(opened)
     except (pa.ArrowException, OSError, ValueError, LakeError, NotAFile) as error:
         problem = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        return Footer(file, problem="it does not exist any more" if isinstance(error, FileNotFoundError) else problem)
+        return Footer(file, problem=GONE if isinstance(error, FileNotFoundError) else problem)
     return Footer(file, columns, rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,7 +26,7 @@ FOUND_SCHEMA = pa.schema(
     [("file", pa.string()), ("size", pa.int64()), ("modified_at", pa.timestamp("us", "UTC")), ("etag", pa.string())]
 )
 _AT_ONCE = 16  # requests to an object store
-_MOST_NAMED = 20  # in an error
+_MOST_NAMED = 20  # in an error, and in the log
 
 
 @dataclass
@@ -58,6 +58,11 @@ class Listed:
     def count(self) -> int:
         """The number of files."""
         return sum(batch.num_rows for batch in self.tables)
+
+    def say_refused(self, say: Callable[[str], None]) -> None:
+        """Log the first files that were refused."""
+        for file, problem in sorted(self.refused.items())[:_MOST_NAMED]:
+            say(f"left out {file}: {problem}")
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """(file STRING, size BIGINT, modified_at TIMESTAMP, etag STRING)."""
@@ -97,13 +102,13 @@ def named_files(load: Load, options: Mapping[str, str] | None, names: Iterable[s
     """
     storage = Storage(load.location, options)
     wanted = list(dict.fromkeys(name_below(load.prefix, name) for name in names))
-    found, missing = Listed(), []
+    found, missing, only = Listed(), [], FileFilter(regex=load.pattern)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for name, file in zip(wanted, pool.map(storage.stored_file, wanted), strict=True):
             if file is None:
                 missing.append(name)
                 found.refused[name] = "it does not exist"
-            elif not FileFilter(regex=load.pattern).accepts(name):
+            elif not only.accepts(name):
                 found.refused[name] = "its name is hidden, or does not match the pattern"
             else:
                 found.add([file])

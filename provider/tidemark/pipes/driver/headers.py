@@ -7,17 +7,15 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-import fsspec
-
 from tidemark.lake.failures import storage_errors_named
 from tidemark.lake.storage import Storage
+from tidemark.pipes.driver.packed import unpacked
 from tidemark.pipes.planning.readers import CsvRead
 
 __all__ = ["header_of", "unpacked_text"]
 
 _MOST_BYTES = 1 << 20
 _MOST_TEXT = 64 << 20  # of a file that is read for a line number
-_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz"}
 
 
 def header_of(location: str, options: Mapping[str, str] | None, file: str, read: CsvRead) -> tuple[str, ...]:
@@ -46,8 +44,6 @@ def unpacked_text(location: str, options: Mapping[str, str] | None, file: str, e
 
 
 def _beginning(storage: Storage, file: str, most: int) -> bytes:
-    suffix = "." + file.rsplit(".", 1)[-1] if "." in file else ""
     with storage_errors_named(f"{storage.uri}/{file}"), storage.open(file) as opened:
-        codec = fsspec.compression.compr.get(_COMPRESSIONS.get(suffix))
-        found: bytes = (opened if codec is None else codec(opened, mode="rb")).read(most)
+        found: bytes = unpacked(opened, file).read(most)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,13 +20,12 @@ from tidemark.pipes.driver.purge import purge_files
 from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.driver.validation import validated
 from tidemark.pipes.model.copying import ErrorMode, Load, Validation, ValidationMode
-from tidemark.pipes.model.events import COPY_SUFFIX, Batch
-from tidemark.pipes.model.files import FileReport, FileStatus, place_in_words
+from tidemark.pipes.model.events import COPY_KEPT, COPY_SUFFIX, Batch
+from tidemark.pipes.model.files import FileReport, FileStatus
 from tidemark.pipes.model.jobs import CopiedFiles, CopyFiles
 
 __all__ = ["copy_files"]
 
-_KEPT = timedelta(days=64)
 _MOST_FILES = 1_000_000
 
 
@@ -42,7 +41,7 @@ def copy_files(job: JobContext, request: CopyFiles) -> CopiedFiles:
         if request.validation is not None:
             found = _to_validate(job, load, request.validation)
             return validated(job, load, target, found, request.validation, workspace)
-        table = FilesTable.open(job.session, load.path + COPY_SUFFIX, job.options, kept=_KEPT)
+        table = FilesTable.open(job.session, load.path + COPY_SUFFIX, job.options, kept=COPY_KEPT)
         runner = BatchRunner(job.session, table, job.options, workspace, utc_now, job.progress.say, job.stop_if_due)
         done = _of_run(table, runner, request.key)
         while done is None:
@@ -68,12 +67,12 @@ def _of_run(table: FilesTable, runner: BatchRunner, run: str) -> LoadedBatch | N
     """The last batch of the run, finished; None if it has none. None, too, if an error of the files ended it: they may
     be others by now.
     """
-    known = next((known for known in reversed(table.batches(utc_now())) if known.batch.run == run), None)
+    known = table.batch_of_run(run, utc_now())
     if known is None or known.aborted:
         return None
     if not known.is_done:
         return runner.run(known.batch)
-    return LoadedBatch(table.reports_of(known.batch.number, known.attempt, utc_now()), known.version, found=True)
+    return LoadedBatch(table.reports_of(known.batch.number, known.attempt, utc_now()), known.version)
 
 
 def _finish(job: JobContext, runner: BatchRunner, left: Batch) -> None:
@@ -108,8 +107,7 @@ def _listed(job: JobContext, load: Load) -> Listed:
         found = named_files(load, job.options, load.files, missing_ok=missing_ok)
     else:
         found = list_files(load, job.options)
-    for file, problem in sorted(found.refused.items())[:20]:
-        job.progress.say(f"left out {file}: {problem}")
+    found.say_refused(job.progress.say)
     job.progress.say(f"{found.count} files at {load.location}/{load.prefix}")
     return found
 
@@ -118,7 +116,7 @@ def _to_validate(job: JobContext, load: Load, validation: Validation) -> pa.Tabl
     """The files that would be loaded. RETURN_ALL_ERRORS looks at those that were loaded before, too."""
     if validation.mode is ValidationMode.ALL_ERRORS:
         return collected(_listed(job, load).frame(job.session))
-    table = open_history(job.session, load.path + COPY_SUFFIX, job.options, _KEPT)
+    table = open_history(job.session, load.path + COPY_SUFFIX, job.options, COPY_KEPT)
     return _new(job, load, table, utc_now())
 
 
@@ -130,9 +128,9 @@ def _new(job: JobContext, load: Load, table: FilesTable | None, now: datetime) -
     new = collected(found if table is None else not_known(found, loaded_files(table, now)))
     if load.options.load_uncertain_files:
         return new
-    certain = new.filter(pc.greater_equal(new.column("modified_at"), pa.scalar(now - _KEPT)))
+    certain = new.filter(pc.greater_equal(new.column("modified_at"), pa.scalar(now - COPY_KEPT)))
     if skipped := new.num_rows - certain.num_rows:
-        said = f"{skipped} files are older than the history of {_KEPT.days} days, and may have been loaded before"
+        said = f"{skipped} files are older than the history of {COPY_KEPT.days} days, and may have been loaded before"
         job.progress.say(f"{said}; LOAD_UNCERTAIN_FILES = TRUE loads them")
     return certain
 
@@ -146,6 +144,6 @@ def _require_loaded(load: Load, reports: tuple[FileReport, ...]) -> None:
         first = failed[0]
         raise CopyAborted(
             table=load.table,
-            place=place_in_words(first),
+            place=first.place,
             problem=(first.system_error or first.first_error or "").rstrip("."),
         )

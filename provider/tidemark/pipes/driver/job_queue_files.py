@@ -23,8 +23,7 @@ def queue_files(job: JobContext, request: QueueFiles) -> QueuedFiles:
         found = named_files(request.load, job.options, request.files, missing_ok=True)
     else:
         found = list_files(request.load, job.options, prefix=request.prefix, modified_after=request.modified_after)
-    for file, problem in sorted(found.refused.items())[:20]:
-        job.progress.say(f"left out {file}: {problem}")
+    found.say_refused(job.progress.say)
     now = utc_now()
     count = queue.take(found, request.source, now)
     job.progress.say(f"{count} files are new in the queue of {request.pipe}, {found.count - count} were known")

@@ -33,7 +33,6 @@ from tidemark.pipes.model.jobs import RunPipe, RunPipeReport
 __all__ = ["run_pipe"]
 
 _MOST_FAILED = 20
-_MOST_SAID = 20  # files in the log
 
 
 def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
@@ -75,16 +74,11 @@ def _take_notified(job: JobContext, request: RunPipe, queue: PipeQueue) -> None:
     if not request.notified:
         return
     found = named_files(request.load, job.options, request.notified, missing_ok=True)
-    _say_refused(job, found)
+    found.say_refused(job.progress.say)
     failpoint("notified.found")
     count = queue.take(found, FileSource.NOTIFICATION, utc_now())
     failpoint("notified.queued")
     job.progress.say(f"{len(request.notified)} files were announced, {count} of them are new in the queue")
-
-
-def _say_refused(job: JobContext, found: Listed) -> None:
-    for file, problem in sorted(found.refused.items())[:_MOST_SAID]:
-        job.progress.say(f"left out {file}: {problem}")
 
 
 def _by_now(left: Batch, request: RunPipe) -> Batch:
@@ -113,13 +107,13 @@ def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, *, looks: bool
     number, now = queue.table.next_number(), utc_now()
     waiting = collected(pending(queue.table, now))
     listed, full = _listed(job, request, queue, now) if looks else (Listed(), False)
-    _say_refused(job, listed)
+    listed.say_refused(job.progress.say)
     new = _new(job, request, queue, listed, now, waiting)
     listing = queue.listing_event(listed, has_channel=request.has_channel) if full else None
     take = chosen(in_order(pa.concat_tables([waiting, new])), request.max_files, request.max_bytes)
     if not take.files.num_rows:
         if listing is not None:
-            queue.table.append_frame(listing, now)
+            queue.table.append([listing], now)
         return None
     load = replace(request.load, files=())
     batch = Batch(number, load, open_target(load, queue.table.options).version, request.uid)
@@ -127,7 +121,7 @@ def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, *, looks: bool
     stored = queue.table.plan(batch, take.files, queued, now, partial=take.left.num_rows > 0)
     failpoint("load.planned")
     if listing is not None and stored:  # its files are in the table now, so that the next one may go on behind them
-        queue.table.append_frame(listing, now)
+        queue.table.append([listing], now)
     return _Planned(batch if stored else None, take.files, take.left.num_rows)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, StringType, StructField
 
-from tidemark.delivery.driver.checks import DEFAULT, GENERATED, IDENTITY
-from tidemark.delivery.driver.fit import nullable
+from tidemark.delivery.driver.fit import missing_required, nullable
 from tidemark.pipes.driver.target import Target
 from tidemark.sql.identifiers import quoted
 from tidemark.sql.statements import path_name
@@ -53,13 +52,16 @@ def inferred(rows: DataFrame, members: Mapping[str, Column]) -> tuple[StructFiel
     return tuple(StructField(name, _type(found[n])) for n, name in enumerate(members))
 
 
-def drop_not_null(spark: SparkSession, target: Target, names: Sequence[str]) -> bool:
-    """Whether NOT NULL went from columns that no file has. A second run changes nothing."""
-    given = {name.casefold() for name in names}
-    absent = [f for f in target.schema.fields if not f.nullable and f.name.casefold() not in given]
-    dropped = [f for f in absent if not {DEFAULT, GENERATED, IDENTITY} & set(f.metadata)]
-    for field in dropped:
-        spark.sql(f"ALTER TABLE {path_name(target.path)} ALTER COLUMN {quoted(field.name)} DROP NOT NULL")
+def drop_not_null(spark: SparkSession, target: Target, names: Callable[[], Iterable[str]]) -> bool:
+    """Whether NOT NULL went from columns that no file has. A second run changes nothing.
+
+    `names`: of the columns that the files have; they are asked for only if a column may lose NOT NULL.
+    """
+    if not missing_required((), target.schema):
+        return False
+    dropped = missing_required({name.lower() for name in names()}, target.schema)
+    for name in dropped:
+        spark.sql(f"ALTER TABLE {path_name(target.path)} ALTER COLUMN {quoted(name)} DROP NOT NULL")
     return bool(dropped)
 
 

@@ -11,17 +11,15 @@ from pyspark.sql import functions as F
 
 from tidemark.pipes.driver.files_table import FilesTable, micros, utc
 from tidemark.pipes.driver.found_files import Listed, list_files
-from tidemark.pipes.driver.planning_batches import loaded_files, new_files, not_known, pending
+from tidemark.pipes.driver.planning_batches import certain, collected, loaded_files, new_files, not_known, pending
 from tidemark.pipes.model.copying import Load
-from tidemark.pipes.model.events import Event
+from tidemark.pipes.model.events import KEPT, Event
 from tidemark.pipes.model.files import FileSource
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["KEPT", "PipeQueue"]
-
-KEPT = timedelta(days=14)
 
 
 @dataclass(frozen=True)
@@ -54,39 +52,23 @@ class PipeQueue:
         that were not loaded, other than those that are older than the history.
         """
         frame = found.frame(self.spark)
-        files = (self.to_load_again if source is FileSource.REFRESH else self.new)(frame, now)
-        before = self.table.forgotten_before(now) if source is FileSource.REFRESH else None
-        if before is not None:
-            files = files.where(F.col("modified_at").isNull() | (F.col("modified_at") >= F.lit(before)))
-        files = files.cache()
-        count = files.count()
-        if count:
-            self.table.append_frame(self.queued(files, source), now)
-        files.unpersist()
-        return count
+        if source is FileSource.REFRESH:
+            waiting = pending(self.table, now).select("file")
+            known = loaded_files(self.table, now).unionByName(waiting)
+            files = certain(self.table, collected(not_known(frame, known)), now)
+        else:
+            files = collected(new_files(self.table, frame, now))
+        if files.num_rows:
+            self.table.queue(files, source, now)
+        return int(files.num_rows)
 
-    def new(self, found: DataFrame, now: datetime) -> DataFrame:
-        """Files that are neither in a batch nor in the queue."""
-        return new_files(self.table, found, now)
-
-    def to_load_again(self, found: DataFrame, now: datetime, *, force: bool = False) -> DataFrame:
-        """Files that were not loaded, also failed ones, and do not wait in the queue. `force`: loaded ones, too."""
-        waiting = pending(self.table, now).select("file")
-        if force:
-            return not_known(found, waiting)
-        return not_known(found, loaded_files(self.table, now).unionByName(waiting))
-
-    def queued(self, files: DataFrame, source: FileSource) -> DataFrame:
-        """The events of files that come into the queue."""
-        return files.withColumns({"event": F.lit(Event.QUEUED.value), "source": F.lit(source.value)})
-
-    def listing_event(self, listed: Listed, *, has_channel: bool = False) -> DataFrame | None:
+    def listing_event(self, listed: Listed, *, has_channel: bool = False) -> dict[str, str] | None:
         """The event of a full listing; None if no later run needs it. A later run continues behind its last name, or
         asks for its age if notifications take the place of listings.
         """
         if not self._is_sorted and not has_channel:
             return None
-        return self.spark.createDataFrame([(Event.LISTED.value, listed.last)], "event STRING, file STRING")
+        return {"event": Event.LISTED.value, "file": listed.last}
 
     @property
     def _is_sorted(self) -> bool:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from tidemark.pipes.driver.files_table import PARTIAL, FilesTable, latest_results
 from tidemark.pipes.driver.found_files import FOUND_SCHEMA
 from tidemark.pipes.model.events import Event
-from tidemark.pipes.model.files import TOLD, FileStatus
+from tidemark.pipes.model.files import LOADED, TOLD
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,7 +33,6 @@ __all__ = [
 ]
 
 _COLUMNS = ("file", "size", "modified_at", "etag")
-_LOADED = [status.value for status in FileStatus if status.has_rows]
 _LATE_COMMIT = timedelta(days=1)  # no event reaches its table later than this after its time
 
 
@@ -52,7 +51,7 @@ def planned_files(table: FilesTable, now: datetime) -> DataFrame:
 
 def loaded_files(table: FilesTable, now: datetime) -> DataFrame:
     """(file): those whose rows were loaded, and those that have no rows."""
-    return latest_results(table.remembered(now)).where(F.col("status").isin(_LOADED)).select("file")
+    return latest_results(table.remembered(now)).where(F.col("status").isin(*LOADED)).select("file")
 
 
 def not_known(found: DataFrame, known: DataFrame) -> DataFrame:

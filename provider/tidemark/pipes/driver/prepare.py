@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -15,14 +16,16 @@ from tidemark.delivery.driver.checks import DEFAULT, checks_of
 from tidemark.delivery.driver.fit import nullable
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.storage import Storage, StoredFile
+from tidemark.pipes.driver.files_table import utc
 from tidemark.pipes.driver.footers import read_footers
 from tidemark.pipes.driver.new_columns import drop_not_null
+from tidemark.pipes.driver.packed import PACKED
 from tidemark.pipes.driver.places import place_of
-from tidemark.pipes.driver.probe import PACKED
 from tidemark.pipes.driver.projection import projected, source
 from tidemark.pipes.driver.readings import Reading, reading_of
-from tidemark.pipes.driver.staging import FirstError, Staged, spark_name, stage
+from tidemark.pipes.driver.staging import FirstError, Staged, stage
 from tidemark.pipes.driver.target import Target, open_target
+from tidemark.pipes.driver.unreadable import GONE, spark_name
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.files import FileReport
 from tidemark.pipes.model.formats import FileType
@@ -32,7 +35,7 @@ from tidemark.pipes.planning.readers import text_reader
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FileToLoad", "Preparation", "Prepared"]
+__all__ = ["FileToLoad", "Preparation", "Prepared", "files_to_load"]
 
 _CHANGED = "it changed while it was read; load it again when it is complete"
 
@@ -44,6 +47,17 @@ class FileToLoad:
     name: str
     size: int | None
     modified_at: datetime | None
+
+
+def files_to_load(files: pa.Table) -> list[FileToLoad]:
+    """The files (file, size, modified_at) by name."""
+    names, sizes = files.column("file").to_pylist(), files.column("size").to_pylist()
+    times = files.column("modified_at").cast("int64").to_pylist()
+    found = [
+        FileToLoad(name, size, None if at is None else utc(at))
+        for name, size, at in zip(names, sizes, times, strict=True)
+    ]
+    return sorted(found, key=lambda file: file.name)
 
 
 @dataclass(frozen=True)
@@ -80,37 +94,36 @@ class Preparation:
             names = [name for name in names if name not in broken]
         reading = reading_of(self.spark, self.load, self.target, self.options, self.at, footers, names)
         evolves = self.load.options.enable_schema_evolution and reading.matches and bool(names)
-        if evolves and drop_not_null(self.spark, self.target, reading.names(names)):
+        if evolves and drop_not_null(self.spark, self.target, lambda: reading.names(names)):
             return replace(self, target=open_target(self.load, self.options)).prepared(files, unread)
-        if names and self._is_direct(reading, names):
-            return self._direct(files, reading, names, broken)
+        can_be_direct = self.load.format.type in (FileType.PARQUET, FileType.ORC) and reading.selection is None
+        if names and can_be_direct and self._fits(frames := reading.frames(names), reading):
+            return self._direct(files, reading, frames, broken)
         return self._staged(files, reading, names, broken)
 
-    def _is_direct(self, reading: Reading, names: Sequence[str]) -> bool:
+    def _fits(self, frames: Sequence[DataFrame], reading: Reading) -> bool:
         """Whether no row can be in error, so that nothing has to be staged."""
-        if self.load.format.type not in (FileType.PARQUET, FileType.ORC) or reading.selection is not None:
-            return False
         fields = reading.shape.fields
         same = all(
             frame.schema[source(n)].dataType.simpleString() == nullable(f.dataType).simpleString()
-            for frame in reading.frames(names)
+            for frame in frames
             for n, f in enumerate(fields)
         )
         return same and not checks_of(self.target.metadata, StructType(list(fields)), reading.shape.given, self.at)
 
     def _direct(
-        self, files: Sequence[FileToLoad], reading: Reading, names: Sequence[str], broken: Mapping[str, str]
+        self, files: Sequence[FileToLoad], reading: Reading, frames: Sequence[DataFrame], broken: Mapping[str, str]
     ) -> Prepared:
+        """`frames`: of all files that are not broken. No row of them is in error, so all are loaded, or none."""
         counts = []
         for file in files:
             number = 0 if file.name in broken else reading.footers[file.name].rows or 0
             counts.append(_counts(file, number, 0, problem=broken.get(file.name)))
         reports = decide(counts, self.load.options.on_error)
-        good = [report.file for report in reports if report.status.has_rows and report.rows_loaded]
-        if not good:
+        if not any(report.rows_loaded for report in reports):
             return Prepared(reports, None, None)
         columns = [F.col(source(n)).alias(field.name) for n, field in enumerate(reading.shape.fields)]
-        rows = _together([frame.select(*columns) for frame in reading.frames(good)])
+        rows = _together([frame.select(*columns) for frame in frames])
         return Prepared(reports, self._with_defaults(rows, reading), None)
 
     def _staged(
@@ -169,7 +182,7 @@ class Preparation:
             return {}
         now = {file.name: storage.stored_file(file.name) for file in files}
         return {
-            file.name: "it does not exist any more" if found is None else _CHANGED
+            file.name: GONE if found is None else _CHANGED
             for file in files
             if (found := now[file.name]) is None or not _is_same(file, found)
         }

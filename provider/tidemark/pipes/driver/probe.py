@@ -5,19 +5,16 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO, Any
-
-import fsspec
 
 from tidemark.errors import LakeError, NotAFile
 from tidemark.lake.storage import Storage
+from tidemark.pipes.driver.packed import unpacked
+from tidemark.pipes.driver.unreadable import GONE
 
-__all__ = ["PACKED", "broken_texts"]
+__all__ = ["broken_texts"]
 
-PACKED = (".gz", ".bz2", ".deflate", ".zst", ".lz4", ".snappy")  # ends of names that Spark unpacks
 _AT_ONCE = 8
 _BYTES = 1 << 20
-_COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "xz": "xz", "zst": "zstd"}
 
 
 def broken_texts(location: str, options: Mapping[str, str] | None, files: Sequence[str]) -> dict[str, str]:
@@ -31,16 +28,11 @@ def broken_texts(location: str, options: Mapping[str, str] | None, files: Sequen
 def _problem(storage: Storage, file: str) -> str | None:
     try:
         with storage.open(file) as opened:
-            unpacked = _unpacked(opened, file)
-            while unpacked.read(_BYTES):
+            content = unpacked(opened, file)
+            while content.read(_BYTES):
                 pass
     except FileNotFoundError:
-        return "it does not exist any more"
+        return GONE
     except (OSError, EOFError, zlib.error, LakeError, NotAFile) as error:
         return (str(error).strip().splitlines() or [type(error).__name__])[0]
     return None
-
-
-def _unpacked(opened: IO[bytes], file: str) -> Any:
-    codec = fsspec.compression.compr.get(_COMPRESSIONS.get(file.rsplit(".", 1)[-1].lower()))
-    return opened if codec is None else codec(opened, mode="rb")

@@ -21,11 +21,24 @@ from tidemark.sql.identifiers import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["BAD", "CHECKED", "ERROR", "ERROR_SCHEMA", "RAW", "SKIP", "Shape", "projected", "source", "staged_name"]
+__all__ = [
+    "BAD",
+    "CHECKED",
+    "CHECKED_SCHEMA",
+    "ERROR",
+    "ERROR_SCHEMA",
+    "RAW",
+    "SKIP",
+    "Shape",
+    "projected",
+    "source",
+    "staged_name",
+]
 
 RAW = "__raw"  # the row as the file has it, where it has a text
 BAD = "__bad"  # why the row cannot be read at all
 SKIP = "__skip"  # whether it is no row: a blank line
+CHECKED_SCHEMA = "STRUCT<message: STRING, column: STRING>"
 CHECKED = "__checked"  # why an item of a SELECT has no value
 ERROR = "__error"
 ERROR_SCHEMA = "STRUCT<message: STRING, column: STRING, position: INT, raw: STRING>"

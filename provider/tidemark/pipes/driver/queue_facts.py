@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from tidemark.pipes.driver.files_table import FilesTable, latest_results, micros, utc
 from tidemark.pipes.driver.planning_batches import pending
 from tidemark.pipes.model.events import Event
-from tidemark.pipes.model.files import FileSource, FileStatus
+from tidemark.pipes.model.files import LOADED, FileSource
 from tidemark.pipes.model.status import QueueFacts
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["queue_facts"]
 
-_LOADED = [status.value for status in FileStatus if status.has_rows]
 _TIMES = ("oldest_pending_at", "last_ingested_at", "received_at", "forwarded_at")
 
 
@@ -37,7 +36,7 @@ def queue_facts(table: FilesTable, now: datetime) -> QueueFacts:
 
 
 def _ingested(table: FilesTable, now: datetime) -> DataFrame:
-    loaded = latest_results(table.remembered(now)).where(F.col("status").isin(_LOADED))
+    loaded = latest_results(table.remembered(now)).where(F.col("status").isin(*LOADED))
     return loaded.agg(
         F.max_by("file", F.struct("loaded_at", "file")).alias("last_ingested"),
         F.max("loaded_at").alias("last_ingested_at"),

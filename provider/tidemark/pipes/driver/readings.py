@@ -19,10 +19,10 @@ from tidemark.pipes.driver.footers import Footer
 from tidemark.pipes.driver.headers import header_of
 from tidemark.pipes.driver.matching import matched
 from tidemark.pipes.driver.new_columns import inferred, lacking, of_files
-from tidemark.pipes.driver.projection import BAD, CHECKED, RAW, SKIP, Shape, source
+from tidemark.pipes.driver.projection import BAD, CHECKED, CHECKED_SCHEMA, RAW, SKIP, Shape, source
 from tidemark.pipes.driver.selected import Selection, selection_of
 from tidemark.pipes.driver.target import Target
-from tidemark.pipes.driver.text_rows import MODIFIED, VARIANT, TextRows, column
+from tidemark.pipes.driver.text_rows import VARIANT, TextRows, column, without_texts
 from tidemark.pipes.model.copying import Load, MatchBy
 from tidemark.pipes.planning.readers import (
     ColumnarRead,
@@ -45,7 +45,6 @@ _ONE_VARIANT = (
     "files of type {kind} have no columns by position. Name the columns (SELECT $1:name …), use MATCH_BY_COLUMN_NAME,"
     " or load them into a table with one column of type VARIANT."
 )
-_NO_CHECK = "CAST(NULL AS STRUCT<message: STRING, column: STRING>)"
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class Reading:
         if self.selection is not None:
             return self.selection.applied(rows, self.load, self.at)
         named = [value.alias(source(n)) for n, value in enumerate(plain)]
-        return rows.select(FILE, BLOCK, ID, RAW, SKIP, BAD, F.expr(_NO_CHECK).alias(CHECKED), *named)
+        return rows.select(FILE, BLOCK, ID, RAW, SKIP, BAD, F.lit(None).cast(CHECKED_SCHEMA).alias(CHECKED), *named)
 
 
 @dataclass(frozen=True)
@@ -169,11 +168,18 @@ class _CsvReading(Reading):
         """The files by the names in their first line."""
         groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for file in files:
-            groups[header_of(self.load.location, self.options, file, self.read)].append(file)
+            if file not in self._known_headers:
+                self._known_headers[file] = header_of(self.load.location, self.options, file, self.read)
+            groups[self._known_headers[file]].append(file)
         return groups
 
+    @cached_property
+    def _known_headers(self) -> dict[str, tuple[str, ...]]:
+        """The names in first lines that were read, so that each file is opened for them once."""
+        return {}
+
     def _text(self, width: int, *, exact: bool) -> TextRows:
-        return TextRows(self.spark, self.read, width, exact, self.at)
+        return TextRows(self.spark, self.read, width, exact)
 
     def _by_headers(self, files: Sequence[str]) -> list[DataFrame]:
         how, name = self.load.options.match_by, self.target.name
@@ -210,7 +216,7 @@ class _DocumentReading(Reading):
         return inferred(rows, {name: _member((name,)) for name in names})
 
     def _rows(self, files: Sequence[str]) -> DataFrame:
-        return TextRows(self.spark, self.read, 0, exact=False, at=self.at).rows(self.paths(files))
+        return TextRows(self.spark, self.read, 0, exact=False).rows(self.paths(files))
 
     def frames(self, files: Sequence[str]) -> list[DataFrame]:
         rows = self._rows(files)
@@ -267,7 +273,6 @@ class _ColumnReading(Reading):
         found = self._read(files)
         rows = found.select(
             *placed(found),
-            found.metadataColumn("_metadata").getField("file_modification_time").alias(MODIFIED),
             *(F.lit(None).cast("string").alias(name) for name in (RAW, BAD)),
             F.lit(False).alias(SKIP),
             *(self._cleaned(field) for field in found.schema.fields),
@@ -284,9 +289,7 @@ class _ColumnReading(Reading):
         value = F.col(quoted(field.name))
         if isinstance(field.dataType, StringType):
             value = F.trim(value) if self.read.trim else value
-            value = (
-                F.when(~F.coalesce(value.isin(*self.read.null_if), F.lit(False)), value) if self.read.null_if else value
-            )
+            value = without_texts(value, self.read.null_if)
         return value.alias(field.name)
 
 

@@ -11,10 +11,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from tidemark.errors import CopyRefused
-from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, ROW_NUMBER, blocks_of, numbered
-from tidemark.pipes.driver.projection import BAD, CHECKED, RAW, SKIP, source
+from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, MODIFIED, ROW_NUMBER, blocks_of, numbered
+from tidemark.pipes.driver.projection import BAD, CHECKED, CHECKED_SCHEMA, RAW, SKIP, source
 from tidemark.pipes.driver.target import Target
-from tidemark.pipes.driver.text_rows import MODIFIED
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.planning.transforms import Check, Item, highest_position, over_of, select_items
 from tidemark.streams.driver.external_tables.files import relative_name
@@ -54,8 +53,7 @@ class Selection:
             for item, name in zip(self.items, self.names, strict=True)
             for check in item.checks
         ]
-        none = F.expr("CAST(NULL AS STRUCT<message: STRING, column: STRING>)")
-        checked = F.coalesce(*checks, none) if checks else none
+        checked = F.coalesce(*checks, F.lit(None).cast(CHECKED_SCHEMA))
         values = [F.expr(item.sql).alias(source(n)) for n, item in enumerate(self.items)]
         return known.select(FILE, BLOCK, ID, RAW, SKIP, BAD, checked.alias(CHECKED), *values)
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from tidemark.delivery.driver.fit import nullable
-from tidemark.errors import DataFileUnreadable
-from tidemark.jobs.failures import named_failure
 from tidemark.jobs.settings import under
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.jobs.workspace import Workspace
@@ -20,18 +18,15 @@ from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, ROW_NUMBER, blocks_of,
 from tidemark.pipes.driver.probe import broken_texts
 from tidemark.pipes.driver.projection import ERROR, ERROR_SCHEMA, SKIP, Shape, staged_name
 from tidemark.pipes.driver.readings import Reading
+from tidemark.pipes.driver.unreadable import broken_file
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-__all__ = ["READ_SETTINGS", "FirstError", "Staged", "spark_name", "stage"]
+__all__ = ["READ_SETTINGS", "FirstError", "Staged", "stage"]
 
-READ_SETTINGS = {
-    "spark.sql.files.openCostInBytes": "262144",  # thousands of small files in few tasks
-    "spark.sql.parquet.compression.codec": "snappy",
-}
+READ_SETTINGS = {"spark.sql.files.openCostInBytes": "262144"}  # thousands of small files in few tasks
 _ROUNDS_BEFORE_PROBE = 2
-_NOT_FOUND = "[PATH_NOT_FOUND] Path does not exist: "
 
 
 @dataclass(frozen=True)
@@ -57,19 +52,17 @@ class Staged:
 
     def counted(self) -> dict[str, tuple[int, int, FirstError | None]]:
         """Spark's path of a file, decoded → rows, errors, the first error. Files without rows are left out."""
-        error = F.when(F.col(ERROR).isNotNull(), F.struct(ROW_NUMBER, ERROR))
+        number_of_bad = F.when(F.col(ERROR).isNotNull(), F.col(ROW_NUMBER))
         found = (
             self._data()
             .groupBy(FILE)
             .agg(
                 F.count(F.lit(1)).alias("rows"),
                 F.count(ERROR).alias("errors"),
-                F.min_by(error, _when_bad()).alias("first"),
+                F.min_by(F.struct(ROW_NUMBER, ERROR), number_of_bad).alias("first_error"),
             )
         )
-        return {
-            unquote(row[FILE]): (row.rows, row.errors, _first(row.first_error)) for row in _renamed(found).collect()
-        }
+        return {unquote(row[FILE]): (row.rows, row.errors, _first(row.first_error)) for row in found.collect()}
 
     def good_rows(self, files: Sequence[str] | None) -> DataFrame:
         """The good rows, of these files (Spark's paths, decoded) or of all, with the columns of the target."""
@@ -113,10 +106,10 @@ def stage(
                 frame.write.parquet(place)
             break
         except SPARK_FAILURES as error:
-            broken = _broken_file(error, left, reading)
+            broken = broken_file(error, reading.load.location, left)
             if broken is None:
                 raise
-            unread.update(broken)
+            unread.update([broken])
             rounds += 1
             if rounds == _ROUNDS_BEFORE_PROBE:
                 load = reading.load
@@ -134,39 +127,8 @@ def _no_rows(reading: Reading) -> DataFrame:
     return reading.spark.createDataFrame([], StructType([*own.schema.fields, *columns]))
 
 
-def spark_name(location: str, file: str) -> str:
-    """A file's path as `Staged` has it."""
-    whole = f"{location}/{file}"
-    return "file:" + whole.removeprefix("file://") if whole.startswith("file:///") else whole
-
-
-def _broken_file(error: Exception, files: Sequence[str], reading: Reading) -> dict[str, str] | None:
-    """The file that the failure names, with the reason; None if it names none of these."""
-    named = named_failure(error)
-    text = str(error)
-    if isinstance(named, DataFileUnreadable):
-        place, problem = unquote(named.facts["file"]), named.facts["problem"]
-    elif _NOT_FOUND in text:
-        place = text.split(_NOT_FOUND, 1)[1].split(". SQLSTATE")[0]
-        problem = "it does not exist any more"
-    else:
-        return None
-    for file in files:
-        if place in (spark_name(reading.load.location, file), f"{reading.load.location}/{file}"):
-            return {file: problem}
-    return None
-
-
-def _when_bad() -> Column:
-    return F.when(F.col(ERROR).isNotNull(), F.col(ROW_NUMBER))
-
-
-def _renamed(rows: DataFrame) -> DataFrame:
-    return rows.withColumnRenamed("first", "first_error")
-
-
-def _first(found: object) -> FirstError | None:
+def _first(found: Any) -> FirstError | None:
     if found is None:
         return None
-    error = found[ERROR]  # type: ignore[index]
-    return FirstError(error.message, found[ROW_NUMBER], error.column, error.position, error.raw)  # type: ignore[index]
+    error = found[ERROR]
+    return FirstError(error.message, found[ROW_NUMBER], error.column, error.position, error.raw)

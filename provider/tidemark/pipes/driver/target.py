@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructField, StructType
 
-from tidemark.delivery.driver.checks import DEFAULT, GENERATED, IDENTITY
+from tidemark.delivery.driver.checks import filled_by_delta
+from tidemark.delivery.driver.fit import missing_required
 from tidemark.errors import CopyRefused
 from tidemark.jobs.schemas import struct_type
 from tidemark.lake.delta_log import DeltaLog
@@ -37,7 +38,7 @@ class Target:
         CopyRefused.
         """
         if not load.columns:
-            return tuple(f for f in self.schema.fields if not {GENERATED, IDENTITY} & set(f.metadata))
+            return tuple(f for f in self.schema.fields if not filled_by_delta(f))
         found = [(name, self.field(name)) for name in load.columns]
         if missing := [name for name, field in found if field is None]:
             there = ", ".join(self.schema.names)
@@ -47,13 +48,7 @@ class Target:
 
     def require_values(self, given: frozenset[str]) -> None:
         """Nothing, or CopyRefused for a NOT NULL column that gets no value. `given`: names in lower case."""
-        fillers = {GENERATED, IDENTITY, DEFAULT}
-        missing = [
-            field.name
-            for field in self.schema.fields
-            if not field.nullable and field.name.lower() not in given and not fillers & set(field.metadata)
-        ]
-        if missing:
+        if missing := missing_required(given, self.schema):
             problem = f"its NOT NULL column {', '.join(missing)} would get no value."
             raise CopyRefused(table=self.name, problem=problem)
 

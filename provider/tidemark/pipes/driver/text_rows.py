@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, placed
+from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, MODIFIED, placed
 from tidemark.pipes.driver.projection import BAD, RAW, SKIP
 from tidemark.pipes.planning.readers import CsvRead, JsonRead, TextRead, XmlRead
 from tidemark.streams.driver.external_tables.files import WHOLE_FILES
@@ -18,9 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.readwriter import DataFrameReader
 
-__all__ = ["MODIFIED", "VARIANT", "TextRows", "column"]
+__all__ = ["VARIANT", "TextRows", "column", "without_texts"]
 
-MODIFIED = "__modified"
 VARIANT = "_1"  # of a document or an element
 _CORRUPT = "__corrupt"
 _BYTE_ORDER_MARK = "\ufeff"
@@ -40,7 +38,6 @@ class TextRows:
     read: TextRead
     width: int
     exact: bool
-    at: datetime
 
     def rows(self, paths: Sequence[str]) -> DataFrame:
         """FILE, BLOCK, ID, MODIFIED, RAW, SKIP, BAD; then `column(n)` (string) of CSV, or VARIANT. Lazy."""
@@ -59,7 +56,7 @@ class TextRows:
         """Each line is a row, so a row's number is that of its line."""
         separator = {} if read.line_separator is None else {"lineSep": read.line_separator}
         lines = self._reader().format("text").options(**separator).load(list(paths))
-        raw = lines.select(*placed(lines), _modified(lines), _text(F.col("value"), replace=read.replace_invalid))
+        raw = lines.select(*placed(lines), _text(F.col("value"), replace=read.replace_invalid))
         fields = ", ".join(f"{column(n)} STRING" for n in range(1, self.width + 1))
         options = {**read.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
         parsed = F.from_csv(RAW, f"{fields}, {_CORRUPT} STRING", options)
@@ -72,12 +69,16 @@ class TextRows:
         options = {**read.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "header": "false"}
         found = self._reader().options(**options).schema(f"{fields}, {_CORRUPT} STRING").csv(list(paths))
         kept = [F.col(column(n)) for n in range(1, self.width + 1)]
-        rows = found.select(*placed(found), _modified(found), F.col(_CORRUPT), F.col(_CORRUPT).alias(RAW), *kept)
+        rows = found.select(*placed(found), F.col(_CORRUPT), F.col(_CORRUPT).alias(RAW), *kept)
         return self._cleaned(rows, read, F.col)
 
     def _cleaned(self, rows: DataFrame, read: CsvRead, field: Callable[[str], Column]) -> DataFrame:
         names = [column(n) for n in range(1, self.width + 1)]
-        empty = None if read.empty_field_as_null else ""
+
+        def cleaned(value: Column) -> Column:
+            whole = None if read.empty_field_as_null else F.coalesce(value, F.lit(""))
+            return without_texts(value, read.null_if, whole)
+
         blank = F.coalesce(F.trim(F.col(RAW)) == "", F.lit(False)) if not read.multi_line else F.lit(False)
         problem = F.lit(None).cast("string")
         if self.exact and read.column_count_mismatch_is_error:
@@ -89,13 +90,13 @@ class TextRows:
             *(FILE, BLOCK, ID, MODIFIED, RAW),
             (blank if read.skip_blank_lines else F.lit(False)).alias(SKIP),
             problem.alias(BAD),
-            *(_null(field(name), read.null_if, empty=empty).alias(name) for name in names),
+            *(cleaned(field(name)).alias(name) for name in names),
         )
 
     def _documents(self, read: JsonRead, paths: Sequence[str]) -> DataFrame:
         whole = {"wholetext": str(read.multi_line).lower()}
         lines = self._reader().format("text").options(**whole).load(list(paths))
-        raw = lines.select(*placed(lines), _modified(lines), _text(F.col("value"), replace=read.replace_invalid))
+        raw = lines.select(*placed(lines), _text(F.col("value"), replace=read.replace_invalid))
         # A parser of one document ignores the text behind it. Within an array that is an error.
         found = F.try_parse_json(F.concat(F.lit("["), F.col(RAW), F.lit("]")))
         parsed = raw.withColumn(_TAKES, found).withColumn(VARIANT, F.try_variant_get(_TAKES, "$[0]", "variant"))
@@ -111,16 +112,11 @@ class TextRows:
         found = self._reader().options(**read.options, singleVariantColumn=VARIANT).format("xml").load(list(paths))
         return found.select(
             *placed(found),
-            _modified(found),
             F.lit(None).cast("string").alias(RAW),
             F.lit(False).alias(SKIP),
             F.when(F.col(VARIANT).isNull(), F.lit("Error parsing XML: the element is malformed")).alias(BAD),
             F.col(VARIANT),
         )
-
-
-def _modified(rows: DataFrame) -> Column:
-    return rows.metadataColumn("_metadata").getField("file_modification_time").alias(MODIFIED)
 
 
 def _text(value: Column, *, replace: bool) -> Column:
@@ -133,10 +129,10 @@ def _not_text(raw: Column) -> Column:
     return F.when(~F.is_valid_utf8(raw), F.lit("Invalid UTF8 detected in string"))
 
 
-def _null(value: Column, null_if: Sequence[str], *, empty: str | None) -> Column:
-    """The value; NULL for a text of `null_if`. `empty`: the value of a field without a text."""
-    whole = value if empty is None else F.coalesce(value, F.lit(empty))
-    return F.when(~F.coalesce(value.isin(*null_if), F.lit(False)), whole) if null_if else whole
+def without_texts(value: Column, null_if: Sequence[str], whole: Column | None = None) -> Column:
+    """The value; NULL for one of these texts. `whole`: to be given in its place."""
+    kept = value if whole is None else whole
+    return F.when(~F.coalesce(value.isin(*null_if), F.lit(False)), kept) if null_if else kept
 
 
 def _elements_of_arrays(rows: DataFrame) -> DataFrame:

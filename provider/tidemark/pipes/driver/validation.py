@@ -13,12 +13,12 @@ from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
 from tidemark.jobs.workspace import Workspace
 from tidemark.pipes.driver.blocks import FILE, ROW_NUMBER
-from tidemark.pipes.driver.files_table import utc
 from tidemark.pipes.driver.places import places_of
-from tidemark.pipes.driver.prepare import FileToLoad, Preparation, Prepared
+from tidemark.pipes.driver.prepare import Preparation, Prepared, files_to_load
 from tidemark.pipes.driver.projection import ERROR
-from tidemark.pipes.driver.staging import FirstError, spark_name
+from tidemark.pipes.driver.staging import FirstError
 from tidemark.pipes.driver.target import Target
+from tidemark.pipes.driver.unreadable import spark_name
 from tidemark.pipes.model.copying import Load, Validation, ValidationMode
 from tidemark.pipes.model.jobs import CopiedFiles, RowError
 
@@ -34,12 +34,9 @@ def validated(
 
     RETURN_n_ROWS gives the first rows as JSON, and no row if there is an error. At most 10,000 errors.
     """
-    names, sizes = found.column("file").to_pylist(), found.column("size").to_pylist()
-    times = found.column("modified_at").cast("int64").to_pylist()
-    files = [FileToLoad(name, size, utc(at)) for name, size, at in zip(names, sizes, times, strict=True)]
     at = utc_now()
     preparation = Preparation(job.session, load, target, job.options, workspace, at)
-    prepared = preparation.prepared(sorted(files, key=lambda file: file.name), {})
+    prepared = preparation.prepared(files_to_load(found), {})
     errors = _errors(load, job.options, prepared)
     if validation.mode is not ValidationMode.ROWS or errors:
         return CopiedFiles(prepared.reports, errors=tuple(errors))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 from tidemark.pipes.model.copying import Load
 
-__all__ = ["COPY_SUFFIX", "DAY", "FILES_SCHEMA", "Batch", "Event"]
+__all__ = ["COPY_KEPT", "COPY_SUFFIX", "DAY", "ENDS", "FILES_SCHEMA", "KEPT", "PLANS", "Batch", "Event", "app_id"]
 
 COPY_SUFFIX = "__copy_history"  # of the directory beside a table that COPY has written
+KEPT = timedelta(days=14)  # how long a pipe remembers a file
+COPY_KEPT = timedelta(days=64)  # how long a table that COPY has written does
+PLANS, ENDS = "plans", "ends"  # transactions that number batches in the table of files
 DAY = "day"  # partitions of the table
 FILES_SCHEMA = (
     "event STRING, at TIMESTAMP, file STRING, size BIGINT, modified_at TIMESTAMP, etag STRING, source STRING,"
@@ -17,6 +21,14 @@ FILES_SCHEMA = (
     " error_limit BIGINT, first_error STRING, first_error_line BIGINT, first_error_character BIGINT,"
     " first_error_column STRING, system_error STRING, version BIGINT, run STRING, statement STRING, day DATE"
 )
+
+
+def app_id(table_id: str, kind: str | None = None) -> str:
+    """The application of Delta that numbers the batches of a table of files.
+
+    Without a `kind` it is the target's, with one that of the table itself.
+    """
+    return "/".join(filter(None, ("tidemark/files", table_id, kind)))
 
 
 class Event(StrEnum):
@@ -27,7 +39,7 @@ class Event(StrEnum):
     RESULT = "result"  # of an attempt, before the commit of its rows
     BATCH = "batch"  # its number, statement and run, in one commit with its files
     DONE = "done"  # the attempt whose rows are in the target at `version`
-    LISTED = "listed"  # a listing: `file` is the greatest name; `status` full or partial
+    LISTED = "listed"  # a full listing: `file` is the greatest name
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-__all__ = ["TOLD", "FileReport", "FileSource", "FileStatus", "place_in_words"]
+__all__ = ["LOADED", "TOLD", "FileReport", "FileSource", "FileStatus", "place_in_words"]
 
 
 class FileStatus(StrEnum):
@@ -24,6 +24,9 @@ class FileStatus(StrEnum):
         return self in (FileStatus.LOADED, FileStatus.PARTIALLY_LOADED)
 
 
+LOADED = tuple(status.value for status in FileStatus if status.has_rows)
+
+
 class FileSource(StrEnum):
     """The way in which a file came into a queue."""
 
@@ -31,7 +34,6 @@ class FileSource(StrEnum):
     REFRESH = "refresh"
     INSERT_FILES = "insert_files"
     NOTIFICATION = "notification"
-    COPY = "copy"
 
 
 TOLD = (FileSource.INSERT_FILES, FileSource.NOTIFICATION)
@@ -60,13 +62,14 @@ class FileReport:
     received_at: datetime | None = None
     loaded_at: datetime | None = None
 
+    @property
+    def place(self) -> str:
+        """The place of the first error in words."""
+        return place_in_words(self.file, self.first_error_line, self.first_error_character, self.first_error_column)
 
-def place_in_words(report: FileReport) -> str:
-    """The place of a file's first error: file f.csv, line 3, character 5, column id. Unknown parts are left out."""
-    known = {
-        "line": report.first_error_line,
-        "character": report.first_error_character,
-        "column": report.first_error_column,
-    }
+
+def place_in_words(file: str, line: int | None, character: int | None, column: str | None) -> str:
+    """The place of an error: file f.csv, line 3, character 5, column id. Unknown parts are left out."""
+    known = {"line": line, "character": character, "column": column}
     parts = [f"{name} {value}" for name, value in known.items() if value is not None]
-    return ", ".join([f"file {report.file}", *parts])
+    return ", ".join([f"file {file}", *parts])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from tidemark.errors import (
     CopyRefused,
@@ -20,12 +20,13 @@ from tidemark.errors import (
     TargetError,
     TidemarkError,
 )
+from tidemark.pipes.model.events import KEPT
 from tidemark.pipes.model.pipes import Pipe, PipeState
 from tidemark.pipes.model.status import NeededObjects
 
 __all__ = ["STALE_AFTER", "is_stale", "kept_state", "stalled_by", "state_of"]
 
-STALE_AFTER = timedelta(days=14)  # as long as the queue remembers files
+STALE_AFTER = KEPT  # then the queue has forgotten files
 
 _NO_FAILURES = (JobCancelled, PipePaused, StoreError)  # a user stopped it, or the store is away
 _STATES: tuple[tuple[PipeState, tuple[type[TidemarkError], ...]], ...] = (

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tidemark.errors import CorruptLog, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.log_age import began_before
+from tidemark.lake.log_age import forgotten_before
 from tidemark.lake.segments import LOG_DIRECTORY, list_log
-from tidemark.pipes.model.events import DAY, Event
+from tidemark.pipes.model.events import DAY, ENDS, KEPT, PLANS, Event, app_id
 from tidemark.pipes.model.files import TOLD
 
 if TYPE_CHECKING:
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["KEPT", "QueueNames", "read_queue"]
 
-KEPT = timedelta(days=14)  # how long a pipe remembers a file
 _COLUMNS = ["event", "file", "at", "source"]
-_SLACK = timedelta(days=1)  # for clocks of storages that are ahead
 _ROWS_AT_ONCE = 65_536
-_APP = "tidemark/files/{}/{}"  # the transactions that number plans and ends of batches
 
 
 @dataclass(frozen=True)
@@ -56,15 +53,12 @@ def read_queue(log: DeltaLog | None, now: datetime) -> QueueNames:
     except TableNotFound:
         return QueueNames(nothing, nothing)
     state = log.state(version)
-    plans, ends = (state.transactions.get(_APP.format(state.table_id, kind), 0) for kind in ("plans", "ends"))
+    plans, ends = (state.transactions.get(app_id(state.table_id, kind), 0) for kind in (PLANS, ENDS))
     paths = _paths(log, version, str((now - KEPT).date()))
     if paths is None:
         return QueueNames(nothing, nothing, plans != ends, whole=False)
     rows = pa.Table.from_batches(_rows(log, paths), pa.schema(_fields()))
-    before = now - KEPT + _SLACK
-    return replace(
-        _names(rows, unfinished=plans != ends), forgotten_before=before if began_before(log, before) else None
-    )
+    return replace(_names(rows, unfinished=plans != ends), forgotten_before=forgotten_before(log, now, KEPT))
 
 
 def _fields() -> list[Any]:

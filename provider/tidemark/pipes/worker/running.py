@@ -9,7 +9,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, PipePaused, TidemarkError
 from tidemark.model.statements import TransactionKey
 from tidemark.pipes.model.copying import ErrorMode, Load, OnError
-from tidemark.pipes.model.files import FileSource, place_in_words
+from tidemark.pipes.model.files import FileSource
 from tidemark.pipes.model.jobs import (
     COPY_FILES,
     QUEUE_FILES,
@@ -201,4 +201,4 @@ def _problem(report: RunPipeReport) -> str | None:
         return None
     first = report.failed[0]
     count = f"{report.files_with_errors} of {report.files} files have errors"
-    return f"{count}. The first one is in {place_in_words(first)}: {first.system_error or first.first_error}"
+    return f"{count}. The first one is in {first.place}: {first.system_error or first.first_error}"
