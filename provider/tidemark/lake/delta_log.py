@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,9 +13,11 @@ from tidemark.errors import CorruptLog, LogIncomplete, NotADeltaTable, TableNotF
 from tidemark.lake import actions, fields
 from tidemark.lake.checkpoints import read_state_actions
 from tidemark.lake.checksums import Gain, require_same_state
-from tidemark.lake.segments import LOG_DIRECTORY, LogFiles, commit_name, list_log
+from tidemark.lake.log_tails import log_tail, tail_around, times_from
+from tidemark.lake.segments import LOG_DIRECTORY, CheckpointFiles, LogFiles, commit_name, list_log
+from tidemark.lake.state_folds import StateFold, corrupt_if_garbled
 from tidemark.lake.storage import Storage, StoredFile
-from tidemark.model.table_log import Commit, Metadata, Protocol, TableState
+from tidemark.model.table_log import Commit, TableState
 
 __all__ = ["DeltaLog"]
 
@@ -36,7 +37,8 @@ class DeltaLog:
     that are written during the listing. A commit counts as missing only if a request by its name finds none.
 
     Reads begin at the newest checkpoint at or before the requested version, or at the start of the range. They begin at
-    version 0 only if nothing else exists.
+    version 0 only if nothing else exists. A local log and one of S3 are listed from there on, too. Only `earliest`,
+    `version_at` and times of files look at the whole of it.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -49,7 +51,7 @@ class DeltaLog:
         neither a commit nor a file with rows yet.
         """
         log = cls(Storage(location, options))
-        if log._files().head < 0:
+        if log.head() < 0:
             if all(_is_of_log(file.name) or _has_no_rows(log.storage, file) for file in log.storage.files_below()):
                 raise TableNotFound(path=log.uri)  # its creation died before the commit, or is running
             problem = f"its {LOG_DIRECTORY} holds no commit"
@@ -58,17 +60,21 @@ class DeltaLog:
 
     def head(self) -> int:
         """The newest version."""
-        return self._files().head
+        return self._newest().head
 
     def earliest(self) -> int:
         """The earliest version from which every commit up to the head exists; head + 1 if not even the head does."""
-        return self._first_unbroken(self._files())
+        return self._first_unbroken(self._all())
 
     def goes_on_from(self, version: int) -> bool:
         """Whether the changes after `version` can be read: its state, and every commit after it."""
-        files = self._files()
+        files = self._reaching(version)
         checkpoint = files.checkpoint_at_or_before(version)
         return self._first_unbroken(files) <= (checkpoint.version + 1 if checkpoint else 0)
+
+    def checkpoint_at_or_before(self, version: int) -> CheckpointFiles | None:
+        """The newest whole checkpoint that a state of `version` can start from."""
+        return self._reaching(version).checkpoint_at_or_before(version)
 
     def _first_unbroken(self, files: LogFiles) -> int:
         first = files.head + 1
@@ -85,11 +91,11 @@ class DeltaLog:
 
         Raises VersionNotFound, LogIncomplete (no checkpoint and no commits to start from), CorruptLog.
         """
-        files = self._files()
+        files = self._newest() if version is None else self._reaching(version)
         at = files.head if version is None else version
         self._require_version(files, at)
         checkpoint = files.checkpoint_at_or_before(at)
-        fold = _StateFold(self.uri)
+        fold = StateFold(self.uri)
         if checkpoint is not None:
             fold.take(read_state_actions(self.storage, checkpoint), checkpoint.names[0])
         for number, data in self._in_turn(range(checkpoint.version + 1 if checkpoint else 0, at + 1), at):
@@ -110,10 +116,9 @@ class DeltaLog:
         """
         if through <= after:
             return
-        written = self._listed_times() if listed or not self.storage.is_local else None
-        files = self._files() if written is None else list_log(written)
+        written = self._listed_times(0 if listed else after + 1) if listed or not self.storage.is_local else None
         times = {} if written is None else _ascending(written)
-        self._require_version(files, through)
+        self._require_version(self._newest() if written is None else list_log(written), through)
         previous: datetime | None = None
         gain = Gain()
         for version, data in self._in_turn(range(after + 1, through + 1), after):
@@ -121,7 +126,7 @@ class DeltaLog:
             info = (found.get("commitInfo") or [{}])[0]
             commit = _commit(version, found, info, self._commit_time(version, info, previous, times))
             gain.take(commit)
-            if version == through and version in files.checksums:
+            if version == through:
                 gain.require_whole(self.storage, after, through, info.get("txnId"))
             previous = commit.timestamp
             yield commit
@@ -139,16 +144,18 @@ class DeltaLog:
     def user_metadata(self, after: int, through: int) -> Iterator[str]:
         """The `userMetadata` of the versions after + 1 … through, in order. Raises as `commit_infos`."""
         for version, info in self.commit_infos(after, through):
-            with _corrupt_if_garbled(commit_name(version)):
+            with corrupt_if_garbled(commit_name(version)):
                 said = fields.said_text(info, "userMetadata")
             if said is not None:
                 yield said
 
     def timestamp(self, version: int) -> datetime:
         """The time of the version's commit: its in-commit timestamp, else the file's time, which never decreases."""
-        self._require_version(self._files(), version)
+        self._require_version(self._newest(), version)
         exact = self._in_commit_time(version)
-        return exact if exact is not None else self._file_times(version)[version]
+        if exact is not None:
+            return exact
+        return self._file_times(version)[version] if version else self.storage.modified_at(commit_name(0))
 
     def version_at(self, when: datetime) -> int:
         """The newest version that was committed at or before `when`, among those that still exist.
@@ -156,7 +163,7 @@ class DeltaLog:
         In-commit timestamps count from the version that enabled them, file times before it. Raises VersionNotFound for
         a time before the first.
         """
-        files = self._files()
+        files = self._all()
         exact = [version for version in files.commits if version >= self._exact_from(files.head)]
         if exact and (count := bisect_right(exact, when, key=self._exact_time)):
             return exact[count - 1]
@@ -174,12 +181,25 @@ class DeltaLog:
         """
         for version, data in self._in_turn(range(through, after, -1), after):
             name = commit_name(version)
-            with _corrupt_if_garbled(name):
+            with corrupt_if_garbled(name):
                 if any(actions.changes_data(body) for _, body in actions.parse_lines(data, _FILE_KINDS, name)):
                     return True
         return False
 
-    def _files(self) -> LogFiles:
+    def _newest(self) -> LogFiles:
+        """The files that the head's state needs, and maybe more."""
+        tail = log_tail(self.storage)
+        return self._all() if tail is None else tail.files
+
+    def _reaching(self, version: int) -> LogFiles:
+        """The files that the state at the version needs, all behind them, and maybe more."""
+        files = self._newest()
+        if files.commits[:1] == (0,) or files.checkpoint_at_or_before(version) is not None:
+            return files
+        tail = tail_around(self.storage, version)
+        return self._all() if tail is None else tail.files
+
+    def _all(self) -> LogFiles:
         try:
             return list_log(self.storage.names(LOG_DIRECTORY))
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -189,6 +209,7 @@ class DeltaLog:
 
     def _require_version(self, files: LogFiles, version: int) -> None:
         if not 0 <= version <= files.head:
+            files = self._all()
             earliest = files.commits[0] if files.commits else files.head
             raise VersionNotFound(table=self.uri, version=version, earliest=earliest, latest=files.head)
 
@@ -198,7 +219,7 @@ class DeltaLog:
         except IsADirectoryError as error:
             raise CorruptLog(file=commit_name(version), problem="it is a directory") from error
         except FileNotFoundError as error:
-            self._require_version(self._files(), version)
+            self._require_version(self._newest(), version)
             raise LogIncomplete(path=self.uri, version=version, start=start) from error
 
     def _in_turn(self, versions: Sequence[int], start: int) -> Iterator[tuple[int, bytes]]:
@@ -215,12 +236,13 @@ class DeltaLog:
                     yield first, data.result()
             yield from ((version, data.result()) for version, data in coming)
 
-    def _listed_times(self) -> dict[str, datetime]:
-        """File times, by one listing."""
+    def _listed_times(self, version: int) -> dict[str, datetime]:
+        """File times, by one listing: of the version and all behind it, and maybe of more."""
+        found = times_from(self.storage, version) if version else None
         try:
-            return self.storage.modified_times(LOG_DIRECTORY)
+            return self.storage.modified_times(LOG_DIRECTORY) if found is None else found
         except FileNotFoundError:
-            self._files()  # raises the error
+            self._all()  # raises the error
             raise
 
     def _commit_time(
@@ -261,50 +283,6 @@ class DeltaLog:
         return int(settings.get("delta.inCommitTimestampEnablementVersion", 0))
 
 
-class _StateFold:
-    """The state after actions in the order of their versions. The last of each kind counts."""
-
-    def __init__(self, uri: str) -> None:
-        self._uri = uri
-        self._metadata: Metadata | None = None
-        self._protocol: Protocol | None = None
-        self._mark: int | None = None
-        self._transactions: dict[str, int] = {}
-        self._domains: dict[str, str | None] = {}
-
-    def take(self, state_actions: Iterable[tuple[str, dict[str, Any]]], file: str) -> None:
-        with _corrupt_if_garbled(file):
-            for kind, body in state_actions:
-                if kind == "metaData":
-                    self._metadata = actions.metadata(body)
-                elif kind == "protocol":
-                    self._protocol = actions.protocol(body)
-                elif kind == "txn":
-                    self._transactions.update([actions.transaction(body)])
-                else:
-                    self._take_domain(body)
-
-    def _take_domain(self, body: Mapping[str, Any]) -> None:
-        name, value = actions.domain(body)
-        self._domains[name] = value
-        if (mark := actions.row_id_mark(body)) is not None:
-            self._mark = mark
-
-    def state(self, version: int) -> TableState:
-        if self._metadata is None or self._protocol is None:
-            raise CorruptLog(file=self._uri, problem=f"no metaData or no protocol up to version {version}")
-        domains = {name: value for name, value in self._domains.items() if value is not None}
-        return TableState(version, self._metadata, self._protocol, self._mark, self._transactions, domains)
-
-
-@contextmanager
-def _corrupt_if_garbled(file: str) -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:
-        raise CorruptLog(file=file, problem=f"an action is garbled: {error}") from error
-
-
 def _by_kind(data: bytes, name: str) -> dict[str, list[dict[str, Any]]]:
     """The actions of a commit, by kind. Kinds that describe the whole table have one action at most."""
     found: dict[str, list[dict[str, Any]]] = {}
@@ -320,7 +298,7 @@ def _commit(
     version: int, by_kind: Mapping[str, Sequence[Mapping[str, Any]]], info: Mapping[str, Any], time: datetime
 ) -> Commit:
     name = commit_name(version)
-    with _corrupt_if_garbled(name):
+    with corrupt_if_garbled(name):
         marks = [actions.row_id_mark(body) for body in by_kind.get("domainMetadata", ())]
         transactions = [actions.transaction(body) for body in by_kind.get("txn", ())]
         commit = Commit(
@@ -375,7 +353,7 @@ def _has_no_rows(storage: Storage, file: StoredFile) -> bool:
 
 
 def _in_commit_time(info: Mapping[str, Any], name: str) -> datetime | None:
-    with _corrupt_if_garbled(name):
+    with corrupt_if_garbled(name):
         millis = fields.optional_whole(info, "inCommitTimestamp")
         if millis is None:
             return None

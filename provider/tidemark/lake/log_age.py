@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from tidemark.errors import LogIncomplete
 from tidemark.lake.delta_log import DeltaLog
 
 __all__ = ["forgotten_before"]
@@ -17,4 +18,7 @@ def forgotten_before(log: DeltaLog, now: datetime, kept: timedelta) -> datetime 
     A log that has lost its first commit counts as older.
     """
     before = now - kept + _SLACK
-    return before if log.earliest() > 0 or log.timestamp(0) < before else None
+    try:
+        return before if log.timestamp(0) < before else None
+    except LogIncomplete:
+        return before

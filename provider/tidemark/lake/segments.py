@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["LOG_DIRECTORY", "CheckpointFiles", "LogFiles", "checksum_name", "commit_name", "list_log"]
+__all__ = [
+    "LOG_DIRECTORY",
+    "CheckpointFiles",
+    "LogFiles",
+    "checkpoint_name",
+    "checksum_name",
+    "commit_name",
+    "list_log",
+]
 
 LOG_DIRECTORY = "_delta_log"
 _COMMIT = re.compile(r"([0-9]{20})\.json")
@@ -51,6 +59,12 @@ def commit_name(version: int) -> str:
 def checksum_name(version: int) -> str:
     """The checksum file of a version, which Delta's own writers write, below the table's directory."""
     return f"{LOG_DIRECTORY}/{version:020d}.crc"
+
+
+def checkpoint_name(version: int, part: int = 1, parts: int = 1) -> str:
+    """A file of the classic checkpoint of a version, below the log's directory."""
+    middle = "" if parts == 1 else f".{part:010d}.{parts:010d}"
+    return f"{version:020d}.checkpoint{middle}.parquet"
 
 
 def list_log(names: Iterable[str]) -> LogFiles:

@@ -117,7 +117,8 @@ class Storage:
     def __init__(self, uri: str, options: Mapping[str, Any] | None = None) -> None:
         self.uri = canonical_uri(uri)
         self.is_local = self.uri.startswith("file://")
-        given: dict[str, Any] = dict(options or {})
+        self.options = dict(options or {})
+        given = dict(self.options)
         if not self.is_local:
             given.setdefault("use_listings_cache", False)
         with storage_errors_named(self.uri):

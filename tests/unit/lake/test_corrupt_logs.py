@@ -341,17 +341,23 @@ def test_a_hint_that_lies_does_not_matter(tables: dict[str, Path], right: dict[s
                 assert answers(table) == right[name]
 
 
-def test_a_file_of_an_impossible_version_is_a_gap(tables: dict[str, Path]) -> None:
+def test_a_file_of_an_impossible_version_is_a_gap_and_behind_a_checkpoint_nobody_asks_for_it(
+    tables: dict[str, Path],
+) -> None:
     table = tables["vectors"]
-    stray = table / "_delta_log" / ("9" * 20 + ".json")
+    stray, said = (table / "_delta_log" / name for name in ("9" * 20 + ".json", "_last_checkpoint"))
     stray.write_bytes(commit(table, HEAD).read_bytes())
+    text = said.read_bytes()
     try:
+        assert DeltaLog.open(str(table)).state().version == HEAD
+        said.unlink()
         with pytest.raises(LogIncomplete):
             DeltaLog.open(str(table)).state()
         with pytest.raises(LogIncomplete):
             list(DeltaLog.open(str(table)).commits(0, HEAD + 1))
         assert len(list(DeltaLog.open(str(table)).commits(0, HEAD))) == HEAD
     finally:
+        said.write_bytes(text)
         stray.unlink()
 
 

@@ -10,7 +10,7 @@ from tidemark.changes.planning.sets.forms import physical_rows
 from tidemark.errors import CorruptLog
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.failures import is_of_storage
-from tidemark.lake.segments import LOG_DIRECTORY, list_log
+from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.model.table_log import AddFile
 
 __all__ = ["SnapshotSize", "snapshot_size"]
@@ -30,7 +30,7 @@ def snapshot_size(log: DeltaLog, version: int, *, most_commits: int) -> Snapshot
     """The size at the version; None if it needs more than `most_commits`, or a checkpoint with sidecars. Raises
     SourceError, LakeError.
     """
-    checkpoint = list_log(log.storage.names(LOG_DIRECTORY)).checkpoint_at_or_before(version)
+    checkpoint = log.checkpoint_at_or_before(version)
     start = -1 if checkpoint is None else checkpoint.version
     if version - start > most_commits:
         return None

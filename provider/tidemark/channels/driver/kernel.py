@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from tidemark.channels.driver.commit_locks import commit_lock
+from tidemark.channels.driver.kernel_tails import snapshot_of_tail
 from tidemark.errors import CommitConflict, KernelFailed, TableNotFound
+from tidemark.lake.log_tails import LogTail
 from tidemark.model.table_log import Metadata, Protocol
 
 __all__ = ["Committed", "DataFile", "KernelEngine", "KernelSnapshot", "KernelTable"]
@@ -159,10 +162,14 @@ class KernelTable:
         with _in_words(uri):
             self._table = engine.kernel.Table.forPath(engine.engine, uri)
 
-    def latest(self) -> KernelSnapshot:
-        """The table now. Raises TableNotFound."""
+    def latest(self, tail: LogTail | None = None) -> KernelSnapshot:
+        """The table now, or at the head of a tail of its log that was just read. Raises TableNotFound."""
+        engine = self._engine.engine
         with _in_words(self.uri):
-            return KernelSnapshot(self.uri, self._table.getLatestSnapshot(self._engine.engine), self._engine.engine)
+            if tail is None:
+                return KernelSnapshot(self.uri, self._table.getLatestSnapshot(engine), engine)
+            found = snapshot_of_tail(self._engine.jvm, engine, self._table.getPath(engine), tail)
+            return KernelSnapshot(self.uri, found, engine)
 
     def at(self, version: int) -> KernelSnapshot:
         """The table at an earlier version. Raises KernelFailed if the log does not reach it."""
@@ -220,7 +227,8 @@ class KernelTable:
                 else:
                     started.addDomainMetadata(name, value)
             rows = self._engine.kernel.utils.CloseableIterable.inMemoryIterable(actions)
-            done = started.commit(engine, rows)
+            with self._alone():
+                done = started.commit(engine, rows)
             after = done.getPostCommitSnapshot()
             return Committed(
                 version=int(done.getVersion()),
@@ -244,7 +252,8 @@ class KernelTable:
                 rows = kernel.utils.CloseableIterable.inMemoryIterable(self._rows([action]))
             else:
                 builder = builder.withUpdatedSchema(self._schema(schema_json))
-            builder.build(engine).commit(engine, rows)
+            with self._alone():
+                builder.build(engine).commit(engine, rows)
 
     def do_later(self, work: Sequence[Any]) -> bool:
         """Write the checkpoint or the checksum that a commit left for later. Whether there was a checkpoint.
@@ -255,6 +264,9 @@ class KernelTable:
             for hook in work:
                 hook.threadSafeInvoke(self._engine.engine)
             return any(str(hook.getType()) == _CHECKPOINT for hook in work)
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return commit_lock(self._engine.jvm, self.uri)
 
     def _schema(self, schema_json: str) -> Any:
         types = self._engine.kernel.internal.types

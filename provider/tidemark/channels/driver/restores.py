@@ -15,6 +15,7 @@ from tidemark.channels.planning.records import records_in, rewound, watch_in
 from tidemark.errors import KernelFailed, SourceError
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.fields import said
+from tidemark.lake.segments import commit_name
 from tidemark.model.foreign_json import whole_number
 
 __all__ = ["Restore", "newest_restore", "rewound_domains"]
@@ -36,7 +37,7 @@ class Restore:
 
 def newest_restore(log: DeltaLog, after: int, through: int) -> Restore | None:
     """The latest RESTORE in the commits (after, through]. Commits that were cleaned up are passed over."""
-    first = max(after, log.earliest() - 1)
+    first = after if log.storage.exists(commit_name(after + 1)) else max(after, log.earliest() - 1)
     found = None
     for version, info in log.commit_infos(first, through):
         if info.get("operation") == "RESTORE":

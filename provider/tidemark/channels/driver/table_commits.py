@@ -17,6 +17,7 @@ from tidemark.channels.planning.records import millis, record_in, record_text, r
 from tidemark.errors import CommitConflict, IngestPaused
 from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.log_tails import log_tail
 from tidemark.lake.segments import commit_name
 from tidemark.model.foreign_json import foreign_object
 
@@ -62,7 +63,7 @@ class TableCommits:
         Raises TableNotFound, TableNotSupported, KernelFailed and errors of the storage.
         """
         for _ in range(_TRIES):
-            snapshot = self._table.latest()
+            snapshot = self._latest()
             self._adopt(snapshot, spec_of(self.name, snapshot.metadata(), snapshot.protocol()))
             try:
                 if not self._set_back(snapshot):
@@ -121,11 +122,11 @@ class TableCommits:
 
     def latest_record(self, key: str) -> ChannelRecord | None:
         """The committed record of a channel in the table now. May be called from any thread."""
-        return record_in(self._table.latest().domain(domain_of(key)), self.spec.table_id)
+        return record_in(self._latest().domain(domain_of(key)), self.spec.table_id)
 
     def latest_records(self) -> dict[str, ChannelRecord]:
         """Key → committed record of all channels in the table now. May be called from any thread."""
-        return records_in(self._table.latest().domains(), self.spec.table_id)
+        return records_in(self._latest().domains(), self.spec.table_id)
 
     def commit(self, records: Mapping[str, ChannelRecord | None], files: Sequence[DataFile] = ()) -> None:
         """One commit of files and records (None removes one), read back.
@@ -148,6 +149,10 @@ class TableCommits:
         self._checked_to = committed.version
         self._mark = self.files.mark(commit_name(committed.version))
         self.later(committed.later)
+
+    def _latest(self) -> KernelSnapshot:
+        """The table now, from the end of its log alone."""
+        return self._table.latest(log_tail(self._log.storage))
 
     def _known(self) -> KernelSnapshot:
         if self._snapshot is None:

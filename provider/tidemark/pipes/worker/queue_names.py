@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from tidemark.errors import CorruptLog, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.log_age import forgotten_before
-from tidemark.lake.segments import LOG_DIRECTORY, list_log
+from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.pipes.model.events import DAY, ENDS, KEPT, PLANS, Event, app_id
 from tidemark.pipes.model.files import TOLD
 
@@ -112,7 +112,7 @@ def _rows(log: DeltaLog, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
 
 def _paths(log: DeltaLog, version: int, first_day: str) -> list[str] | None:
     """The data files of the days from `first_day` on; None if a checkpoint has them in files of its own."""
-    checkpoint = list_log(log.storage.names(LOG_DIRECTORY)).checkpoint_at_or_before(version)
+    checkpoint = log.checkpoint_at_or_before(version)
     days: dict[str, str] = {}
     for name in () if checkpoint is None else checkpoint.names:
         if not name.endswith(".parquet") or not all(part.isdigit() for part in name.split(".")[2:-1]):
