@@ -2,7 +2,7 @@
 
 A rename on a local disk is no compare-and-set: Hadoop looks whether the commit's name is free, and renames then. Two
 processes that do so at once lose one of the commits. Or they leave a commit beside the checksum of the other, and Spark
-refuses such a log. The JVM that writes the commit holds the lock, so it outlives a killed Python, and ends with the JVM.
+refuses such a log. The JVM that writes the commit holds the lock. It outlives a killed Python, and ends with the JVM.
 """
 
 from __future__ import annotations
