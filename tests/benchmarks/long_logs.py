@@ -52,7 +52,7 @@ def main() -> int:
             (table / "_delta_log" / "_last_checkpoint").rename(table / "kept")
             wholes = [timed(act) for _ in range(given.whole_rounds)]
             (table / "kept").rename(table / "_delta_log" / "_last_checkpoint")
-            one, all_ = statistics.median(tails), statistics.median(wholes)
+            one, all_ = statistics.median(tails), statistics.median(wholes or [math.inf])
             longest = max(tails)
             print(
                 f"{way:60} {one:8.1f} ms (longest {longest:.0f}), whole {all_:9.0f} ms, {all_ / one:6.0f} x", flush=True

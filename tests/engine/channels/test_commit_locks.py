@@ -32,7 +32,10 @@ def test_a_commit_waits_for_another_process_and_names_the_lock_when_that_hangs(l
     holder = threading.Thread(target=hold)
     holder.start()
     assert held.wait(30)
-    with pytest.raises(CommitConflict, match=r"_tidemark_commit\.lock"), commit_lock(mine.jvm, uri, seconds=0.1):
+    with (
+        pytest.raises(CommitConflict, match=r"process \d+ on .* has committed .*_tidemark_commit\.lock"),
+        commit_lock(mine.jvm, uri, seconds=0.1),
+    ):
         pass
     assert table.commit(table.latest(), [], {"d": "1"}).version == 1
     assert done.wait(1)  # it came behind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import UTC, datetime
 
@@ -96,3 +97,28 @@ def test_work_that_fails_in_an_unforeseen_way_ends_no_other(caplog: pytest.LogCa
     upkeep.stop()
     assert done == [1]
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_upkeep_removes_commits_that_the_log_retention_lets_go(landing: Landing) -> None:
+    hours = "interval 1 hours"
+    landing.create(delta__logRetentionDuration=hours, delta__deletedFileRetentionDuration=hours)
+    with landing.client() as client:
+        channel = client.open_channel("c", "orders")
+        for number in range(12):
+            channel.insert_rows([{"id": number}], str(number))
+            channel.flush()
+        log = landing.root / "orders" / "_delta_log"
+        wait_until(lambda: (log / "_last_checkpoint").exists())
+        for file in log.iterdir():
+            os.utime(file, (file.stat().st_mtime - 3 * 86_400,) * 2)
+        upkeeper = Upkeeper(landing.spark, client, {}, compact=False)
+        upkeeper.keep("orders", landing.uri("orders"), NOW)
+        assert not (log / f"{0:020d}.json").exists()
+        assert landing.log().earliest() > 0
+        left = sorted(log.glob("*.json"))
+        upkeeper.keep("orders", landing.uri("orders"), NOW)
+        assert sorted(log.glob("*.json")) == left
+        channel.insert_rows([{"id": 12}], "12")
+        channel.flush()
+        assert landing.token("C") == "12"
+    assert len(landing.rows()) == 13

@@ -125,6 +125,10 @@ class IngestClient(ClosedUnlessFailed):
         for key, record in self._writer(table).latest_records().items():
             self._quarantine.try_complete(key, record)
 
+    def shorten_log(self, table: str) -> None:
+        """Remove commits that the table's log retention lets go. A second run does nothing. Raises KernelFailed."""
+        self._writer(table).shorten_log()
+
     def drop_channel(self, name: str, table: str) -> None:
         """Remove a channel and its token, also from a writer that has it open. Nothing happens if there is none."""
         writer, key = self._writer(table), key_of(name)

@@ -7,9 +7,11 @@ refuses such a log. The JVM that writes the commit holds the lock. It outlives a
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from tidemark.errors import CommitConflict
@@ -35,6 +37,8 @@ def commit_lock(jvm: Any, uri: str, *, seconds: float = _SECONDS) -> Iterator[No
     file = jvm.java.io.RandomAccessFile(place, "rw")
     try:
         _take(file.getChannel(), uri, place, seconds)
+        file.setLength(0)
+        file.writeBytes(f"process {jvm.java.lang.ProcessHandle.current().pid()} on {socket.gethostname()}")
         yield
     finally:
         file.close()  # and with it the lock
@@ -44,9 +48,20 @@ def _take(channel: Any, uri: str, place: str, seconds: float) -> None:
     until = time.monotonic() + seconds
     while not _try(channel):
         if time.monotonic() > until:
-            problem = f"another process has committed to it for {seconds:.0f} s, by the lock {place}"
+            problem = (
+                f"{_holder(place)} has committed to it for {seconds:.0f} s, by the lock {place}; end it if it hangs"
+            )
             raise CommitConflict(table=uri, problem=problem)
         time.sleep(_PAUSE)
+
+
+def _holder(place: str) -> str:
+    """The process that took the lock last, in words."""
+    try:
+        said = Path(place).read_bytes()[:200].decode(errors="replace").strip()
+    except OSError:
+        said = ""
+    return said or "another process"
 
 
 def _try(channel: Any) -> bool:

@@ -44,6 +44,7 @@ class Upkeeper:
         idle = self.client.idle_channels(table, idle_since=now - self.warn)
         self._trim_history(uri + HISTORY_SUFFIX, before=now - _HISTORY_KEPT)
         removed, added = self._compacted(uri) if self.compact else (0, 0)
+        self.client.shorten_log(table)
         return KeptTable(table, tuple(swept), tuple(idle), files_removed=removed, files_added=added)
 
     def keep_log(self, uri: str, hours: int) -> None:

@@ -153,6 +153,19 @@ class Committed:
     later: Sequence[Any]
 
 
+@dataclass(frozen=True)
+class _Checkpoint:
+    """The checkpoint of a known snapshot. Kernel's own work would list the log to find that snapshot again."""
+
+    snapshot: Any
+
+    def threadSafeInvoke(self, engine: Any) -> None:
+        self.snapshot.writeCheckpoint(engine)
+
+    def getType(self) -> str:
+        return _CHECKPOINT
+
+
 class KernelTable:
     """One table. Methods may be called from several threads."""
 
@@ -233,7 +246,7 @@ class KernelTable:
             return Committed(
                 version=int(done.getVersion()),
                 after=KernelSnapshot(self.uri, after.get(), engine) if after.isPresent() else None,
-                later=[hook for hook in done.getPostCommitHooks() if str(hook.getType()) in _DEFERRED],
+                later=[_without_listing(hook, after) for hook in _deferred(done)],
             )
 
     def set_schema(self, on: KernelSnapshot, schema_json: str) -> None:
@@ -265,6 +278,17 @@ class KernelTable:
                 hook.threadSafeInvoke(self._engine.engine)
             return any(str(hook.getType()) == _CHECKPOINT for hook in work)
 
+    def shorten_log(self, tail: LogTail | None = None) -> None:
+        """Write a checkpoint of the table now, and remove commits that its log retention lets go.
+
+        Checkpoints after commits remove nothing. Nothing happens if the head has a checkpoint. Raises KernelFailed.
+        """
+        snapshot = self.latest(tail)
+        if tail is not None and tail.start == snapshot.version:
+            return
+        with _in_words(self.uri):
+            snapshot.java.writeCheckpoint(self._engine.engine)
+
     def _alone(self) -> AbstractContextManager[None]:
         return commit_lock(self._engine.jvm, self.uri)
 
@@ -281,6 +305,14 @@ class KernelTable:
             batch = handler.parseJson(text, kernel.internal.actions.SingleAction.FULL_SCHEMA, java.Optional.empty())
             rows.add(batch.getRows().next())
         return kernel.internal.util.Utils.toCloseableIterator(rows.iterator())
+
+
+def _deferred(done: Any) -> list[Any]:
+    return [hook for hook in done.getPostCommitHooks() if str(hook.getType()) in _DEFERRED]
+
+
+def _without_listing(hook: Any, after: Any) -> Any:
+    return _Checkpoint(after.get()) if str(hook.getType()) == _CHECKPOINT and after.isPresent() else hook
 
 
 def _add(file: DataFile) -> str:

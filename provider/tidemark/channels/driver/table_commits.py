@@ -150,6 +150,10 @@ class TableCommits:
         self._mark = self.files.mark(commit_name(committed.version))
         self.later(committed.later)
 
+    def shorten_log(self) -> None:
+        """Remove commits that the table's log retention lets go. May be called from any thread. Raises KernelFailed."""
+        self._table.shorten_log(log_tail(self._log.storage))
+
     def _latest(self) -> KernelSnapshot:
         """The table now, from the end of its log alone."""
         return self._table.latest(log_tail(self._log.storage))

@@ -225,6 +225,10 @@ class TableWriter:
             self._read_wanted = True
             self._changed.notify_all()
 
+    def shorten_log(self) -> None:
+        """Remove commits that the table's log retention lets go. Raises KernelFailed."""
+        self._commits.shorten_log()
+
     def latest_records(self) -> dict[str, ChannelRecord]:
         """Key → committed record of all channels in the table now."""
         return self._commits.latest_records()
