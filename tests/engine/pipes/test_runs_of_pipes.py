@@ -21,8 +21,9 @@ from tidemark.jobs.run import run
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import list_files
 from tidemark.pipes.driver.pipe_queue import KEPT
-from tidemark.pipes.model.copying import Load
+from tidemark.pipes.model.copying import Load, MatchBy
 from tidemark.pipes.model.events import COPY_SUFFIX, Batch
+from tidemark.pipes.planning.formats import file_format
 
 pytestmark = pytest.mark.spark
 
@@ -103,6 +104,23 @@ def test_files_that_are_cut_off_or_gone_are_reported_and_the_others_loaded(world
     assert sorted(failed) == ["cut 0.csv.gz", "cut 1.csv.gz", "cut 2.csv.gz", "cut 3.csv.gz", "gone.csv"]
     assert "does not exist" in failed["gone.csv"]
     assert world.rows() == Counter([*range(5_000), 7])
+
+
+def test_files_without_a_readable_header_are_reported_and_the_others_loaded(world: LoadWorld) -> None:
+    by_name = replace(
+        load_of(world.home),
+        format=file_format("CSV", {"PARSE_HEADER": True}),
+        options=replace(load_of(world.home).options, match_by=MatchBy.CASE_INSENSITIVE),
+    )
+    whole = gzip.compress(b"v\n" + b"".join(b"%d\n" % number for number in range(5_000)))
+    (world.home / "in" / "cut.csv.gz").write_bytes(whole[:12])
+    world.put("whole.csv", ["v", "7"])
+    world.put("gone.csv", ["v", "8"])
+    plan(world, queue_of(world), by_name, "a run that died")
+    world.remove("gone.csv")
+    report = world.run(replace(pipe_spec(world.home), request=_plain(replace(run_request(world.home), load=by_name))))
+    assert sorted(f["file"] for f in report["failed"]) == ["cut.csv.gz", "gone.csv"]
+    assert world.rows() == Counter([7])
 
 
 def test_a_pipe_whose_statement_fails_continues_once_it_is_corrected(world: LoadWorld) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemark.delivery.driver.exactly_once import no_rows, until_committed
-from tidemark.errors import LogIncomplete, TargetChanged
+from tidemark.errors import DataFileUnreadable, LogIncomplete, TargetChanged
 from tidemark.failpoints import failpoint
 from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA, under
 from tidemark.jobs.spark_failures import SPARK_FAILURES
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["BatchRunner", "LoadedBatch", "failed_first"]
+
+_READ_FAILURES: tuple[type[Exception], ...] = (*SPARK_FAILURES, DataFileUnreadable)
 
 
 def _new_attempt() -> str:
@@ -84,7 +86,7 @@ class BatchRunner:
         while True:
             try:
                 return self._try(batch, planned, unread)
-            except SPARK_FAILURES as error:
+            except _READ_FAILURES as error:
                 broken = broken_file(error, batch.load.location, [file.name for file in planned])
                 if broken is None or broken[0] in unread:
                     raise

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import IO, Any
 
-from tidemark.lake.failures import storage_errors_named
+from tidemark.errors import DataFileUnreadable
+from tidemark.lake.failures import is_of_storage, storage_errors_named
 from tidemark.lake.storage import Storage
 from tidemark.pipes.driver.packed import unpacked
+from tidemark.pipes.driver.unreadable import GONE
 from tidemark.pipes.planning.readers import CsvRead
 
 __all__ = ["header_of", "unpacked_text"]
@@ -19,22 +22,20 @@ _MOST_TEXT = 64 << 20  # of a file that is read for a line number
 
 
 def header_of(location: str, options: Mapping[str, str] | None, file: str, read: CsvRead) -> tuple[str, ...]:
-    """The names in the file's first line; none of an empty file. Raises FileNotFoundError, StorageRefused,
-    StorageUnreachable.
+    """The names in the file's first line; none of an empty file.
+
+    Raises DataFileUnreadable for a file that is gone or cut off, StorageRefused, StorageUnreachable.
     """
-    text = (
-        _beginning(Storage(location, options), file, _MOST_BYTES)
-        .decode(read.encoding, errors="replace")
-        .lstrip("\ufeff")
-    )
+    found = _beginning(Storage(location, options), file, _MOST_BYTES)
+    text = found.decode(read.encoding, errors="replace").lstrip("\ufeff")
     line = text.split(read.line_separator, 1)[0] if read.line_separator else (text.splitlines() or [""])[0]
     if read.separator is None:
         return (line.strip(),)
     quoting: dict[str, Any] = {"quotechar": read.quote} if read.quote else {"quoting": csv.QUOTE_NONE}
     if len(read.separator) > 1:
         return tuple(name.strip() for name in line.split(read.separator))
-    found = next(csv.reader(io.StringIO(line), delimiter=read.separator, **quoting), [])
-    return tuple(name.strip() for name in found)
+    names = next(csv.reader(io.StringIO(line), delimiter=read.separator, **quoting), [])
+    return tuple(name.strip() for name in names)
 
 
 def unpacked_text(location: str, options: Mapping[str, str] | None, file: str, encoding: str) -> str | None:
@@ -44,6 +45,19 @@ def unpacked_text(location: str, options: Mapping[str, str] | None, file: str, e
 
 
 def _beginning(storage: Storage, file: str, most: int) -> bytes:
-    with storage_errors_named(f"{storage.uri}/{file}"), storage.open(file) as opened:
+    place = f"{storage.uri}/{file}"
+    try:
+        with storage_errors_named(place), storage.open(file) as opened:
+            return _read(opened, file, place, most)
+    except FileNotFoundError:
+        raise DataFileUnreadable(file=place, problem=GONE) from None
+
+
+def _read(opened: IO[bytes], file: str, place: str, most: int) -> bytes:
+    try:
         found: bytes = unpacked(opened, file).read(most)
         return found
+    except (EOFError, zlib.error, OSError) as error:
+        if is_of_storage(error):
+            raise
+        raise DataFileUnreadable(file=place, problem=str(error) or type(error).__name__) from error

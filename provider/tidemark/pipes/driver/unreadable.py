@@ -22,7 +22,7 @@ def spark_name(location: str, file: str) -> str:
 
 def broken_file(error: Exception, location: str, files: Iterable[str]) -> tuple[str, str] | None:
     """The file that the failure names, with the reason; None if it names none of these."""
-    named, text = named_failure(error), str(error)
+    named, text = error if isinstance(error, DataFileUnreadable) else named_failure(error), str(error)
     if isinstance(named, DataFileUnreadable):
         place, problem = unquote(named.facts["file"]), named.facts["problem"]
     elif _NOT_FOUND in text:
