@@ -14,7 +14,7 @@ from tidemark.lake import actions, fields
 from tidemark.lake.checkpoints import read_state_actions
 from tidemark.lake.checksums import Gain, require_same_state
 from tidemark.lake.log_tails import log_tail, tail_around, times_from
-from tidemark.lake.segments import LOG_DIRECTORY, CheckpointFiles, LogFiles, commit_name, list_log
+from tidemark.lake.segments import LOG_DIRECTORY, CheckpointFiles, LogFiles, bare, commit_name, list_log
 from tidemark.lake.state_folds import StateFold, corrupt_if_garbled
 from tidemark.lake.storage import Storage, StoredFile
 from tidemark.model.table_log import Commit, TableState
@@ -271,7 +271,7 @@ class DeltaLog:
     def _file_times(self, version: int | None = None) -> dict[int, datetime]:
         """Version → time of each commit file, in ascending order; `version` is among them."""
         written = self.storage.modified_times(LOG_DIRECTORY)
-        if version is not None and (name := commit_name(version).rsplit("/", 1)[-1]) not in written:
+        if version is not None and (name := bare(commit_name(version))) not in written:
             written[name] = self.storage.modified_at(commit_name(version))
         return _ascending(written)
 
@@ -366,7 +366,7 @@ def _ascending(written: Mapping[str, datetime]) -> dict[int, datetime]:
     times: dict[int, datetime] = {}
     previous: datetime | None = None
     for version in list_log(written).commits:
-        previous = _not_before(written[commit_name(version).rsplit("/", 1)[-1]], previous)
+        previous = _not_before(written[bare(commit_name(version))], previous)
         times[version] = previous
     return times
 

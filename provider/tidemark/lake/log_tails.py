@@ -20,6 +20,7 @@ from tidemark.lake.segments import (
     LOG_DIRECTORY,
     CheckpointFiles,
     LogFiles,
+    bare,
     checkpoint_name,
     checksum_name,
     commit_name,
@@ -95,17 +96,13 @@ def times_from(storage: Storage, version: int) -> dict[str, datetime] | None:
 
 
 def _last_checkpoint(storage: Storage) -> CheckpointFiles | None:
-    """The checkpoint of that file, if it exists."""
+    """The checkpoint that the file names, whether it exists or not."""
     try:
         said = foreign_object(storage.read_bytes(_LAST_CHECKPOINT))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, NotAFile):
         return None
-    names = _names(said)
-    whole = list_log(names).checkpoints
-    if not whole or _lists_by_name(storage):
-        return whole[0] if whole else None  # a listing shows whether it is there
-    found = list_log(name for name in names if storage.exists(f"{LOG_DIRECTORY}/{name}")).checkpoints
-    return found[0] if found else None
+    named = list_log(_names(said)).checkpoints
+    return named[0] if named else None
 
 
 def _names(said: Mapping[str, Any]) -> tuple[str, ...]:
@@ -113,7 +110,7 @@ def _names(said: Mapping[str, Any]) -> tuple[str, ...]:
     version, parts, v2 = said.get("version"), said.get("parts"), said.get("v2Checkpoint")
     if isinstance(v2, dict):
         path = said_text(v2, "path")
-        return () if path is None else (_plain(path),)
+        return () if path is None else (bare(path),)
     if type(version) is not int or version < 0:
         return ()
     if parts is None:
@@ -139,7 +136,7 @@ def _listed(storage: Storage, version: int) -> LogTail | None:
 
 
 def _asked_for(storage: Storage, checkpoint: CheckpointFiles, *, most: int) -> LogTail | None:
-    """The tail of a local log. None if it has more than `most` commits, or if a commit is missing in it."""
+    """The tail of a local log. None without its checkpoint, with a gap, or with more than `most` commits."""
     stored: dict[str, StoredFile] = {}
 
     def has(name: str) -> bool:
@@ -148,21 +145,17 @@ def _asked_for(storage: Storage, checkpoint: CheckpointFiles, *, most: int) -> L
             stored[name] = found._replace(name=name)
         return found is not None
 
-    for name in checkpoint.names:
-        has(name)
-    has(_plain(commit_name(checkpoint.version)))
-    has(_plain(checksum_name(checkpoint.version)))
+    if not all(has(name) for name in checkpoint.names):
+        return None
+    has(bare(commit_name(checkpoint.version)))
+    has(bare(checksum_name(checkpoint.version)))
     for version in count(checkpoint.version + 1):
-        if not has(_plain(commit_name(version))):
+        if not has(bare(commit_name(version))):
             break
         has(checkpoint_name(version))
-        has(_plain(checksum_name(version)))
+        has(bare(checksum_name(version)))
         if version - checkpoint.version > most:
             return None
     if any(storage.exists(commit_name(later)) for later in range(version + 1, version + 1 + _GAP)):
         return None
     return LogTail(list_log(stored), stored)
-
-
-def _plain(name: str) -> str:
-    return name.rpartition("/")[2]

@@ -10,6 +10,7 @@ __all__ = [
     "LOG_DIRECTORY",
     "CheckpointFiles",
     "LogFiles",
+    "bare",
     "checkpoint_name",
     "checksum_name",
     "commit_name",
@@ -59,6 +60,11 @@ def commit_name(version: int) -> str:
 def checksum_name(version: int) -> str:
     """The checksum file of a version, which Delta's own writers write, below the table's directory."""
     return f"{LOG_DIRECTORY}/{version:020d}.crc"
+
+
+def bare(name: str) -> str:
+    """The name of a log's file below the log's directory, as listings have it."""
+    return name.rpartition("/")[2]
 
 
 def checkpoint_name(version: int, part: int = 1, parts: int = 1) -> str:

@@ -281,11 +281,13 @@ class KernelTable:
     def shorten_log(self, tail: LogTail | None = None) -> None:
         """Write a checkpoint of the table now, and remove commits that its log retention lets go.
 
-        Checkpoints after commits remove nothing. Nothing happens if the head has a checkpoint. Raises KernelFailed.
+        Checkpoints after commits remove nothing. Nothing happens if the head of the tail has a checkpoint.
+
+        Raises KernelFailed.
         """
-        snapshot = self.latest(tail)
-        if tail is not None and tail.start == snapshot.version:
+        if tail is not None and tail.files.checkpoints[-1].version == tail.files.head:
             return
+        snapshot = self.latest(tail)
         with _in_words(self.uri):
             snapshot.java.writeCheckpoint(self._engine.engine)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tidemark.lake.segments import LOG_DIRECTORY, commit_name
+from tidemark.lake.segments import LOG_DIRECTORY, bare, checksum_name, commit_name
 
 if TYPE_CHECKING:
     from tidemark.lake.log_tails import LogTail
@@ -29,7 +29,7 @@ def snapshot_of_tail(jvm: Any, engine: Any, table_path: str, tail: LogTail) -> A
     methods = manager.getClass().getDeclaredMethods()
     (create,) = (one for one in methods if one.getName() == "createSnapshot")
     create.setAccessible(True)  # Kernel's only way to a snapshot of given files
-    return create.invoke(manager, _list(jvm, [segment, engine, context]).toArray())
+    return create.invoke(manager, jvm.java.util.ArrayList([segment, engine, context]).toArray())
 
 
 def _segment(jvm: Any, table_path: str, tail: LogTail, published: Any) -> Any:
@@ -38,36 +38,25 @@ def _segment(jvm: Any, table_path: str, tail: LogTail, published: Any) -> Any:
     place = f"{table_path}/{LOG_DIRECTORY}"
 
     def status(name: str) -> Any:
-        return _status(kernel, place, tail.stored[name])
+        return _status(kernel, place, tail.stored[bare(name)])
 
     checkpoint = files.checkpoint_at_or_before(files.head)
     assert checkpoint is not None
-    commits = [status(_plain(version)) for version in files.commits if version > checkpoint.version]
-    last = commits[-1] if commits else status(_plain(files.head))
+    commits = [status(commit_name(version)) for version in files.commits if version > checkpoint.version]
+    last = commits[-1] if commits else status(commit_name(files.head))
     checksum = max((known for known in files.checksums if known >= checkpoint.version), default=None)
     optional = jvm.java.util.Optional
     return kernel.internal.snapshot.LogSegment(
         kernel.internal.fs.Path(place),
         files.head,
-        _list(jvm, commits),
-        _list(jvm, []),
-        _list(jvm, [status(name) for name in checkpoint.names]),
+        commits,
+        [],
+        [status(name) for name in checkpoint.names],
         last,
-        optional.empty() if checksum is None else optional.of(status(f"{checksum:020d}.crc")),
+        optional.empty() if checksum is None else optional.of(status(checksum_name(checksum))),
         published,
     )
 
 
 def _status(kernel: Any, place: str, file: StoredFile) -> Any:
     return kernel.utils.FileStatus.of(f"{place}/{file.name}", file.size, int(file.modified_at.timestamp() * 1000))
-
-
-def _plain(version: int) -> str:
-    return commit_name(version).rpartition("/")[2]
-
-
-def _list(jvm: Any, items: list[Any]) -> Any:
-    found = jvm.java.util.ArrayList()
-    for item in items:
-        found.add(item)
-    return found
