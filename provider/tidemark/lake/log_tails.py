@@ -156,6 +156,8 @@ def _asked_for(storage: Storage, checkpoint: CheckpointFiles, *, most: int) -> L
         has(bare(checksum_name(version)))
         if version - checkpoint.version > most:
             return None
-    if any(storage.exists(commit_name(later)) for later in range(version + 1, version + 1 + _GAP)):
+    later = [f"{LOG_DIRECTORY}/{checkpoint_name(at)}" for at in range(version, version + _GAP)]
+    later += [commit_name(at) for at in range(version + 1, version + 1 + _GAP)]
+    if any(storage.exists(name) for name in later):
         return None
     return LogTail(list_log(stored), stored)

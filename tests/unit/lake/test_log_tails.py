@@ -84,6 +84,13 @@ def test_head_and_states_of_a_long_log_need_no_listing_of_it(tmp_path: Path) -> 
     assert len(listed) == 1
 
 
+def test_a_checkpoint_behind_a_lost_commit_is_the_head(tmp_path: Path) -> None:
+    born(tmp_path)
+    checkpoint(tmp_path, 1)
+    checkpoint(tmp_path, 0)
+    assert DeltaLog.open(str(tmp_path)).head() == 1
+
+
 def test_a_version_that_never_was_is_named_with_the_versions_that_are(tmp_path: Path) -> None:
     log = long_log(tmp_path)
     with pytest.raises(VersionNotFound) as error:
