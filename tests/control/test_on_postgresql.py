@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -125,6 +126,27 @@ def test_no_connection_is_held_between_transactions(
     wait_until(lambda: postgresql.sql(asked) == [(1,)])  # a server notes the end of a session a moment after it
     keeping.close()
     wait_until(lambda: postgresql.sql(asked) == [(0,)])
+
+
+def test_a_forked_process_uses_a_connection_of_its_own(postgresql: PostgresServer, database: str) -> None:
+    store = ControlStore(postgresql.url(database), keep_connections=True)
+    session = sa.select(sa.func.pg_backend_pid())
+
+    def ask() -> int:
+        return int(store.read(lambda connection: connection.execute(session).scalar_one()))
+
+    parents = ask()
+    answers, answer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.write(answer, str(ask()).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    childs = int(os.read(answers, 100) or parents)
+    assert (ask(), childs != parents) == (parents, True)  # the parent's is still open
+    store.close()
 
 
 def test_a_store_may_have_a_schema_of_its_own(postgresql: PostgresServer, database: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
@@ -34,6 +36,7 @@ POSTGRESQL_CONNECT = {
 }
 IN_THE_FUTURE = "22023"
 ACCESS = "tidemark_access"
+_POOLED: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def engine_of(url: sa.URL, *, keep_connections: bool, bounds: Bounds | None = No
     """An engine that has not connected yet. Raises StoreUrlInvalid if the driver is not installed.
 
     Without `keep_connections` each transaction has a connection of its own, so a task that waits hours for its job
-    holds none. With `bounds` connections are kept, and each read ends in time.
+    holds none. With `bounds` connections are kept, and each read ends in time. A forked process connects for itself.
     """
     if url.get_backend_name() == SQLITE:
         busy = SQLITE_BUSY_MS if bounds is None else _milliseconds(bounds.lock)
@@ -90,6 +93,8 @@ def engine_of(url: sa.URL, *, keep_connections: bool, bounds: Bounds | None = No
         problem = f"its driver cannot be loaded ({error}); pip install 'airflow-provider-tidemark[postgres]'"
         raise StoreUrlInvalid(url=shown(url), problem=problem) from error
     event.listen(engine, "begin", partial(_begin_postgresql, POSTGRESQL_READ if bounds is None else _reading(bounds)))
+    if pool["poolclass"] is QueuePool:
+        _POOLED.add(engine)
     return engine
 
 
@@ -175,3 +180,12 @@ def _begin_postgresql(reading: str, connection: sa.Connection) -> None:
 def _access(connection: sa.Connection) -> Access:
     access: Access = connection.get_execution_options().get(ACCESS, Access.READ)
     return access
+
+
+def _forget_connections_of_the_parent() -> None:
+    """Two processes on one connection read each other's answers. The parent's connections stay open."""
+    for engine in list(_POOLED):
+        engine.dispose(close=False)
+
+
+os.register_at_fork(after_in_child=_forget_connections_of_the_parent)

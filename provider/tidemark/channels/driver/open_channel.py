@@ -14,6 +14,7 @@ from tidemark.channels.model.channels import ChannelRecord, ChannelStatus, Statu
 from tidemark.channels.model.rows import BadRow
 from tidemark.channels.planning.owners import Ended
 from tidemark.channels.planning.records import Advance, millis
+from tidemark.errors import ChannelInvalid
 from tidemark.model.foreign_json import plain_text
 
 __all__ = ["Group", "OpenChannel"]
@@ -92,6 +93,17 @@ class OpenChannel:
         """The channel can write no more, and its buffer is discarded."""
         self.ended = ended
         self.forget()
+
+    def told_of(self, ended: Ended) -> ChannelInvalid:
+        """The error that tells the writer of the end."""
+        self.is_told = True
+        return ChannelInvalid(
+            channel=self.key,
+            table=self.table,
+            code=int(ended.code),
+            problem=ended.problem,
+            offset_token=self.record.offset_token,
+        )
 
     def status(self) -> ChannelStatus:
         """The channel as its writer sees it."""

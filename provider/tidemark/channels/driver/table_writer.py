@@ -35,7 +35,6 @@ from tidemark.channels.planning.owners import Ended
 from tidemark.errors import (
     ChannelClosed,
     ChannelHasUncommittedRows,
-    ChannelInvalid,
     IngestBusy,
     IngestPaused,
     RowsNotCommitted,
@@ -208,7 +207,7 @@ class TableWriter:
         found = self._commits.latest_record(channel.key)
         with self._changed:
             if channel.ended is not None:
-                raise self._invalid(channel)
+                raise channel.told_of(channel.ended)
         return found.offset_token if found is not None else None
 
     def newest_spec(self) -> TableSpec:
@@ -236,7 +235,7 @@ class TableWriter:
     def require_open(self, channel: OpenChannel) -> None:
         """Raises ChannelInvalid or ChannelClosed."""
         if channel.ended is not None:
-            raise self._invalid(channel)
+            raise channel.told_of(channel.ended)
         if channel.is_closed:
             raise ChannelClosed(channel=channel.key, table=channel.table)
 
@@ -381,17 +380,6 @@ class TableWriter:
         groups = self._in_flight.groups if self._in_flight is not None else []
         in_flight = sum(group.step.rows_inserted for group in groups if group.channel is channel)
         return channel.row_count + in_flight
-
-    def _invalid(self, channel: OpenChannel) -> ChannelInvalid:
-        assert channel.ended is not None
-        channel.is_told = True
-        return ChannelInvalid(
-            channel=channel.key,
-            table=channel.table,
-            code=int(channel.ended.code),
-            problem=channel.ended.problem,
-            offset_token=channel.record.offset_token,
-        )
 
     def _not_committed(self) -> RowsNotCommitted:
         seconds = self._limits.patience.total_seconds()
