@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, medians, spent
+from tests.databases.postgresql.event_log import EVENT_COLUMNS
 from tidemark.model.streams import TableRef
 from tidemark.replication.driver.apply import apply_events
 from tidemark.replication.driver.columns import METADATA_COLUMN
-from tidemark.replication.driver.event_log import EVENT_COLUMNS
 from tidemark.replication.driver.target_table import Target
 from tidemark.replication.model.jobs import ApplyEvents
 from tidemark.replication.model.marks import ObjectMark, ObjectWrite

@@ -25,17 +25,18 @@ from typing import Any
 from tests.postgresql import LOGICAL, PostgresServer, running_postgresql
 from tidemark.jobs.workspace import Workspace
 from tidemark.model.codec import from_json, to_json
-from tidemark.model.source_address import SourceAddress
+from tidemark.model.source_address import SourceAddress, SourceKind
 from tidemark.replication.driver.staging import EventStaging
 from tidemark.replication.model.jobs import CapturedObject
 from tidemark.replication.model.replication import START, LogPosition, ObjectName
 from tidemark.replication.planning.events import Change, Half
 from tidemark.replication.planning.positions import lsn_of
+from tidemark.replication.sources.change_log import ObjectFacts
 from tidemark.replication.sources.postgresql.change_log import read_by_functions, read_by_protocol
 from tidemark.replication.sources.postgresql.connection import connect
 from tidemark.replication.sources.postgresql.relations import CatalogSchemas
 from tidemark.replication.sources.postgresql.slots import current_position
-from tidemark.replication.sources.postgresql.transactions import ObjectFacts, TransactionReader
+from tidemark.replication.sources.postgresql.transactions import TransactionReader
 
 WAYS = ("functions", "protocol")
 STEPS = ("fetch", "events", "staged")
@@ -123,7 +124,7 @@ def one_round(way: str, step: str, address: str, oid: str) -> dict[str, float]:
                 events = sum(len(rows) for rows in reader.chunks(found))
             else:
                 with Workspace(f"file://{home}", "bench") as workspace:
-                    staging = EventStaging(workspace)
+                    staging = EventStaging(workspace, SourceKind.POSTGRESQL)
                     for rows in reader.chunks(found):
                         staging.stage(rows, reader.facts)
                 events = reader.total
@@ -135,7 +136,7 @@ def warm_up(home: str) -> None:
     """What every job loads once: with pandas installed, pyarrow loads it, too."""
     with Workspace(f"file://{home}", "warm") as workspace:
         row = (0, 1, 1, 1, 1, 1, 1, Change.MESSAGE, Half.WHOLE, "{}", None, None, None, None)
-        EventStaging(workspace).stage([row], [ObjectFacts(None, None, None, None, None, ())])
+        EventStaging(workspace, SourceKind.POSTGRESQL).stage([row], [ObjectFacts(None, None, None, None, None, ())])
 
 
 @contextmanager

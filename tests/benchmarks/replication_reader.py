@@ -55,10 +55,11 @@ def _staging(directory: str | None) -> Iterator[Callable[[list[EventRow], Transa
         yield lambda rows, reader: None
         return
     from tidemark.jobs.workspace import Workspace
+    from tidemark.model.source_address import SourceKind
     from tidemark.replication.driver.staging import EventStaging
 
     with Workspace(directory, "reader") as workspace:
-        staging = EventStaging(workspace)
+        staging = EventStaging(workspace, SourceKind.POSTGRESQL)
         yield lambda rows, reader: staging.stage(rows, reader.facts)
 
 

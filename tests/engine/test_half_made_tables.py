@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.databases.postgresql.event_log import EVENT_COLUMNS
 from tests.engine.change_streams.captured import CREATED, UID, Captured, on_one_table
 from tests.engine.lakes import Lake
 from tests.tiers import some
@@ -31,7 +32,7 @@ from tidemark.lake.orphans import sweep_directories
 from tidemark.model.external_tables import ExternalTableRequest, FileFormat
 from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import TableRef
-from tidemark.replication.driver.event_log import EVENT_COLUMNS, open_event_log
+from tidemark.replication.driver.event_log import open_event_log
 from tidemark.replication.driver.target_table import Target
 from tidemark.replication.model.jobs import CaptureEvents
 from tidemark.replication.model.replication import (

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.databases.postgresql.event_log import EVENT_COLUMNS, EVENT_DDL
 from tests.engine.replication.event_histories import (
     STORE,
     SourceTable,
@@ -25,7 +26,6 @@ from tests.engine.replication.event_histories import (
     write_events,
 )
 from tests.tiers import some
-from tidemark.replication.driver.event_log import EVENT_COLUMNS, EVENT_DDL
 from tidemark.replication.driver.fold import Folding
 from tidemark.replication.driver.object_events import ObjectEvents
 from tidemark.replication.driver.segments import merge_rows

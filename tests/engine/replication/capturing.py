@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,10 @@ from tests.databases.postgresql.captured import SourceWorld
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.source_address import SourceKind
-from tidemark.replication.driver.capture import FUNCTIONS_UP_TO, capture_events
+from tidemark.replication.driver.capture import capture_events
 from tidemark.replication.model.jobs import CaptureEvents, CaptureReport
 from tidemark.replication.model.replication import LogPosition, ReplicationOptions, TableSchema
+from tidemark.replication.sources.postgresql.capturing import FUNCTIONS_UP_TO, postgres_log
 from tidemark.replication.sources.postgresql.catalog import server_facts
 from tidemark.replication.sources.postgresql.connection import connect
 from tidemark.replication.sources.postgresql.slots import slot_status
@@ -88,7 +90,7 @@ class CaptureWorld:
                 now=NOW,
                 say=say or self.said.append,
                 stop_if_due=stop_if_due,
-                functions_up_to=functions_up_to,
+                open_log=partial(postgres_log, functions_up_to=functions_up_to),
             )
 
     schemas: dict[str, TableSchema] = field(default_factory=dict)

@@ -12,9 +12,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.databases.postgresql.event_log import EVENT_COLUMNS, EVENT_DDL
 from tidemark.model.codec import to_json
 from tidemark.model.streams import TableRef
-from tidemark.replication.driver.event_log import EVENT_COLUMNS, EVENT_DDL
 from tidemark.replication.model.jobs import ApplyEvents
 from tidemark.replication.model.replication import (
     START,

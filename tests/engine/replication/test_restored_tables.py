@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.databases.postgresql.event_log import EVENT_COLUMNS, EVENT_DDL
 from tests.engine.replication.event_histories import STORE, SourceTable, apply_events_of, column, schema_of
 from tidemark.errors import EventLogChanged, TargetLost, TargetMovedOn
 from tidemark.lake.event_logs import EventBatch, capture_app_id
 from tidemark.model.streams import TableRef
 from tidemark.replication.driver.apply import apply_events
-from tidemark.replication.driver.event_log import EVENT_COLUMNS, EVENT_DDL
 from tidemark.replication.driver.target_table import Target
 from tidemark.replication.model.jobs import ApplyEvents
 from tidemark.replication.model.marks import ObjectMark, ObjectWrite

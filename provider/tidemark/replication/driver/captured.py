@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tidemark.lake.delta_log import DeltaLog
     from tidemark.replication.model.jobs import CaptureEvents
-    from tidemark.replication.sources.postgresql.transactions import TransactionReader
+    from tidemark.replication.sources.change_log import Found
 
 __all__ = ["Captured", "captured_since"]
 
@@ -41,11 +41,11 @@ class Captured:
     renamed: dict[str, str] = field(default_factory=dict)
     newest: datetime | None = None
 
-    def add(self, reader: TransactionReader) -> None:
+    def add(self, found: Found) -> None:
         """A batch that was written."""
-        newest = None if reader.newest is None else _EPOCH + timedelta(microseconds=reader.newest)
-        events = Counter(reader.events)
-        self.include(Captured(reader.transactions, events, reader.changed, {}, reader.renamed, newest))
+        newest = None if found.newest is None else _EPOCH + timedelta(microseconds=found.newest)
+        events = Counter(found.events)
+        self.include(Captured(found.transactions, events, found.changed, {}, found.renamed, newest))
 
     def include(self, later: Captured) -> None:
         """Add the facts of a later part."""

@@ -20,6 +20,7 @@ from tidemark.failpoints import failpoint
 from tidemark.jobs.own_tables import make_table
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.event_logs import EventBatch, batches, capture_app_id, restored_behind
+from tidemark.replication.driver.log_forms import LogForm, form_of_kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     _Request = CaptureEvents | ApplyEvents | ExpireEvents
 
 __all__ = [
-    "EVENT_COLUMNS",
-    "EVENT_DDL",
     "NO_OBJECT",
     "OBJECT_COLUMN",
     "append_events",
+    "event_columns",
+    "event_ddl",
     "newest_batch",
     "open_event_log",
     "require_whole",
@@ -43,12 +44,7 @@ __all__ = [
 OBJECT_COLUMN = "object"
 NO_OBJECT = "_replication"
 
-SOURCE_METADATA = (
-    "struct<schema: string, table: string, is_deleted: boolean, change_type: string, tx_id: string, lsn: string, "
-    "primary_keys: array<string>>"
-)
-
-EVENT_COLUMNS = {
+_COLUMNS = {
     "stream_name": "string",
     "read_method": "string",  # by the kind of source
     OBJECT_COLUMN: "string",  # `schema_table` as it was registered
@@ -56,8 +52,8 @@ EVENT_COLUMNS = {
     "uuid": "string",  # of version 5, so a second reading of the source's log gives it again
     "read_timestamp": "timestamp",
     "source_timestamp": "timestamp",  # of the commit; null for a message outside a transaction
-    "sort_keys": "array<string>",  # [source timestamp in milliseconds, "H/L" lsn, sequence]
-    "source_metadata": SOURCE_METADATA,  # schema and table: the names that the source had then
+    "sort_keys": "array<string>",  # source timestamp in milliseconds, the place by the kind of source, sequence
+    "source_metadata": "",  # by the kind of source; schema and table: the names that the source had then
     "payload": "string",  # JSON object: column → canonical text or null; SCHEMA: a TableSchema; MESSAGE: its text
     # ours
     "object_id": "string",  # the table's identity in the source (an OID)
@@ -71,9 +67,18 @@ EVENT_COLUMNS = {
     "batch": "bigint",
 }
 
-EVENT_DDL = ", ".join(f"{name} {kind}" for name, kind in EVENT_COLUMNS.items())
 _STATS = ("position", "sequence", "change", "batch", "object_id")
 _PROPERTIES = {"delta.dataSkippingStatsColumns": ", ".join(_STATS)}
+
+
+def event_columns(form: LogForm) -> dict[str, str]:
+    """Name → type of the event log's columns, for a kind of source."""
+    return {**_COLUMNS, "source_metadata": form.metadata_ddl}
+
+
+def event_ddl(form: LogForm) -> str:
+    """The columns of the event log, as DDL."""
+    return ", ".join(f"{name} {kind}" for name, kind in event_columns(form).items())
 
 
 def open_event_log(spark: SparkSession, request: CaptureEvents, options: Mapping[str, str] | None = None) -> DeltaLog:
@@ -90,13 +95,13 @@ def open_event_log(spark: SparkSession, request: CaptureEvents, options: Mapping
         log = make_table(
             spark,
             request.event_log,
-            EVENT_DDL,
+            event_ddl(form_of_kind(request.kind)),
             properties=_PROPERTIES,
             partitioned_by=(OBJECT_COLUMN,),
             options=options,
         )
     found = {field.name for field in source_schema.fields(log.state().metadata)}
-    if lacking := [name for name in EVENT_COLUMNS if name not in found]:
+    if lacking := [name for name in _COLUMNS if name not in found]:
         problem = f"is another table: it lacks the columns {', '.join(lacking)}"
         raise EventLogChanged(event_log=log.uri, replication=request.stream, problem=problem)
     return log

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tidemark.model.codec import to_json
-from tidemark.replication.model.replication import TableSchema
+from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.planning.events import Change, Event, EventForm, Half, json_text, schema_key
+from tidemark.replication.planning.positions import position_of_lsn
+from tidemark.replication.sources.change_log import ObjectFacts
 from tidemark.replication.sources.postgresql import pgoutput
 from tidemark.replication.sources.postgresql.hidden_columns import HideOf
 from tidemark.replication.sources.postgresql.relations import SchemaOf, form_of
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from tidemark.replication.model.jobs import CapturedObject
     from tidemark.replication.sources.postgresql.pgoutput import Relation
 
-__all__ = ["HEARTBEAT_PREFIX", "EventRow", "ObjectFacts", "TransactionReader"]
+__all__ = ["HEARTBEAT_PREFIX", "EventRow", "TransactionReader"]
 
 HEARTBEAT_PREFIX = "tidemark"  # of Tidemark's own messages in the log
 
@@ -31,19 +33,6 @@ place in the log, how many changes were at that place, sequence; then the Event.
 
 
 _Handler: TypeAlias = Callable[[int, bytes], None]
-
-
-class ObjectFacts(NamedTuple):
-    """The facts that all events of an object have in common while its schema is the same. `schema`, `table`: as named
-    then.
-    """
-
-    object: str | None
-    object_id: str | None
-    schema: str | None
-    table: str | None
-    schema_key: str | None
-    primary_keys: tuple[str, ...]
 
 
 class _Target(NamedTuple):
@@ -105,6 +94,11 @@ class TransactionReader:
             pgoutput.MESSAGE: self._message,
         }
         self._handlers = self._reading
+
+    @property
+    def upto(self) -> LogPosition:
+        """Every transaction that commits before it was read."""
+        return position_of_lsn(self.end if self.exhausted else self.behind)
 
     def chunks(self, messages: Iterable[tuple[int, bytes]]) -> Iterator[list[EventRow]]:
         """Rows in the order of (commit position, sequence). Chunks that are taken off before the end are no whole

@@ -1,0 +1,106 @@
+"""Rows of a batch as each kind of source stages them, and as columns of the event log.
+
+A staged row has the number of its object's facts, then the columns of its kind, then its sequence, then the parts of an
+`Event`. PostgreSQL's rows have positions as numbers: Spark makes the texts, at less cost than Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from tidemark.model.source_address import SourceKind
+from tidemark.replication.driver.uuids import uuid5
+from tidemark.replication.planning.events import EVENT_NAMESPACE, GOES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["EventsOf", "LogForm", "form_of_kind"]
+
+
+@dataclass(frozen=True)
+class EventsOf:
+    """The facts that all events of a batch have in common."""
+
+    stream: str
+    read_method: str
+    system_id: str
+    batch: int
+    read_at: datetime
+
+
+@dataclass(frozen=True)
+class LogForm:
+    """`row`: the columns that a kind stages for a change; `at`, the microseconds of its commit, is one. `repeated`:
+    those with few values. `metadata`: fields of `source_metadata` beside the common ones. `filled`: columns of the
+    event log by name.
+    """
+
+    row: Mapping[str, pa.DataType]
+    repeated: tuple[str, ...]
+    metadata: Mapping[str, str]
+    filled: Callable[[EventsOf], dict[str, Column]]
+
+    @property
+    def metadata_ddl(self) -> str:
+        """The type of `source_metadata`."""
+        own = "".join(f", {name}: {kind}" for name, kind in self.metadata.items())
+        return (
+            "struct<schema: string, table: string, is_deleted: boolean, change_type: string, tx_id: string"
+            f"{own}, primary_keys: array<string>>"
+        )
+
+
+def form_of_kind(kind: SourceKind) -> LogForm:
+    """The form of that kind's rows."""
+    return _FORMS[kind]
+
+
+def _postgresql(common: EventsOf) -> dict[str, Column]:
+    position, lsn = _hex("commit"), _lsn_text(F.col("lsn"))
+    name = F.concat_ws("|", F.lit(common.system_id), position, _hex("lsn"), F.col("nth").cast("string"), F.col("half"))
+    milliseconds = F.floor(F.col("at") / 1000).cast("string")
+    return {
+        "uuid": uuid5(EVENT_NAMESPACE, name),
+        "sort_keys": F.array(milliseconds, lsn, F.col("sequence").cast("string")),
+        "source_metadata": _metadata(F.col("xid").cast("string"), {"lsn": lsn}),
+        "position": position,
+    }
+
+
+def _metadata(tx_id: Column, own: Mapping[str, Column]) -> Column:
+    return F.struct(
+        F.col("schema"),
+        F.col("table"),
+        F.col("change").isin(*GOES).alias("is_deleted"),
+        F.col("change").alias("change_type"),
+        tx_id.alias("tx_id"),
+        *(column.alias(name) for name, column in own.items()),
+        F.col("primary_keys"),
+    )
+
+
+def _hex(column: str) -> Column:
+    """As a LogPosition has it."""
+    return F.lpad(F.hex(F.col(column)), 16, "0")
+
+
+def _lsn_text(lsn: Column) -> Column:
+    """As PostgreSQL writes it."""
+    return F.concat(F.hex(F.shiftright(lsn, 32)), F.lit("/"), F.hex(lsn.bitwiseAND(F.lit(0xFFFFFFFF))))
+
+
+_FORMS: Mapping[SourceKind, LogForm] = {
+    SourceKind.POSTGRESQL: LogForm(
+        row={"commit": pa.int64(), "xid": pa.int64(), "at": pa.int64(), "lsn": pa.int64(), "nth": pa.int64()},
+        repeated=("xid", "at", "commit"),
+        metadata={"lsn": "string"},
+        filled=_postgresql,
+    ),
+}

@@ -1,0 +1,113 @@
+"""The log of a source as a run of capture reads it, for any kind of database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from tidemark.errors import NotYetSupported
+from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.replication.model.replication import LogPosition, TableSchema
+from tidemark.replication.planning.events import TextOf
+
+if TYPE_CHECKING:
+    from tidemark.replication.model.jobs import CaptureEvents
+
+__all__ = ["ChangeLog", "Found", "LogBatch", "ObjectFacts", "OpenLog", "open_change_log"]
+
+
+class ObjectFacts(NamedTuple):
+    """The facts that all events of an object have in common while its schema is the same. `schema`, `table`: as named
+    then.
+    """
+
+    object: str | None
+    object_id: str | None
+    schema: str | None
+    table: str | None
+    schema_key: str | None
+    primary_keys: tuple[str, ...]
+
+
+class Found(Protocol):
+    """The facts of a batch, whole once all its rows were taken.
+
+    `facts`: of the objects, by their number in a row. `events`: of each object, by its registered name. `changed`: ids
+    of objects with a new schema; `schemas`: the newest of each. `renamed`: object → its name now. `unasked`: tables
+    that came though nobody captures them. `total`: events; `newest`: commit time of the last transaction with one, in
+    microseconds. `heartbeat`: whether one is still wanted. `exhausted`: nothing more commits before the end.
+    """
+
+    facts: list[ObjectFacts]
+    schemas: dict[str, TableSchema]
+    events: dict[str, int]
+    changed: set[str]
+    renamed: dict[str, str]
+    unasked: set[str]
+    transactions: int
+    total: int
+    newest: int | None
+    heartbeat: bool
+    exhausted: bool
+
+    @property
+    def upto(self) -> LogPosition:
+        """Every transaction that commits before it was read."""
+        ...
+
+
+@dataclass(frozen=True)
+class LogBatch:
+    """A batch under way. `rows`: chunks of rows in the form of the kind (`driver/log_forms.py`), in the order of
+    (position, sequence). Connections that are opened for them are closed with the context, before Spark works.
+    """
+
+    found: Found
+    rows: Callable[[], AbstractContextManager[Iterator[Sequence[tuple[Any, ...]]]]]
+
+
+class ChangeLog(Protocol):
+    """The log between two positions. Everything raises SourceUnreachable, SourceRefused."""
+
+    protocol: str  # how it was read last, for the report
+
+    def end(self) -> LogPosition:
+        """The current end of what can be read."""
+        ...
+
+    def resume(self, position: LogPosition) -> None:
+        """Require that all behind `position` can be read. Raises SourceSetBack, SlotLost, SlotForeign, SlotAhead."""
+        ...
+
+    def batch(
+        self, start: LogPosition, end: LogPosition, schemas: Mapping[str, TableSchema], *, heartbeat: bool
+    ) -> LogBatch:
+        """Transactions that commit in [start, end), until there are `max_events` and the last is whole."""
+        ...
+
+    def release(self, position: LogPosition) -> None:
+        """The source may throw away what is before `position`. A second call changes nothing."""
+        ...
+
+    def lag(self, position: LogPosition) -> int:
+        """Bytes of log behind `position`."""
+        ...
+
+
+OpenLog: TypeAlias = "Callable[[CaptureEvents, SourceAddress, TextOf | None], AbstractContextManager[ChangeLog]]"
+
+
+def open_change_log(
+    request: CaptureEvents, address: SourceAddress, hashed: TextOf | None
+) -> AbstractContextManager[ChangeLog]:
+    """The log of the source at that address; `hashed`: how values of hashed columns are.
+
+    Raises SourceIsAnother, SourceUnreachable, SourceRefused, SourceDriverNotInstalled, NotYetSupported.
+    """
+    if address.kind is SourceKind.POSTGRESQL:
+        from tidemark.replication.sources.postgresql.capturing import postgres_log
+
+        return postgres_log(request, address, hashed)
+    raise NotYetSupported(feature=f"A source of kind {address.kind}", instead="PostgreSQL is.")
