@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.postgresql import PostgresServer
-from tidemark.replication.driver.source_rows import source_rows
+from tidemark.replication.driver.postgresql_copy import source_rows
 from tidemark.replication.sources.postgresql.pinned import pinned_table
 
 pytestmark = pytest.mark.spark

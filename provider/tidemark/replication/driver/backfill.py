@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemark.errors import BackfillGaveWay, BackfillInterrupted, ObjectFailed, TidemarkError
@@ -19,8 +17,9 @@ from tidemark.model.source_address import SourceAddress
 from tidemark.model.streams import TableRef
 from tidemark.replication.driver.apply import apply_events, position_text
 from tidemark.replication.driver.columns import invalid_columns, target_columns
-from tidemark.replication.driver.hidden_values import chosen, seen_of
-from tidemark.replication.driver.source_rows import rows_read, source_rows
+from tidemark.replication.driver.copies import RowsTooWide, table_copy
+from tidemark.replication.driver.hidden_values import seen_of
+from tidemark.replication.driver.source_rows import rows_read
 from tidemark.replication.driver.target_table import Target
 from tidemark.replication.driver.values import named_invalid_value
 from tidemark.replication.driver.wide_rows import fitted
@@ -28,8 +27,6 @@ from tidemark.replication.model.catalog import SeenTable
 from tidemark.replication.model.jobs import ApplyEvents, BackfillObject, BackfillReport
 from tidemark.replication.model.marks import ObjectMark, ObjectWrite
 from tidemark.replication.model.replication import START, BackfillProgress, LogPosition, TableSchema, WriteMode
-from tidemark.replication.sources.postgresql.pinned import PATIENCE, interruption, pinned_table
-from tidemark.replication.sources.postgresql.row_sizes import assumed_width
 from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -41,14 +38,7 @@ __all__ = ["backfill_object"]
 
 SECONDS_BETWEEN_LOOKS = 2.0
 PAUSES = (1.0, 5.0, 15.0, 60.0)  # seconds, before a copy that gave way begins anew
-_OF_DRIVER = re.compile(r"org\.postgresql\.util\.PSQLException: ([^\n]+)")
-
-
-_WIDER = re.compile(r"maxResultBuffer|Ran out of memory retrieving query results")
-
-
-class _TooWide(BackfillInterrupted):
-    """The backfill of {object} was interrupted: {problem}."""
+PATIENCE = timedelta(minutes=5)
 
 
 def _nothing(*_: object) -> None:
@@ -84,7 +74,7 @@ def backfill_object(
     time, or have rewritten it during the copy. Raises ValueDoesNotFit; TargetMovedOn if a newer write came first;
     EventLogChanged; TargetNotDelta; ReplicationRefused for a target with rows of others. Raises TargetLost if the table
     was restored behind the copy, or has another write of that number. Raises ObjectFailed for an append-only target of
-    other types, and what `pinned_table` does. Then the target is as it was.
+    other types, and what `table_copy` does. Then the target is as it was.
     """
     copying = _Copying(session, store_id, request, workspace, options, stop_if_due)
     found = copying.found()
@@ -94,22 +84,16 @@ def backfill_object(
 
     def copy(*, careful: bool = False) -> None:
         stop_if_due()
-        bound = timedelta(seconds=request.gives_way_after)
-        table = pinned_table(
-            address,
-            int(request.object.source_id),
-            name=name,
-            patience=patience,
-            numeric_as=request.numeric_as,
-            choose=partial(chosen, request),
-            bound=bound,
-        )
-        with table as pinned, _named(name, pinned.gave_way), _watched(session, request, now, say, leave):
-            say(f"{name}: copying as of {pinned.snapshot.position.commit}, about {request.expected_rows} rows")
-            copying.widest, copying.seen = assumed_width(pinned.sizes, careful=careful), pinned.seen
-            rows = source_rows(session, request, address, pinned, careful=careful)
-            with fitted(session, copying.widest, pinned.sizes.mean):
-                copying.copy(pinned.snapshot.position, pinned.schema, rows)
+        with (
+            table_copy(request, address, patience) as table,
+            _named(table.failure),
+            _watched(session, request, now, say, leave),
+        ):
+            say(f"{name}: copying as of {table.position.commit}, about {request.expected_rows} rows")
+            copying.widest, copying.seen = table.widest(careful), table.seen
+            rows = table.rows(session, careful)
+            with fitted(session, copying.widest, table.mean):
+                copying.copy(table.position, table.schema, rows)
 
     _anew(copy, pauses, say, stop_if_due)
     failpoint("backfill.copied")
@@ -261,7 +245,7 @@ def _anew(
             if pause is None:
                 raise
             say(f"{error} It begins anew in {pause:g} s.")
-        except _TooWide as error:
+        except RowsTooWide as error:
             if careful or pause is None:
                 raise BackfillInterrupted(**error.facts) from error
             say(f"{error} It begins anew, with fewer rows at once.")
@@ -279,27 +263,16 @@ def _rest(seconds: float, stop_if_due: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _named(name: str, gave_way: Callable[[], str | None]) -> Iterator[None]:
+def _named(failure: Callable[[str], TidemarkError | None]) -> Iterator[None]:
     """The errors of the copy's query, as errors of ours."""
     try:
         yield
     except SPARK_FAILURES as error:
-        named = _error_in(str(error), name, gave_way())
+        text = str(error)
+        named = named_invalid_value(text) or failure(text)
         if named is None:
             raise
         raise named from error
-
-
-def _error_in(text: str, name: str, waited: str | None) -> TidemarkError | None:
-    invalid = named_invalid_value(text)
-    if invalid is not None:
-        return invalid
-    if waited is not None:
-        return BackfillGaveWay(object=name, problem=waited)
-    if _WIDER.search(text):
-        return _TooWide(object=name, problem="its rows are wider than a sample of them")
-    of_driver = _OF_DRIVER.search(text)
-    return None if of_driver is None else interruption(name, of_driver[1].strip())
 
 
 @contextmanager

@@ -1,67 +1,43 @@
-"""The rows of a pinned table as a target has them, read by Spark in several sessions at once."""
+"""The rows of a copy as a target has them, and how many of them Spark has read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.jobs.remote import is_remote
-from tidemark.model.source_address import SourceAddress
 from tidemark.replication.driver.columns import METADATA_COLUMN
-from tidemark.replication.driver.hidden_values import reading_properties
-from tidemark.replication.driver.uuids import uuid_of_place
-from tidemark.replication.driver.values import spark_type, written_value
 from tidemark.replication.model.jobs import BackfillObject
-from tidemark.replication.model.replication import Column as SourceColumn
-from tidemark.replication.model.replication import WriteMode
-from tidemark.replication.planning.events import EVENT_NAMESPACE, Change
-from tidemark.replication.sources.postgresql.pinned import PinnedTable, is_native, jdbc_url
-from tidemark.replication.sources.postgresql.row_sizes import MOST_ROWS, Fetch, fetches
+from tidemark.replication.model.replication import LogPosition, WriteMode
+from tidemark.replication.planning.events import Change
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["rows_read", "source_rows"]
+__all__ = ["copied_rows", "rows_read"]
 
 
-def source_rows(
-    session: SparkSession, request: BackfillObject, address: SourceAddress, table: PinnedTable, *, careful: bool = False
+def copied_rows(
+    request: BackfillObject,
+    read: DataFrame,
+    values: Sequence[Column],
+    *,
+    uuid: Column,
+    position: LogPosition,
+    taken_at: datetime,
 ) -> DataFrame:
-    """The target's columns. Nothing is read before the frame is; then it fails with what `named_invalid_value` names,
-    or in the words of the driver. `careful`: as in `fetches`. Raises InvalidArgument if columns are hashed and the
-    secret for that is missing, or another.
+    """The target's columns. `values`: those of the object, named. `uuid`: of a row, the same for a second reading of
+    the same copy. Nothing is read before the frame is.
     """
-    readings = fetches(table.sizes, careful=careful, most=request.fetch_rows or MOST_ROWS)
-    parts = [_read(session, request, address, table, fetch) for fetch in readings]
-    read = reduce(DataFrame.unionByName, parts)
-    columns = table.schema.columns
-    values = [_value(request, table, number, column).alias(column.name) for number, column in enumerate(columns)]
-    said = F.struct(
-        _uuid(request, table).alias("uuid"),
-        F.lit(int(table.taken_at.timestamp() * 1000)).cast("bigint").alias("source_timestamp"),
-    )
-    more = _of_events(table) if request.object.mode is WriteMode.APPEND_ONLY else []
+    milliseconds = int(taken_at.timestamp() * 1000)
+    said = F.struct(uuid.alias("uuid"), F.lit(milliseconds).cast("bigint").alias("source_timestamp"))
+    more = _of_events(position, milliseconds) if request.object.mode is WriteMode.APPEND_ONLY else []
     return read.select(*values, said.alias(METADATA_COLUMN), *more)
-
-
-def _read(
-    session: SparkSession, request: BackfillObject, address: SourceAddress, table: PinnedTable, fetch: Fetch
-) -> DataFrame:
-    reader = session.read.option("driver", "org.postgresql.Driver")
-    ranges = table.ranges(request.partitions)
-    whole = fetch.condition == "true"
-    held = table.held(fetch.rows)
-    return reader.option("sessionInitStatement", "; ".join(table.statements)).jdbc(
-        jdbc_url(address),
-        f"({table.query(measured=not whole)}) AS source",
-        predicates=[f"{held} AND {one}" if whole else f"{held} AND {one} AND {fetch.condition}" for one in ranges],
-        properties=reading_properties(address, table, fetch, request.rules.hash_mark),
-    )
 
 
 @contextmanager
@@ -99,29 +75,11 @@ def _share_of_tasks(session: Any) -> Iterator[Callable[[], float]]:
         session.removeProgressHandler(note)
 
 
-def _value(request: BackfillObject, table: PinnedTable, number: int, column: SourceColumn) -> Column:
-    text = F.col(f"c{number}")
-    if is_native(column):
-        return text.cast(spark_type(column.type))
-    at = F.lit(f"{table.snapshot.position.commit}/0")
-    return written_value(
-        text, column, invalid_values=request.invalid_values, object_name=request.object.name.text, position=at
-    )
-
-
-def _uuid(request: BackfillObject, table: PinnedTable) -> Column:
-    """From the snapshot and the row's place in it: a second reading of the same snapshot gives it again."""
-    about = F.lit(f"{request.system_id}|{table.snapshot.position.commit}|{request.object.source_id}|")
-    part = F.col("part") if table.parts > 1 else F.lit("")
-    return uuid_of_place(EVENT_NAMESPACE, F.concat(about, part), F.col("place"))
-
-
-def _of_events(table: PinnedTable) -> list[Column]:
-    """A row of a backfill sorts before every event that comes after the snapshot."""
-    milliseconds = str(int(table.taken_at.timestamp() * 1000))
+def _of_events(position: LogPosition, milliseconds: int) -> list[Column]:
+    """A row of a backfill sorts before every event that comes after the copy."""
     return [
         F.lit(Change.INSERT.value).alias("change_type"),
-        F.lit(f"{table.snapshot.position.commit}-{0:016X}").alias("change_sequence_number"),
-        F.array(F.lit(milliseconds), F.lit(""), F.lit("0")).alias("sort_keys"),
+        F.lit(f"{position.commit}-{0:016X}").alias("change_sequence_number"),
+        F.array(F.lit(str(milliseconds)), F.lit(""), F.lit("0")).alias("sort_keys"),
         F.lit(False).alias("is_deleted"),
     ]
