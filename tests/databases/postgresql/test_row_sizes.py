@@ -6,17 +6,8 @@ import pytest
 
 from tidemark.replication.driver.wide_rows import settings_for
 from tidemark.replication.model.replication import Column, TypeKind, UnifiedType
-from tidemark.replication.sources.postgresql.row_sizes import (
-    AT_ONCE,
-    MOST_ROWS,
-    WIDE,
-    Fetch,
-    RowSizes,
-    assumed_width,
-    fetches,
-    row_bytes,
-    sample_percent,
-)
+from tidemark.replication.sources.fetches import AT_ONCE, MOST_ROWS, WIDE, Fetch, RowSizes, assumed_width, fetches
+from tidemark.replication.sources.postgresql.row_sizes import row_bytes, sample_percent
 
 
 @pytest.mark.parametrize(

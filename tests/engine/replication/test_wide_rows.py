@@ -28,7 +28,7 @@ from tidemark.replication.driver.expire import expire_events
 from tidemark.replication.driver.target_table import Target
 from tidemark.replication.model.jobs import ExpireEvents
 from tidemark.replication.model.replication import START, LogPosition
-from tidemark.replication.sources.postgresql.row_sizes import WIDE
+from tidemark.replication.sources.fetches import WIDE
 
 pytestmark = pytest.mark.spark
 

@@ -10,8 +10,8 @@ from tidemark.replication.model.replication import Shown, TableSchema
 from tidemark.replication.planning.hiding import require_secret
 from tidemark.replication.planning.seen_tables import carried, hidden
 from tidemark.replication.planning.showing import chosen_columns, shown
+from tidemark.replication.sources.fetches import Fetch
 from tidemark.replication.sources.postgresql.pinned import PinnedTable, hash_properties, jdbc_properties
-from tidemark.replication.sources.postgresql.row_sizes import Fetch
 
 __all__ = ["chosen", "reading_properties", "seen_of"]
 

@@ -22,8 +22,8 @@ from tidemark.replication.driver.values import spark_type, written_value
 from tidemark.replication.model.jobs import BackfillObject
 from tidemark.replication.model.replication import Column as SourceColumn
 from tidemark.replication.planning.events import EVENT_NAMESPACE
+from tidemark.replication.sources.fetches import MOST_ROWS, Fetch, assumed_width, fetches
 from tidemark.replication.sources.postgresql.pinned import PinnedTable, interruption, is_native, jdbc_url, pinned_table
-from tidemark.replication.sources.postgresql.row_sizes import MOST_ROWS, Fetch, assumed_width, fetches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

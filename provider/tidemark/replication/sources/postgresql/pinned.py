@@ -22,6 +22,7 @@ from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.catalog import SeenTable
 from tidemark.replication.model.replication import Column, Shown, TableSchema, TypeKind
 from tidemark.replication.planning.hiding import MASK, pads_of
+from tidemark.replication.sources.fetches import Fetch, RowSizes
 from tidemark.replication.sources.postgresql.catalog import columns_of, read_from
 from tidemark.replication.sources.postgresql.connection import SESSION, connect
 from tidemark.replication.sources.postgresql.fingerprints import seen_tables
@@ -35,7 +36,7 @@ from tidemark.replication.sources.postgresql.giving_way import (
     watching,
 )
 from tidemark.replication.sources.postgresql.names import literal, quoted
-from tidemark.replication.sources.postgresql.row_sizes import Fetch, RowSizes, row_bytes, sample_percent
+from tidemark.replication.sources.postgresql.row_sizes import row_bytes, sample_percent
 from tidemark.replication.sources.postgresql.snapshots import Snapshot, exported_snapshot
 
 if TYPE_CHECKING:
