@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
 from tidemark.errors import DataFileUnreadable
@@ -15,19 +16,34 @@ from tidemark.pipes.driver.packed import unpacked
 from tidemark.pipes.driver.unreadable import GONE
 from tidemark.pipes.planning.readers import CsvRead
 
-__all__ = ["header_of", "unpacked_text"]
+__all__ = ["headers_of", "unpacked_text"]
 
+_AT_ONCE = 8
 _MOST_BYTES = 1 << 20
 _MOST_TEXT = 64 << 20  # of a file that is read for a line number
 
 
-def header_of(location: str, options: Mapping[str, str] | None, file: str, read: CsvRead) -> tuple[str, ...]:
-    """The names in the file's first line; none of an empty file.
+def headers_of(
+    location: str, options: Mapping[str, str] | None, files: Sequence[str], read: CsvRead
+) -> tuple[tuple[str, ...], ...]:
+    """The names in the first line of each file, in the order of the files; none of an empty file.
 
-    Raises DataFileUnreadable for a file that is gone or cut off, StorageRefused, StorageUnreachable.
+    Eight files are read at once. Raises DataFileUnreadable for the first file that is gone or cut off, StorageRefused,
+    StorageUnreachable.
     """
-    found = _beginning(Storage(location, options), file, _MOST_BYTES)
-    text = found.decode(read.encoding, errors="replace").lstrip("\ufeff")
+    storage = Storage(location, options)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return tuple(pool.map(lambda file: _header(storage, file, read), files))
+
+
+def unpacked_text(location: str, options: Mapping[str, str] | None, file: str, encoding: str) -> str | None:
+    """The text of a file, unpacked; None for a large one."""
+    found = _beginning(Storage(location, options), file, _MOST_TEXT)
+    return None if len(found) == _MOST_TEXT else found.decode(encoding, errors="replace")
+
+
+def _header(storage: Storage, file: str, read: CsvRead) -> tuple[str, ...]:
+    text = _beginning(storage, file, _MOST_BYTES).decode(read.encoding, errors="replace").lstrip("\ufeff")
     line = text.split(read.line_separator, 1)[0] if read.line_separator else (text.splitlines() or [""])[0]
     if read.separator is None:
         return (line.strip(),)
@@ -36,12 +52,6 @@ def header_of(location: str, options: Mapping[str, str] | None, file: str, read:
         return tuple(name.strip() for name in line.split(read.separator))
     names = next(csv.reader(io.StringIO(line), delimiter=read.separator, **quoting), [])
     return tuple(name.strip() for name in names)
-
-
-def unpacked_text(location: str, options: Mapping[str, str] | None, file: str, encoding: str) -> str | None:
-    """The text of a file, unpacked; None for a large one."""
-    found = _beginning(Storage(location, options), file, _MOST_TEXT)
-    return None if len(found) == _MOST_TEXT else found.decode(encoding, errors="replace")
 
 
 def _beginning(storage: Storage, file: str, most: int) -> bytes:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, VariantType
 from tidemark.errors import CopyRefused
 from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, placed
 from tidemark.pipes.driver.footers import Footer
-from tidemark.pipes.driver.headers import header_of
+from tidemark.pipes.driver.headers import headers_of
 from tidemark.pipes.driver.matching import matched
 from tidemark.pipes.driver.new_columns import inferred, lacking, of_files
 from tidemark.pipes.driver.projection import BAD, CHECKED, CHECKED_SCHEMA, RAW, SKIP, Shape, source
@@ -166,10 +166,11 @@ class _CsvReading(Reading):
 
     def _headers(self, files: Sequence[str]) -> Mapping[tuple[str, ...], list[str]]:
         """The files by the names in their first line."""
+        new = [file for file in files if file not in self._known_headers]
+        found = headers_of(self.load.location, self.options, new, self.read) if new else ()
+        self._known_headers.update(zip(new, found, strict=True))
         groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for file in files:
-            if file not in self._known_headers:
-                self._known_headers[file] = header_of(self.load.location, self.options, file, self.read)
             groups[self._known_headers[file]].append(file)
         return groups
 

@@ -1,0 +1,61 @@
+"""First lines of CSV files: several are read at once, and each belongs to its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Barrier, BrokenBarrierError
+from typing import Any, ClassVar
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from tidemark.errors import DataFileUnreadable
+from tidemark.pipes.driver.headers import headers_of
+from tidemark.pipes.planning.formats import file_format
+from tidemark.pipes.planning.readers import CsvRead, text_reader
+
+LINES = text_reader(file_format("CSV", {"PARSE_HEADER": True}))
+assert isinstance(LINES, CsvRead)
+
+
+class Meeting(MemoryFileSystem):
+    """A storage that gives no file before eight are asked for."""
+
+    protocol = ("meeting",)
+    asked: ClassVar[Barrier]
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        return super()._strip_protocol(path.replace("meeting://", "memory://"))
+
+    def _open(self, *arguments: Any, **more: Any) -> Any:
+        try:
+            self.asked.wait(20)
+        except BrokenBarrierError:
+            raise OSError(5, "fewer than eight readers came") from None
+        return super()._open(*arguments, **more)
+
+
+@pytest.fixture
+def meeting() -> Iterator[MemoryFileSystem]:
+    fsspec.register_implementation("meeting", Meeting, clobber=True)
+    Meeting.asked = Barrier(8)
+    yield MemoryFileSystem()
+    MemoryFileSystem().rm("/headers", recursive=True)
+
+
+def test_eight_headers_are_read_at_once_and_each_belongs_to_its_file(meeting: MemoryFileSystem) -> None:
+    names = [f"{number}.csv" for number in range(32)]
+    for name in names:
+        meeting.pipe_file(f"/headers/{name}", f"id,c{name}\n1,2\n".encode())
+    assert headers_of("meeting://headers", None, names[::-1], LINES) == tuple(("id", f"c{n}") for n in names[::-1])
+
+
+def test_the_first_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    (tmp_path / "empty.csv").touch()
+    assert headers_of(str(tmp_path), None, ["empty.csv", "a.csv"], LINES) == ((), ("id",))
+    with pytest.raises(DataFileUnreadable, match=r"b\.csv.*does not exist any more"):
+        headers_of(str(tmp_path), None, ["a.csv", "b.csv", "c.csv"], LINES)
