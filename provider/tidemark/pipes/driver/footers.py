@@ -8,13 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import IO, Any
 
-import pyarrow as pa
 from pyarrow import orc
 from pyarrow import parquet as pq
 
-from tidemark.errors import LakeError, NotAFile
+from tidemark.errors import DataFileUnreadable
 from tidemark.lake.storage import Storage
-from tidemark.pipes.driver.unreadable import GONE
+from tidemark.pipes.driver.unreadable import opened
 from tidemark.pipes.model.formats import FileType
 
 __all__ = ["Footer", "read_footers"]
@@ -37,7 +36,9 @@ class Footer:
 def read_footers(
     location: str, options: Mapping[str, str] | None, kind: FileType, files: Sequence[str]
 ) -> tuple[Footer, ...]:
-    """The footer of each file, in order. A file that cannot be read has a problem, and stops no other."""
+    """The footer of each file, in order. A file that cannot be read has a problem, and stops no other. Raises
+    StorageUnreachable.
+    """
     storage, reader = Storage(location, options), _READERS[kind]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return tuple(pool.map(lambda file: _read(storage, reader, file), files))
@@ -45,31 +46,30 @@ def read_footers(
 
 def _read(storage: Storage, reader: Callable[[IO[bytes]], tuple[str, int | None]], file: str) -> Footer:
     try:
-        with storage.open(file) as opened:
-            columns, rows = reader(opened)
-    except (pa.ArrowException, OSError, ValueError, LakeError, NotAFile) as error:
-        problem = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        return Footer(file, problem=GONE if isinstance(error, FileNotFoundError) else problem)
+        with opened(storage, file) as content:
+            columns, rows = reader(content)
+    except DataFileUnreadable as error:
+        return Footer(file, problem=str(error.facts["problem"]))
     return Footer(file, columns, rows)
 
 
-def _parquet(opened: IO[bytes]) -> tuple[str, int | None]:
-    found = pq.ParquetFile(opened)
+def _parquet(content: IO[bytes]) -> tuple[str, int | None]:
+    found = pq.ParquetFile(content)
     return str(found.schema_arrow.remove_metadata()), found.metadata.num_rows
 
 
-def _orc(opened: IO[bytes]) -> tuple[str, int | None]:
-    found = orc.ORCFile(opened)
+def _orc(content: IO[bytes]) -> tuple[str, int | None]:
+    found = orc.ORCFile(content)
     return str(found.schema.remove_metadata()), found.nrows
 
 
-def _avro(opened: IO[bytes]) -> tuple[str, int | None]:
+def _avro(content: IO[bytes]) -> tuple[str, int | None]:
     """Without the library Spark alone judges the file."""
     try:
         import fastavro
     except ModuleNotFoundError:
         return "", None
-    found = fastavro.reader(opened)
+    found = fastavro.reader(content)
     return json.dumps(found.writer_schema, sort_keys=True), None
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
-from tidemark.errors import DataFileUnreadable
-from tidemark.lake.failures import is_of_storage, storage_errors_named
 from tidemark.lake.storage import Storage
 from tidemark.pipes.driver.packed import unpacked
-from tidemark.pipes.driver.unreadable import GONE
+from tidemark.pipes.driver.unreadable import opened
 from tidemark.pipes.planning.readers import CsvRead
 
 __all__ = ["headers_of", "unpacked_text"]
@@ -28,8 +25,7 @@ def headers_of(
 ) -> tuple[tuple[str, ...], ...]:
     """The names in the first line of each file, in the order of the files; none of an empty file.
 
-    Eight files are read at once. Raises DataFileUnreadable for the first file that is gone or cut off, StorageRefused,
-    StorageUnreachable.
+    Eight files are read at once. Raises DataFileUnreadable for the first file that is broken, StorageUnreachable.
     """
     storage = Storage(location, options)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -37,37 +33,28 @@ def headers_of(
 
 
 def unpacked_text(location: str, options: Mapping[str, str] | None, file: str, encoding: str) -> str | None:
-    """The text of a file, unpacked; None for a large one."""
-    found = _beginning(Storage(location, options), file, _MOST_TEXT)
+    """The text of a file, unpacked; None for a large one. Raises DataFileUnreadable, StorageUnreachable."""
+    with opened(Storage(location, options), file) as content:
+        found = _beginning(content, file, _MOST_TEXT)
     return None if len(found) == _MOST_TEXT else found.decode(encoding, errors="replace")
 
 
 def _header(storage: Storage, file: str, read: CsvRead) -> tuple[str, ...]:
-    text = _beginning(storage, file, _MOST_BYTES).decode(read.encoding, errors="replace").lstrip("\ufeff")
-    line = text.split(read.line_separator, 1)[0] if read.line_separator else (text.splitlines() or [""])[0]
+    with opened(storage, file) as content:
+        text = _beginning(content, file, _MOST_BYTES).decode(read.encoding, errors="replace").lstrip("\ufeff")
+        line = text.split(read.line_separator, 1)[0] if read.line_separator else (text.splitlines() or [""])[0]
+        return tuple(name.strip() for name in _fields(line, read))
+
+
+def _fields(line: str, read: CsvRead) -> Sequence[str]:
     if read.separator is None:
-        return (line.strip(),)
-    quoting: dict[str, Any] = {"quotechar": read.quote} if read.quote else {"quoting": csv.QUOTE_NONE}
+        return (line,)
     if len(read.separator) > 1:
-        return tuple(name.strip() for name in line.split(read.separator))
-    names = next(csv.reader(io.StringIO(line), delimiter=read.separator, **quoting), [])
-    return tuple(name.strip() for name in names)
+        return line.split(read.separator)
+    quoting: dict[str, Any] = {"quotechar": read.quote} if read.quote else {"quoting": csv.QUOTE_NONE}
+    return next(csv.reader(io.StringIO(line), delimiter=read.separator, **quoting), ())
 
 
-def _beginning(storage: Storage, file: str, most: int) -> bytes:
-    place = f"{storage.uri}/{file}"
-    try:
-        with storage_errors_named(place), storage.open(file) as opened:
-            return _read(opened, file, place, most)
-    except FileNotFoundError:
-        raise DataFileUnreadable(file=place, problem=GONE) from None
-
-
-def _read(opened: IO[bytes], file: str, place: str, most: int) -> bytes:
-    try:
-        found: bytes = unpacked(opened, file).read(most)
-        return found
-    except (EOFError, zlib.error, OSError) as error:
-        if is_of_storage(error):
-            raise
-        raise DataFileUnreadable(file=place, problem=str(error) or type(error).__name__) from error
+def _beginning(content: IO[bytes], file: str, most: int) -> bytes:
+    found: bytes = unpacked(content, file).read(most)
+    return found

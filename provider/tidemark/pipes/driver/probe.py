@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tidemark.errors import LakeError, NotAFile
+from tidemark.errors import DataFileUnreadable
 from tidemark.lake.storage import Storage
 from tidemark.pipes.driver.packed import unpacked
-from tidemark.pipes.driver.unreadable import GONE
+from tidemark.pipes.driver.unreadable import opened
 
 __all__ = ["broken_texts"]
 
@@ -18,7 +17,10 @@ _BYTES = 1 << 20
 
 
 def broken_texts(location: str, options: Mapping[str, str] | None, files: Sequence[str]) -> dict[str, str]:
-    """File → why it cannot be read to its end, of those that cannot. Each is read and unpacked once."""
+    """File → why it cannot be read to its end, of those that cannot. Each is read and unpacked once.
+
+    Raises StorageUnreachable: a storage that does not answer breaks no file.
+    """
     storage = Storage(location, options)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = dict(zip(files, pool.map(lambda file: _problem(storage, file), files), strict=True))
@@ -27,12 +29,10 @@ def broken_texts(location: str, options: Mapping[str, str] | None, files: Sequen
 
 def _problem(storage: Storage, file: str) -> str | None:
     try:
-        with storage.open(file) as opened:
-            content = unpacked(opened, file)
+        with opened(storage, file) as packed:
+            content = unpacked(packed, file)
             while content.read(_BYTES):
                 pass
-    except FileNotFoundError:
-        return GONE
-    except (OSError, EOFError, zlib.error, LakeError, NotAFile) as error:
-        return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    except DataFileUnreadable as error:
+        return str(error.facts["problem"])
     return None

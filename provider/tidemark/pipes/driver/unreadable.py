@@ -1,17 +1,58 @@
-"""Files that Spark cannot read, by its errors."""
+"""Files that cannot be read: by Spark's errors, and by those of opening, unpacking and reading a file here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+import lzma
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO
 from urllib.parse import unquote
 
-from tidemark.errors import DataFileUnreadable
-from tidemark.jobs.failures import named_failure
+import pyarrow as pa
 
-__all__ = ["GONE", "broken_file", "spark_name"]
+from tidemark.errors import DataFileUnreadable, NotAFile, StorageRefused, StorageUnreachable
+from tidemark.jobs.failures import named_failure
+from tidemark.lake.storage import Storage
+
+__all__ = ["GONE", "broken_file", "opened", "spark_name"]
 
 GONE = "it does not exist any more"
 _NOT_FOUND = "[PATH_NOT_FOUND] Path does not exist: "
+
+_OF_CODECS: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError)
+try:
+    from zstandard import ZstdError
+except ImportError:  # then no file of it is unpacked
+    pass
+else:
+    _OF_CODECS = (*_OF_CODECS, ZstdError)
+_OF_FILES = (OSError, NotAFile, StorageRefused, ValueError, csv.Error, pa.ArrowException, *_OF_CODECS)
+
+
+@contextmanager
+def opened(storage: Storage, file: str) -> Iterator[IO[bytes]]:
+    """The open file. Errors of the block that say that it is broken are DataFileUnreadable.
+
+    A file is broken if it is gone, is no file, is refused by the storage, or has damaged content. A storage that does
+    not answer says nothing about the file: StorageUnreachable.
+    """
+    try:
+        with storage.open(file) as content:
+            yield content
+    except StorageUnreachable:
+        raise
+    except _OF_FILES as error:
+        raise DataFileUnreadable(file=f"{storage.uri}/{file}", problem=_problem(error)) from error
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return GONE
+    if isinstance(error, (NotAFile, StorageRefused)):
+        return str(error.facts["problem"])
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def spark_name(location: str, file: str) -> str:
@@ -22,8 +63,10 @@ def spark_name(location: str, file: str) -> str:
 
 def broken_file(error: Exception, location: str, files: Iterable[str]) -> tuple[str, str] | None:
     """The file that the failure names, with the reason; None if it names none of these."""
-    named, text = error if isinstance(error, DataFileUnreadable) else named_failure(error), str(error)
-    if isinstance(named, DataFileUnreadable):
+    named, text = named_failure(error), str(error)
+    if isinstance(error, DataFileUnreadable):
+        place, problem = error.facts["file"], error.facts["problem"]
+    elif isinstance(named, DataFileUnreadable):
         place, problem = unquote(named.facts["file"]), named.facts["problem"]
     elif _NOT_FOUND in text:
         place, problem = text.split(_NOT_FOUND, 1)[1].split(". SQLSTATE")[0], GONE
