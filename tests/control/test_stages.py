@@ -89,6 +89,23 @@ def test_a_stage_changes_in_the_parts_that_are_given(copied_store: ControlStore)
         stages.alter_stage(copied_store, "raw", comment="x")
 
 
+def test_a_stage_whose_format_was_dropped_moves_and_is_refused_another_format_that_is_gone(
+    copied_store: ControlStore,
+) -> None:
+    file_formats.create_file_format(copied_store, "pipes", PIPES)
+    stages.create_stage(copied_store, "raw", "/data", format_name="pipes")
+    file_formats.drop_file_format(copied_store, "pipes")
+    moved = stages.alter_stage(copied_store, "raw", location="/other")
+    assert moved is not None
+    assert (moved.location, moved.format_name) == ("file:///other", "pipes")
+    with pytest.raises(FileFormatNotFound):
+        stages.alter_stage(copied_store, "raw", location="/third", format_name="pipes")
+    assert stages.get_stage(copied_store, "raw") == moved
+    with pytest.raises(FileFormatNotFound):
+        stages.create_stage(copied_store, "raw", "/third", format_name="pipes", or_replace=True)
+    assert stages.create_stage(copied_store, "raw", "/x", format_name="gone", if_not_exists=True) == moved
+
+
 def test_a_dropped_stage_frees_its_name(copied_store: ControlStore) -> None:
     made = stages.create_stage(copied_store, "raw", "/data")
     assert stages.drop_stage(copied_store, "RAW") == made

@@ -13,8 +13,9 @@ from tidemark.errors import FileFormatExists
 from tidemark.pipes.model.formats import FileFormat
 from tidemark.pipes.model.pipes import NamedFormat
 from tidemark.pipes.planning.formats import file_format, merged
-from tidemark.pipes.planning.names import key_of, listed, require_one_way
+from tidemark.pipes.planning.names import key_of
 from tidemark.pipes.store import file_formats
+from tidemark.pipes.worker.named_objects import NamedObjects
 
 __all__ = [
     "alter_file_format",
@@ -38,22 +39,9 @@ def create_file_format(
     """The file format of that name. `if_not_exists` keeps an existing one as it is. `or_replace` gives it this
     definition, so a second run changes nothing. Raises FileFormatExists, InvalidArgument.
     """
-    require_one_way(or_replace=or_replace, if_not_exists=if_not_exists)
     key_of(name)
     wanted = NamedFormat(store.new_id(), name.strip(), format, comment, store.clock())
-
-    def create(connection: sa.Connection) -> NamedFormat:
-        existing = file_formats.lookup_file_format(connection, name)
-        if existing is None:
-            file_formats.create_file_format(connection, wanted)
-            return wanted
-        if if_not_exists:
-            return existing
-        if not or_replace:
-            raise FileFormatExists(file_format=existing.name)
-        return _changed(connection, replace(wanted, uid=existing.uid, created_at=existing.created_at))
-
-    return store.write(create)
+    return _FILE_FORMATS.create(store, wanted, or_replace=or_replace, if_not_exists=if_not_exists)
 
 
 def alter_file_format(
@@ -71,58 +59,40 @@ def alter_file_format(
     Raises FileFormatNotFound, FileFormatExists for the new name, InvalidArgument, NotYetSupported.
     """
 
-    def alter(connection: sa.Connection) -> NamedFormat | None:
-        find = file_formats.lookup_file_format if if_exists else file_formats.find_file_format
-        found = find(connection, name)
-        if found is None:
-            return None
-        changed = replace(found, format=merged(found.format, file_format(found.format.type, options)))
-        if comment is not None:
-            changed = replace(changed, comment=comment or None)
-        if rename_to is not None:
-            _require_free(connection, rename_to, found)
-            changed = replace(changed, name=rename_to.strip())
-        return _changed(connection, changed)
+    def define(_: sa.Connection, one: NamedFormat) -> NamedFormat:
+        return replace(one, format=merged(one.format, file_format(one.format.type, options)))
 
-    return store.write(alter)
+    return _FILE_FORMATS.alter(store, name, define, comment=comment, rename_to=rename_to, if_exists=if_exists)
 
 
 def drop_file_format(store: ControlStore, name: str, *, if_exists: bool = False) -> NamedFormat | None:
     """End the file format and return what it was. Pipes that use it stop. None if it did not exist with `if_exists`.
     Raises FileFormatNotFound.
     """
-
-    def drop(connection: sa.Connection) -> NamedFormat | None:
-        find = file_formats.lookup_file_format if if_exists else file_formats.find_file_format
-        found = find(connection, name)
-        if found is not None:
-            file_formats.end_file_format(connection, found.uid, at=store.clock())
-        return found
-
-    return store.write(drop)
+    return _FILE_FORMATS.drop(store, name, if_exists=if_exists)
 
 
 def find_file_format(store: ControlStore, name: str) -> NamedFormat | None:
     """The file format of that name; None if there is none."""
-    return store.read(lambda connection: file_formats.lookup_file_format(connection, name))
+    return _FILE_FORMATS.found(store, name)
 
 
 def get_file_format(store: ControlStore, name: str) -> NamedFormat:
     """The file format of that name. Raises FileFormatNotFound with similar names."""
-    return store.read(lambda connection: file_formats.find_file_format(connection, name))
+    return _FILE_FORMATS.get(store, name)
 
 
 def list_file_formats(store: ControlStore, like: str | None = None) -> tuple[NamedFormat, ...]:
     """All file formats by name. `like`: a pattern of LIKE for the last part of the name."""
-    return listed(store.read(file_formats.live_file_formats), like)
+    return _FILE_FORMATS.listed(store, like)
 
 
-def _changed(connection: sa.Connection, one: NamedFormat) -> NamedFormat:
-    file_formats.change_file_format(connection, one)
-    return one
-
-
-def _require_free(connection: sa.Connection, name: str, one: NamedFormat) -> None:
-    other = file_formats.lookup_file_format(connection, name)
-    if other is not None and other.uid != one.uid:
-        raise FileFormatExists(file_format=other.name)
+_FILE_FORMATS = NamedObjects[NamedFormat](
+    lookup=file_formats.lookup_file_format,
+    find=file_formats.find_file_format,
+    live=file_formats.live_file_formats,
+    insert=file_formats.create_file_format,
+    change=file_formats.change_file_format,
+    end=file_formats.end_file_format,
+    taken=lambda name: FileFormatExists(file_format=name),
+)

@@ -12,8 +12,9 @@ from tidemark.lake.storage import canonical_uri
 from tidemark.pipes.model.formats import FileFormat
 from tidemark.pipes.model.pipes import Stage
 from tidemark.pipes.planning.locations import require_location
-from tidemark.pipes.planning.names import key_of, listed, require_one_way
+from tidemark.pipes.planning.names import key_of
 from tidemark.pipes.store import file_formats, stages
+from tidemark.pipes.worker.named_objects import NamedObjects
 
 __all__ = ["alter_stage", "create_stage", "drop_stage", "find_stage", "get_stage", "list_stages"]
 
@@ -35,7 +36,6 @@ def create_stage(
     `if_not_exists` keeps an existing stage as it is. `or_replace` gives it this definition, so a second run changes
     nothing. Raises StageExists, FileFormatNotFound, InvalidArgument.
     """
-    require_one_way(or_replace=or_replace, if_not_exists=if_not_exists)
     key_of(name)
     wanted = Stage(
         uid=store.new_id(),
@@ -47,19 +47,7 @@ def create_stage(
         created_at=store.clock(),
     )
 
-    def create(connection: sa.Connection) -> Stage:
-        existing = stages.lookup_stage(connection, name)
-        if existing is not None and if_not_exists:
-            return existing
-        if existing is not None and not or_replace:
-            raise StageExists(stage=existing.name)
-        _require_format(connection, wanted)
-        if existing is None:
-            stages.create_stage(connection, wanted)
-            return wanted
-        return _changed(connection, replace(wanted, uid=existing.uid, created_at=existing.created_at))
-
-    return store.write(create)
+    return _STAGES.create(store, wanted, or_replace=or_replace, if_not_exists=if_not_exists)
 
 
 def alter_stage(
@@ -81,56 +69,36 @@ def alter_stage(
     """
     place = None if location is None else _canonical(location)
 
-    def alter(connection: sa.Connection) -> Stage | None:
-        stage = stages.lookup_stage(connection, name) if if_exists else stages.find_stage(connection, name)
-        if stage is None:
-            return None
+    def define(connection: sa.Connection, stage: Stage) -> Stage:
         changed = replace(stage, location=place or stage.location)
         if format is not None or format_name is not None:
             changed = replace(changed, format=format, format_name=format_name)
             _require_format(connection, changed)
-        if comment is not None:
-            changed = replace(changed, comment=comment or None)
-        if rename_to is not None:
-            _require_free(connection, rename_to, stage)
-            changed = replace(changed, name=rename_to.strip())
-        return _changed(connection, changed)
+        return changed
 
-    return store.write(alter)
+    return _STAGES.alter(store, name, define, comment=comment, rename_to=rename_to, if_exists=if_exists)
 
 
 def drop_stage(store: ControlStore, name: str, *, if_exists: bool = False) -> Stage | None:
     """End the stage and return what it was. Its files stay, and pipes that read it stop. None if it did not exist with
     `if_exists`. Raises StageNotFound.
     """
-
-    def drop(connection: sa.Connection) -> Stage | None:
-        stage = stages.lookup_stage(connection, name) if if_exists else stages.find_stage(connection, name)
-        if stage is not None:
-            stages.end_stage(connection, stage.uid, at=store.clock())
-        return stage
-
-    return store.write(drop)
+    return _STAGES.drop(store, name, if_exists=if_exists)
 
 
 def find_stage(store: ControlStore, name: str) -> Stage | None:
     """The stage of that name; None if there is none."""
-    return store.read(lambda connection: stages.lookup_stage(connection, name))
+    return _STAGES.found(store, name)
 
 
 def get_stage(store: ControlStore, name: str) -> Stage:
     """The stage of that name. Raises StageNotFound with similar names."""
-    return store.read(lambda connection: stages.find_stage(connection, name))
+    return _STAGES.get(store, name)
 
 
 def list_stages(store: ControlStore, like: str | None = None) -> tuple[Stage, ...]:
     """All stages by name. `like`: a pattern of LIKE for the last part of the name."""
-    return listed(store.read(stages.live_stages), like)
-
-
-def _changed(connection: sa.Connection, stage: Stage) -> Stage:
-    stages.change_stage(connection, stage)
-    return stage
+    return _STAGES.listed(store, like)
 
 
 def _canonical(location: str) -> str:
@@ -146,7 +114,13 @@ def _require_format(connection: sa.Connection, stage: Stage) -> None:
         file_formats.find_file_format(connection, stage.format_name)
 
 
-def _require_free(connection: sa.Connection, name: str, stage: Stage) -> None:
-    other = stages.lookup_stage(connection, name)
-    if other is not None and other.uid != stage.uid:
-        raise StageExists(stage=other.name)
+_STAGES = NamedObjects[Stage](
+    lookup=stages.lookup_stage,
+    find=stages.find_stage,
+    live=stages.live_stages,
+    insert=stages.create_stage,
+    change=stages.change_stage,
+    end=stages.end_stage,
+    taken=lambda name: StageExists(stage=name),
+    check=_require_format,
+)
