@@ -9,8 +9,8 @@ place, `/data/landing` by default. Two tables must exist:
 
 Trigger `load_files` once by hand. That run creates the pipe, and loads the files that are there. From then on the
 triggerer lists the place every minute, and new files start the runs. Started by hand with `prefix`, `modified_after` or
-`force`, a run loads such files, also those that failed. Files with errors are skipped. The log has the first error of
-each file, with line and column.
+`list_files`, a run loads such files, also those that failed. Files with errors are skipped. The log has the first error
+of each file, with line and column.
 
 `total_orders` starts when files were loaded. It reads a stream on the table, and keeps the sums of the new orders.
 """
@@ -47,7 +47,9 @@ with DAG(
         "modified_after": Param(
             None, type=["null", "string"], format="date-time", description="only files that were modified after this"
         ),
-        "force": Param(False, type="boolean", description="load files again that were loaded before"),
+        "list_files": Param(
+            "", type="string", enum=["", "all"], description="all: load files again that were loaded before"
+        ),
     },
     on_failure_callback=PipeTroubleNotifier(pipes=PIPE),
     doc_md=__doc__,
@@ -69,9 +71,9 @@ with DAG(
     run = RunPipeOperator(
         task_id="run_pipe",
         pipe=PIPE,
+        list_files="{{ params.list_files }}",
         prefix="{{ params.prefix }}",
         modified_after="{{ params.modified_after or '' }}",
-        force="{{ params.force }}",
         skip_when_empty=True,
         outlets=[LOADED],
     )

@@ -189,7 +189,7 @@ ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
         (lambda **a: CreatePipeOperator(**{**PIPE, **a}), "auto_ingest", [True, "no {{ p }}"], ["perhaps"]),
         (lambda **a: RunPipeOperator(pipe="p", **a), "modified_after", [NOON, None, "", "{{ t }}"], ["noon", 7, "7"]),
         (lambda **a: RunPipeOperator(pipe="p", **a), "max_files", [1, "5", None, "{{ n }}"], [0, "many"]),
-        (lambda **a: RunPipeOperator(pipe="p", **a), "list_files", [None, "", True, "false"], ["perhaps", 2]),
+        (lambda **a: RunPipeOperator(pipe="p", **a), "list_files", [None, "", True, "false", "all"], ["perhaps", 2]),
         (lambda **a: RefreshPipeOperator(pipe="p", **a), "prefix", ["2026/", None, "{{ p }}"], [5]),
     ],
 )

@@ -63,7 +63,7 @@ def test_new_files_are_loaded_once_and_the_consumer_sums_up_their_rows(
     (files / "b.csv").write_text("id,customer,amount\n3,ann,4\n")
     by_hand = run_dag(example.dag, at=DAY + timedelta(days=2), conf={"prefix": "b"})
     assert by_hand.returned("run_pipe")["rows_loaded"] == 1
-    again = {"prefix": "", "modified_after": "2020-01-01T00:00:00Z", "force": True}
+    again = {"prefix": "", "modified_after": "2020-01-01T00:00:00Z", "list_files": "all"}
     assert run_dag(example.dag, at=DAY + timedelta(days=3), conf=again).returned("run_pipe")["files_loaded"] == 2
     assert len(mine.rows("landing.orders")) == 6
 

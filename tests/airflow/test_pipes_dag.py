@@ -179,7 +179,7 @@ def test_a_run_takes_the_files_that_it_is_asked_for(run_dag: RunDag, landing: La
     assert loaded("waiting") == 1
     assert loaded("late", modified_after="2999-01-01T00:00:00Z") == 0
     assert loaded("listed", list_files=True) == 1
-    assert loaded("forced", force="true") == 3
+    assert loaded("forced", list_files="{{ 'all' }}") == 3
     assert len(landing.rows()) == 6
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ HOW_TO_WRITE_ONE = """
    `<!-- end of arguments -->` below `## Arguments`; `make operator-pages` writes this table between them:
 {rows}
 5. Add a row for it to index.md: `| [{name}]({file}) | one line | starts Spark: no, or when | defers: no or yes |`."""
+
+WRITERS = {"ConsumeStreamOperator", "ReplayWindowOperator"}  # the words of a write are arguments of the task
 
 every_name = pytest.mark.parametrize("name", sorted(PUBLIC))
 every_page = pytest.mark.parametrize("path", sorted(PAGES.glob("*.md")), ids=lambda path: path.stem)
@@ -121,6 +124,13 @@ def test_the_table_is_the_one_of_the_docstring(name: str) -> None:
     page = written(name)
     assert page.text.count("<!-- arguments, by make operator-pages -->") == 1
     assert page.text == with_arguments(name, PUBLIC[name]), "run `make operator-pages`"
+
+
+@pytest.mark.parametrize("name", sorted({name for name, one in PUBLIC.items() if isinstance(one, type)} - WRITERS))
+def test_a_class_has_at_most_eight_arguments_of_its_own(name: str) -> None:
+    given = inspect.signature(PUBLIC[name].__init__).parameters.values()
+    own = [one.name for one in given if one.name not in ("self", "conn_id") and one.kind is not one.VAR_KEYWORD]
+    assert len(own) <= 8
 
 
 @every_page

@@ -23,6 +23,7 @@ __all__ = [
     "MOST_SAID",
     "choice_of",
     "copy_in_pipe",
+    "listing_of",
     "packages_of",
     "pipe_of",
     "prefix_of",
@@ -115,3 +116,13 @@ def choice_of(argument: str, value: bool | str | None) -> bool | None:
     if value is None or str(value).strip().lower() in ("", "none"):
         return None
     return flag_of(argument, value)
+
+
+def listing_of(argument: str, value: bool | str | None) -> tuple[bool | None, bool]:
+    """Whether a run looks for new files, or None to let the pipe decide; and whether it loads all files again ("all").
+
+    Raises InvalidArgument.
+    """
+    if str(value).strip().lower() == "all":
+        return True, True
+    return choice_of(argument, value), False

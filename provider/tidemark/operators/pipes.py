@@ -12,8 +12,8 @@ from tidemark.errors import NotYetSupported, PipePaused, SqlCompilationError
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of, whole_number_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._pipes import (
-    choice_of,
     copy_in_pipe,
+    listing_of,
     packages_of,
     pipe_of,
     prefix_of,
@@ -114,11 +114,10 @@ class RunPipeOperator(SparkOperator):
     The notifications are removed when the job has ended well.
 
     :param pipe: name of the pipe; a mapped task runs several. (templated)
-    :param list_files: look for new files. None: if the pipe was created with auto_ingest, or if one of the next three
-        asks for files. (templated)
+    :param list_files: look for new files; `"all"` loads files again that were loaded before. None: if the pipe was
+        created with auto_ingest, or if one of the next two asks for files. (templated)
     :param prefix: only new files whose names begin so, behind the prefix of the pipe. (templated)
     :param modified_after: only new files that were modified after this time, which has a zone. (templated)
-    :param force: load files again that were loaded before. (templated)
     :param max_files: files in one batch. (templated)
     :param batches: batches in this run; the rest waits for the next one. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when no file was loaded. (templated)
@@ -126,8 +125,8 @@ class RunPipeOperator(SparkOperator):
     """
 
     template_fields: Sequence[str] = (
-        "pipe", "list_files", "prefix", "modified_after", "force", "max_files", "batches", "skip_when_empty",
-        "aws_conn_id", "conn_id",
+        "pipe", "list_files", "prefix", "modified_after", "max_files", "batches", "skip_when_empty", "aws_conn_id",
+        "conn_id",
     )  # fmt: skip
 
     def __init__(
@@ -137,7 +136,6 @@ class RunPipeOperator(SparkOperator):
         list_files: bool | str | None = None,
         prefix: str | None = None,
         modified_after: datetime | str | None = None,
-        force: bool | str = False,
         max_files: int | str | None = 10_000,
         batches: int | str | None = 10,
         skip_when_empty: bool | str = False,
@@ -149,7 +147,6 @@ class RunPipeOperator(SparkOperator):
         self.list_files = list_files
         self.prefix = prefix
         self.modified_after = modified_after
-        self.force = force
         self.max_files = max_files
         self.batches = batches
         self.skip_when_empty = skip_when_empty
@@ -157,10 +154,9 @@ class RunPipeOperator(SparkOperator):
         check_constants(
             self,
             pipe=pipe_of,
-            list_files=choice_of,
+            list_files=listing_of,
             prefix=prefix_of,
             modified_after=time_of,
-            force=flag_of,
             max_files=whole_number_of,
             batches=whole_number_of,
             skip_when_empty=flag_of,
@@ -189,12 +185,13 @@ class RunPipeOperator(SparkOperator):
     def _wish(self) -> PipeRun:
         from tidemark.pipes.worker.running import PipeRun
 
+        lists, force = listing_of("list_files", self.list_files)
         numbers = {name: whole_number_of(name, getattr(self, name)) for name in ("max_files", "batches")}
         return PipeRun(
-            list_files=choice_of("list_files", self.list_files),
+            list_files=lists,
             prefix=prefix_of("prefix", self.prefix),
             modified_after=time_of("modified_after", self.modified_after),
-            force=flag_of("force", self.force),
+            force=force,
             **{name: number for name, number in numbers.items() if number is not None},
         )
 
