@@ -21,7 +21,8 @@ from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.pipes import Pipe
 from tidemark.pipes.planning.notifications import announced_files
 from tidemark.pipes.worker.notification_directory import DirectoryChannel
-from tidemark.pipes.worker.notified import acknowledged_after, notified_files
+from tidemark.pipes.worker.notified import acknowledged_after, channel_facts, notified_files
+from tidemark.pipes.worker.sqs_queue import SqsQueue
 from tidemark.triggers.notifications import NotificationsEventTrigger
 
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
@@ -138,6 +139,35 @@ def test_a_missing_provider_of_amazon_is_a_named_error(monkeypatch: pytest.Monke
         SqsChannel("https://sqs.eu-west-1.amazonaws.com/1/q").receive(1)
 
 
+def test_a_queue_is_read_by_the_configuration_of_boto3_without_airflow(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "DEFAULT_REGION": "us-east-1"}
+    for name, value in {**settings, "ENDPOINT_URL": queue.store.endpoint}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.delenv("AIRFLOW_CONN_AWS_DEFAULT")
+    queue.store.put("in/2024/a.csv", b"1\n")
+    queue.store.put("in/2024/b.csv", b"1\n")
+    for address in (queue.url, queue.arn):
+        assert channel_facts(pipe_of(address), lambda pipe: SqsQueue(pipe.notification_channel or "")).outstanding == 2
+    channel = SqsQueue(queue.url)
+    found = notified_files(pipe_of(queue.url), LOAD, channel)
+    assert sorted(found.files) == ["a.csv", "b.csv"]
+    with acknowledged_after(channel, found):
+        pass
+    assert queue.count() == (0, 0)
+    gone = channel_facts(pipe_of(queue.url), lambda _: SqsQueue(f"{queue.url}-none"))
+    assert gone.outstanding is None
+    assert "-none cannot be read" in (gone.problem or "")
+    assert "Check the address, boto3's configuration" in (gone.problem or "")
+
+
+def test_a_missing_boto3_is_a_named_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    facts = channel_facts(pipe_of(None), lambda _: SqsQueue("https://sqs.eu-west-1.amazonaws.com/1/q"))
+    assert "airflow-provider-tidemark[amazon]" in (facts.problem or "")
+
+
 def test_pipes_have_the_channel_of_their_address() -> None:
     channel_of = channels_of_pipes({}, "aws_other")
     assert channel_of(pipe_of(None)) is None
@@ -176,7 +206,7 @@ def test_a_watcher_waits_while_the_channel_is_away(queue: Queue, monkeypatch: py
 
     def away_once(*arguments: Any) -> Any:
         if next(tries, False):
-            raise NotificationsUnreachable(channel="c", connection="a", problem="away")
+            raise NotificationsUnreachable(channel="c", access="a", problem="away")
         return opened(*arguments)
 
     monkeypatch.setattr(notifications, "channel_at", away_once)

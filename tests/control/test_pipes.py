@@ -19,7 +19,7 @@ from tidemark.pipes.model.pipes import Pipe, PipeState
 from tidemark.pipes.planning.queues import queue_path
 from tidemark.pipes.store import pipes
 from tidemark.pipes.worker import definitions
-from tidemark.pipes.worker.definitions import get_pipe, note_pipe_run, pause_pipe, resume_pipe
+from tidemark.pipes.worker.definitions import get_pipe, note_pipe_pull, note_pipe_run, pause_pipe, resume_pipe
 from tidemark.pipes.worker.health import troubled_pipes
 from tidemark.streams.worker.object_states import list_objects
 from tidemark.streams.worker.sources import open_table
@@ -199,6 +199,20 @@ def test_runs_leave_their_time_and_their_problem(store: ControlStore, clock: Clo
     assert get_pipe(store, "shop.orders_pipe").problem_at == skipped
     assert note_pipe_run(store, uid, None, None, clock.go(), by=RUN)
     assert (shown(store).severity, shown(store).problem) == (Severity.OK, None)
+
+
+def test_the_last_notifications_have_a_time_which_belongs_to_their_channel(store: ControlStore, clock: Clock) -> None:
+    uid = create(store, notification_channel="/notes").uid
+    first, last = clock.go(), clock.go()
+    for at, kept in ((last, True), (last, True), (first, False)):
+        assert note_pipe_pull(store, uid, at) is kept
+        assert get_pipe(store, "shop.orders_pipe").pulled_at == last
+    assert create(store, notification_channel="/notes", comment="x", or_replace=True).pulled_at == last
+    assert create(store, notification_channel="/others", or_replace=True).pulled_at is None
+    assert note_pipe_pull(store, uid, last)
+    assert create(store, or_replace=True).pulled_at is None
+    definitions.drop_pipe(store, "shop.orders_pipe", by=RUN)
+    assert not note_pipe_pull(store, uid, clock.go())
 
 
 def test_a_stalled_pipe_failed_until_a_run_succeeds(store: ControlStore, clock: Clock) -> None:

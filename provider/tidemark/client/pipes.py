@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.client.context import ClientContext
 from tidemark.client.copying import run_copy
+from tidemark.client.notifications import channels_of
 from tidemark.client.pipe_histories import (
     copy_history_of,
     facts_of,
@@ -24,6 +25,7 @@ from tidemark.pipes.planning.queues import queue_path
 from tidemark.pipes.planning.sql_copy import copy_into as parsed_copy
 from tidemark.pipes.worker import definitions, file_formats, running, stages
 from tidemark.pipes.worker.needs import needed_objects
+from tidemark.pipes.worker.notified import channel_facts
 from tidemark.pipes.worker.status import pipe_status as status_of
 from tidemark.sql.text import Cursor
 
@@ -197,7 +199,10 @@ class PipesOfALake:
         return definitions.list_pipes(self._context.store, like)
 
     def pipe_status(self, pipe: str) -> Mapping[str, Any]:
-        """The fields of SYSTEM$PIPE_STATUS by their names there. Raises PipeNotFound."""
+        """The fields of SYSTEM$PIPE_STATUS by their names there. Raises PipeNotFound.
+
+        The notifications that wait are counted. A channel that cannot be reached has no number, and `error` says why.
+        """
         context = self._context
         found = definitions.get_pipe(context.store, pipe)
         needed = needed_objects(context.store, found, context.tables)
@@ -205,6 +210,7 @@ class PipesOfALake:
             found,
             facts_of(context, found),
             context.store.clock(),
+            channel_facts=channel_facts(found, channels_of(context)),
             stage_exists=needed.stage,
             format_exists=needed.file_format,
             table_exists=needed.table,

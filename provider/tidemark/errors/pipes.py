@@ -110,8 +110,8 @@ class FilesNotQueued(PipeError):
 
 
 class NotificationsUnreachable(PipeError):
-    """The notifications of {channel} cannot be read: {problem}. They stay there. Check the address, the connection
-    {connection} and its rights; the next run reads them again.
+    """The notifications of {channel} cannot be read: {problem}. They stay there. Check the address, {access}
+    and its rights; the next run reads them again.
     """
 
 

@@ -16,8 +16,9 @@ from tidemark.errors import NotificationsUnreachable
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.notifications import Notification
 from tidemark.pipes.model.pipes import Pipe
+from tidemark.pipes.model.status import ChannelFacts
 from tidemark.pipes.worker.notification_directory import UNFINISHED_FOR, DirectoryChannel
-from tidemark.pipes.worker.notified import NotifiedFiles, acknowledged_after, notified_files
+from tidemark.pipes.worker.notified import NotifiedFiles, acknowledged_after, channel_facts, notified_files
 
 LOAD = Load("db.t", "/lake/db/t", "file:///data/in")
 PIPE = Pipe("uid", "p", "COPY INTO t FROM @s", "/q", True, "/notes", None, datetime.now(UTC))
@@ -52,7 +53,7 @@ def notes(tmp_path: Path) -> Notes:
 def test_documents_come_again_until_they_are_acknowledged(notes: Notes) -> None:
     notes.announce("1.json", "a.csv", "b.csv")
     notes.announce("deep/2 é.json", "b.csv", "c.csv")
-    assert notes.channel.waiting() == 2
+    assert (notes.channel.waiting(), notes.channel.waiting(1)) == (2, 1)
     found = notified_files(PIPE, LOAD, notes.channel)
     assert sorted(found.files) == ["a.csv", "b.csv", "c.csv"]
     assert notified_files(PIPE, LOAD, notes.channel) == found
@@ -74,13 +75,13 @@ def test_a_failed_run_leaves_the_documents(notes: Notes) -> None:
 def test_documents_about_files_elsewhere_are_done_with(notes: Notes) -> None:
     notes.announce("1.json", "file:///other/a.csv")
     found = notified_files(PIPE, LOAD, notes.channel)
-    assert found == NotifiedFiles((), ("1.json",))
+    assert found == NotifiedFiles((), ("1.json",), 1)
 
 
 def test_a_document_that_is_being_written_is_left_for_the_next_run(notes: Notes) -> None:
     notes.put("half.json", '{"files": ["a.c')
     notes.announce("whole.json", "b.csv")
-    assert notified_files(PIPE, LOAD, notes.channel) == NotifiedFiles(("b.csv",), ("whole.json",))
+    assert notified_files(PIPE, LOAD, notes.channel) == NotifiedFiles(("b.csv",), ("whole.json",), 2)
     assert notes.left() == ["half.json", "whole.json"]
     notes.announce("half.json", "a.csv")
     assert sorted(notified_files(PIPE, LOAD, notes.channel).files) == ["a.csv", "b.csv"]
@@ -106,7 +107,7 @@ def test_a_byte_order_mark_is_no_problem_and_an_overlong_document_is_not_read(no
     notes.put("marked.json", b"\xef\xbb\xbf" + json.dumps({"files": ["a.csv"]}).encode())
     with (notes.path / "huge.json").open("wb") as file:
         file.truncate(1 << 30)
-    assert notified_files(PIPE, LOAD, notes.channel) == NotifiedFiles(("a.csv",), ("marked.json",))
+    assert notified_files(PIPE, LOAD, notes.channel) == NotifiedFiles(("a.csv",), ("marked.json",), 2)
 
 
 def test_hidden_documents_and_a_missing_directory_are_no_notifications(notes: Notes) -> None:
@@ -130,7 +131,7 @@ def test_a_prefix_of_a_bucket_is_a_directory_of_documents() -> None:
         late = datetime.now(UTC) + timedelta(hours=1)
         channel = DirectoryChannel(f"s3://{BUCKET}/notes", store.options, clock=lambda: late)
         found = notified_files(PIPE, LOAD, channel)
-        assert found == NotifiedFiles(("a.csv",), ("1 é.json",))
+        assert found == NotifiedFiles(("a.csv",), ("1 é.json",), 2)
         channel.acknowledge(found.handles)
         channel.acknowledge(found.handles)
         assert store.keys() == ["notes/_unreadable/odd.json"]
@@ -155,13 +156,13 @@ class HeldChannel:
     def hold(self, handles: Sequence[str]) -> None:
         self.held += 1
         if self.held == 2:
-            raise NotificationsUnreachable(channel="c", connection="a", problem="away")
+            raise NotificationsUnreachable(channel="c", access="a", problem="away")
         if self.held == 3:
             self.often.set()
 
     def acknowledge(self, handles: Sequence[str]) -> None:
         self.acknowledged += handles
-        raise NotificationsUnreachable(channel="c", connection="a", problem="away")
+        raise NotificationsUnreachable(channel="c", access="a", problem="away")
 
     def refuse(self, handle: str) -> str | None:
         return "it stays"
@@ -178,3 +179,21 @@ def test_documents_are_held_while_the_job_runs_and_a_channel_that_is_away_does_n
     assert "were not held" in caplog.text
     assert "were not removed" in caplog.text
     assert channel.held == held
+
+
+def test_all_documents_of_a_directory_count_as_outstanding(notes: Notes, tmp_path: Path) -> None:
+    for number in range(1_003):
+        notes.put(f"{number}.json", "")
+    assert notes.channel.waiting() == 1_000
+    assert channel_facts(PIPE, lambda _: notes.channel) == ChannelFacts(1_003)
+    assert channel_facts(PIPE, lambda _: DirectoryChannel(f"{tmp_path}/none")) == ChannelFacts(0)
+    assert channel_facts(PIPE, lambda _: None) == ChannelFacts()
+
+
+def test_a_channel_that_cannot_be_reached_has_a_problem_and_no_number() -> None:
+    def away(pipe: Pipe) -> DirectoryChannel:
+        raise NotificationsUnreachable(channel="c", access="a", problem="away")
+
+    found = channel_facts(PIPE, away)
+    assert found.outstanding is None
+    assert "away" in (found.problem or "")

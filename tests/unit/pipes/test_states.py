@@ -9,7 +9,7 @@ import pytest
 
 from tidemark import errors
 from tidemark.pipes.model.pipes import Pipe, PipeState
-from tidemark.pipes.model.status import NeededObjects, QueueFacts
+from tidemark.pipes.model.status import ChannelFacts, NeededObjects, QueueFacts
 from tidemark.pipes.planning.names import key_of, known_names, name_parts
 from tidemark.pipes.planning.queues import queue_path
 from tidemark.pipes.planning.states import is_stale, stalled_by, state_of
@@ -64,9 +64,10 @@ def test_an_error_of_a_run_decides_the_state(error: Exception, state: PipeState 
 def test_a_status_has_the_fields_that_have_values() -> None:
     assert pipe_status(PIPE, None, NOW) == {"executionState": "RUNNING"}
     assert pipe_status(PIPE, QueueFacts(), NOW) == {"executionState": "RUNNING", "pendingFileCount": 0}
-    facts = QueueFacts(2, "a.csv", NOW, "b.csv", NOW, NOW, "c.csv", NOW, NOW, 3)
+    facts = QueueFacts(2, "a.csv", NOW, "b.csv", NOW, NOW, "c.csv", NOW)
     at = "2026-03-20T12:00:00.001Z"
-    status = pipe_status(replace(PIPE, notification_channel="sqs://q"), facts, NOW)
+    notified = replace(PIPE, notification_channel="sqs://q", pulled_at=NOW)
+    status = pipe_status(notified, facts, NOW, channel_facts=ChannelFacts(3))
     assert status == {
         "executionState": "RUNNING",
         "pendingFileCount": 2,
@@ -83,6 +84,20 @@ def test_a_status_has_the_fields_that_have_values() -> None:
     }
     nothing_waits = pipe_status(PIPE, replace(facts, pending=0), NOW)
     assert nothing_waits.keys() & {"oldestPendingFilePath", "oldestFileTimestamp"} == set()
+
+
+def test_a_channel_that_cannot_be_reached_is_a_notice_behind_the_error_of_the_pipe() -> None:
+    away = ChannelFacts(problem="The queue does not answer.")
+    status = pipe_status(replace(PIPE, notification_channel="sqs://q"), None, NOW, channel_facts=away)
+    assert status == {
+        "executionState": "RUNNING",
+        "notificationChannelName": "sqs://q",
+        "error": "The queue does not answer.",
+    }
+    failed = replace(PIPE, problem="Why.", problem_at=NOW, stalled=PipeState.STALLED_COMPILATION_ERROR)
+    assert pipe_status(failed, None, NOW, channel_facts=away)["error"] == "Why. The queue does not answer."
+    none_waits = pipe_status(PIPE, None, NOW, channel_facts=ChannelFacts(0))
+    assert none_waits == {"executionState": "RUNNING", "numOutstandingMessagesOnChannel": 0}
 
 
 def test_errors_and_faults_of_a_pipe_have_fields_of_their_own_and_bad_files_have_none() -> None:

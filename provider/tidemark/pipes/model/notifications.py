@@ -36,8 +36,8 @@ class NotificationChannel(Protocol):
     def receive(self, most: int) -> Sequence[Notification]:
         """Documents that wait, at most so many. Other readers may not see them for a while."""
 
-    def waiting(self) -> int:
-        """About how many documents wait. A channel may count no further than to a limit of its own."""
+    def waiting(self, most: int = 1_000) -> int:
+        """About how many documents wait. A channel may stop counting at `most`."""
 
     def hold(self, handles: Sequence[str]) -> None:
         """Keep other readers from the documents for longer."""

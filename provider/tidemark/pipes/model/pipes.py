@@ -56,7 +56,8 @@ class Pipe:
 
     `auto_ingest`: whether runs look for new files. `notification_channel`: the address of a queue of notifications, if
     it has one. `paused_at`: since then it takes no files. `problem`, `stalled`: of the last run that failed.
-    `problem_at`, `problem_run`: the time and the key of that run. `ended_at`: since then the pipe is dropped.
+    `problem_at`, `problem_run`: the time and the key of that run. `pulled_at`: the last time when a run took
+    notifications of its channel. `ended_at`: since then the pipe is dropped.
     """
 
     uid: str
@@ -73,4 +74,5 @@ class Pipe:
     last_run_at: datetime | None = None
     problem_at: datetime | None = None
     problem_run: str | None = None
+    pulled_at: datetime | None = None
     ended_at: datetime | None = None

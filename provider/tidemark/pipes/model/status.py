@@ -1,18 +1,17 @@
-"""Facts of a pipe's queue, and of the objects that a pipe needs."""
+"""Facts of a pipe's queue, of its channel of notifications, and of the objects that a pipe needs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
-__all__ = ["NeededObjects", "QueueFacts"]
+__all__ = ["ChannelFacts", "NeededObjects", "QueueFacts"]
 
 
 @dataclass(frozen=True)
 class QueueFacts:
     """A pipe's table of files at one version. `received`: the time of the newest file in the queue. `forwarded`: the
-    newest file that a notification named. `pulled`: the last time when notifications were fetched. `outstanding`: the
-    notifications that wait; None: nobody asked.
+    newest file that a notification named.
     """
 
     pending: int = 0
@@ -23,8 +22,16 @@ class QueueFacts:
     received_at: datetime | None = None
     forwarded: str | None = None
     forwarded_at: datetime | None = None
-    pulled_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class ChannelFacts:
+    """A channel of notifications at one moment. `outstanding`: about how many wait. It is None if the pipe has no
+    channel, and if the channel cannot be reached, which is the `problem`.
+    """
+
     outstanding: int | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ __all__ = [
     "free_queue",
     "live_pipes",
     "lookup_pipe",
+    "note_pull",
     "note_run",
     "pause_pipe",
     "pipes_ever",
@@ -87,9 +88,11 @@ def create_pipe(connection: sa.Connection, pipe: Pipe, *, by: str) -> None:
 
 def replace_pipe(connection: sa.Connection, pipe: Pipe, *, by: str) -> bool:
     """Give the pipe of that uid another definition; True if it lives. Its uid, its queue and its pause stay, and the
-    problem of the old definition is gone.
+    problem of the old definition is gone. So is the time of the last notifications, if the channel is another one.
     """
-    return _change(connection, pipe.uid, by=by, **_NO_PROBLEM, **_definition(pipe))
+    same = _of.notification_channel.is_not_distinct_from(pipe.notification_channel)
+    pulled = sa.case((same, _of.pulled_at), else_=sa.null())
+    return _change(connection, pipe.uid, by=by, pulled_at=pulled, **_NO_PROBLEM, **_definition(pipe))
 
 
 def set_comment(connection: sa.Connection, uid: str, *, comment: str | None, by: str) -> bool:
@@ -105,6 +108,11 @@ def pause_pipe(connection: sa.Connection, uid: str, *, at: datetime, by: str) ->
 def resume_pipe(connection: sa.Connection, uid: str, *, expected: datetime, by: str) -> bool:
     """The pipe takes files again; True if it was paused since `expected`."""
     return _change(connection, uid, _of.paused_at == expected, by=by, paused_at=None)
+
+
+def note_pull(connection: sa.Connection, uid: str, *, at: datetime) -> bool:
+    """A run has taken notifications. False for a dropped pipe, and if a later run has taken some."""
+    return named.change(connection, pipes, uid, _of.pulled_at.is_(None) | (_of.pulled_at <= at), pulled_at=at)
 
 
 def note_run(

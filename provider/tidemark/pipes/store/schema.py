@@ -67,6 +67,7 @@ pipes = sa.Table(
     sa.Column("problem_at", UtcDateTime),
     sa.Column("problem_run", sa.Text),
     sa.Column("last_run_at", UtcDateTime),
+    sa.Column("pulled_at", UtcDateTime),
     sa.Column("ended_at", UtcDateTime),  # a dropped pipe keeps its queue; its uid is never used again
 )
 _one_live_name(pipes)

@@ -25,6 +25,7 @@ __all__ = [
     "find_pipe",
     "get_pipe",
     "list_pipes",
+    "note_pipe_pull",
     "note_pipe_run",
     "pause_pipe",
     "resume_pipe",
@@ -168,6 +169,13 @@ def note_pipe_run(
         return pipes.note_run(connection, uid, problem=words, at=at, by=by, keep=not took_files)
 
     return store.write(note)
+
+
+def note_pipe_pull(store: ControlStore, uid: str, at: datetime) -> bool:
+    """Keep the time when a run took notifications. False if nothing was kept, since the pipe was dropped or a later run
+    has taken some. A second run changes nothing.
+    """
+    return store.write(lambda connection: pipes.note_pull(connection, uid, at=at))
 
 
 def _create(connection: sa.Connection, wanted: Pipe, or_replace: bool, if_not_exists: bool, by: str) -> Pipe:

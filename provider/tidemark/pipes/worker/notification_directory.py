@@ -55,10 +55,11 @@ class DirectoryChannel:
             texts = pool.map(lambda file: _text_of(storage, file), found)
             return [Notification(text, file.name) for file, text in zip(found, texts, strict=True) if text is not None]
 
-    def waiting(self) -> int:
-        """How many documents wait, 1,000 at most."""
+    def waiting(self, most: int = 1_000) -> int:
+        """How many documents wait, at most `most`."""
         try:
-            return len(next(FileListing(self.uri, self._options).pages(), ()))
+            found = (file for file in FileListing(self.uri, self._options) if file.problem is None)
+            return sum(1 for _ in islice(found, most))
         except (FileNotFoundError, NotADirectoryError):
             return 0
 

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
 
-from tidemark.errors import NotificationsUnreachable, StorageRefused, StorageUnreachable
+from tidemark.errors import NotificationsUnreachable, StorageRefused, StorageUnreachable, TidemarkError
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.notifications import NotificationChannel
 from tidemark.pipes.model.pipes import Pipe
+from tidemark.pipes.model.status import ChannelFacts
 from tidemark.pipes.planning.notifications import announced_files
 
-__all__ = ["MOST_DOCUMENTS", "ChannelOf", "NotifiedFiles", "acknowledged_after", "notified_files"]
+__all__ = ["MOST_DOCUMENTS", "ChannelOf", "NotifiedFiles", "acknowledged_after", "channel_facts", "notified_files"]
 
 MOST_DOCUMENTS = 10_000  # of one run
 
@@ -22,6 +23,7 @@ ChannelOf = Callable[[Pipe], NotificationChannel | None]
 """The channel of a pipe; None if it has none, or if this program cannot read it."""
 
 _UNREACHABLE = (NotificationsUnreachable, StorageRefused, StorageUnreachable)
+_MOST_COUNTED = 1_000_000
 _MOST_SAID = 20  # documents in the log
 
 log = logging.getLogger(__name__)
@@ -30,11 +32,12 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class NotifiedFiles:
     """`files`: names behind location and prefix of the pipe's load. `handles`: of the documents that are done with,
-    once these files are in the queue.
+    once these files are in the queue. `received`: the number of all documents that were taken.
     """
 
     files: tuple[str, ...] = ()
     handles: tuple[str, ...] = ()
+    received: int = 0
 
 
 def notified_files(
@@ -61,7 +64,16 @@ def notified_files(
             _say_refused(pipe, found.problem, fate)
     said = "Pipe %s: %s notifications, %s files, %s of other places or kinds, %s documents that are not understood."
     log.info(said, pipe.name, len(documents), len(files), others, refused)
-    return NotifiedFiles(tuple(files), tuple(handles))
+    return NotifiedFiles(tuple(files), tuple(handles), len(documents))
+
+
+def channel_facts(pipe: Pipe, channel_of: ChannelOf) -> ChannelFacts:
+    """The number of notifications that wait for a pipe. A channel that cannot be reached has a problem."""
+    try:
+        channel = channel_of(pipe)
+        return ChannelFacts(None if channel is None else channel.waiting(_MOST_COUNTED))
+    except TidemarkError as error:
+        return ChannelFacts(problem=str(error))
 
 
 @contextmanager

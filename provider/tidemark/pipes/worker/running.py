@@ -26,7 +26,7 @@ from tidemark.pipes.model.pipes import Pipe
 from tidemark.pipes.planning.named_files import MOST_INSERTED
 from tidemark.pipes.planning.statements import CopyInto
 from tidemark.pipes.planning.states import stalled_by
-from tidemark.pipes.worker.definitions import get_pipe, note_pipe_run
+from tidemark.pipes.worker.definitions import get_pipe, note_pipe_pull, note_pipe_run
 from tidemark.pipes.worker.needs import copy_of
 from tidemark.pipes.worker.notified import ChannelOf, acknowledged_after, notified_files
 from tidemark.pipes.worker.resolve import load_of
@@ -120,6 +120,8 @@ def _run(
     if channel is None:
         return runtime.run_job(RUN_PIPE, request, key=key)
     found = notified_files(pipe, request.load, channel)
+    if found.received:
+        note_pipe_pull(runtime.store, pipe.uid, runtime.store.clock())
     with acknowledged_after(channel, found):
         return runtime.run_job(RUN_PIPE, replace(request, has_channel=True, notified=found.files), key=key)
 

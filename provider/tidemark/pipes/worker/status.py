@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidemark.pipes.model.pipes import Pipe, PipeState
-from tidemark.pipes.model.status import NeededObjects, QueueFacts
+from tidemark.pipes.model.status import ChannelFacts, NeededObjects, QueueFacts
 from tidemark.pipes.planning.states import STALE_AFTER, is_stale, state_of
 
 __all__ = ["pipe_status"]
@@ -18,19 +18,23 @@ def pipe_status(
     queue_facts: QueueFacts | None,
     now: datetime,
     *,
+    channel_facts: ChannelFacts | None = None,
     stage_exists: bool = True,
     format_exists: bool = True,
     table_exists: bool = True,
 ) -> Mapping[str, Any]:
     """The fields by their names there, in their order. A field without a value is absent, and so are those of the queue
-    without `queue_facts`. Times are in UTC.
+    without `queue_facts`. A channel that cannot be reached is a notice in `error`. Times are in UTC.
     """
+    channel = channel_facts or ChannelFacts()
     state = state_of(pipe, NeededObjects(stage_exists, format_exists, table_exists))
     fields = {
         "executionState": state.value,
         **({} if queue_facts is None else _of_queue(queue_facts)),
         "notificationChannelName": pipe.notification_channel,
-        **_of_errors(pipe, now),
+        "numOutstandingMessagesOnChannel": channel.outstanding,
+        "lastPulledFromChannelTimestamp": pipe.pulled_at,
+        **_of_errors(pipe, now, channel.problem),
     }
     return {name: _shown(value) for name, value in fields.items() if value is not None}
 
@@ -46,21 +50,20 @@ def _of_queue(facts: QueueFacts) -> dict[str, Any]:
         "lastReceivedMessageTimestamp": facts.received_at,
         "lastForwardedMessageTimestamp": facts.forwarded_at,
         "lastForwardedFilePath": facts.forwarded,
-        "lastPulledFromChannelTimestamp": facts.pulled_at,
-        "numOutstandingMessagesOnChannel": facts.outstanding,
     }
 
 
-def _of_errors(pipe: Pipe, now: datetime) -> dict[str, Any]:
+def _of_errors(pipe: Pipe, now: datetime, notice: str | None) -> dict[str, Any]:
     """A fault is an error of ours. A problem of files alone is in their history, and no error of the pipe."""
+    found: dict[str, Any] = {}
     if pipe.stalled is PipeState.STALLED_INTERNAL_ERROR:
-        return {"lastPipeFaultTimestamp": pipe.problem_at, "fault": pipe.problem}
-    if pipe.stalled is not None:
-        return {"lastPipeErrorTimestamp": pipe.problem_at, "error": pipe.problem}
-    if is_stale(pipe, now):
+        found = {"lastPipeFaultTimestamp": pipe.problem_at, "fault": pipe.problem}
+    elif pipe.stalled is not None:
+        found = {"lastPipeErrorTimestamp": pipe.problem_at, "error": pipe.problem}
+    elif is_stale(pipe, now):
         since = f"{pipe.paused_at:%Y-%m-%d %H:%M} UTC"
-        return {"error": f"The pipe is stale: it is paused since {since}, for more than {STALE_AFTER.days} days."}
-    return {}
+        found = {"error": f"The pipe is stale: it is paused since {since}, for more than {STALE_AFTER.days} days."}
+    return {**found, "error": " ".join(filter(None, (found.get("error"), notice))) or None}
 
 
 def _shown(value: Any) -> Any:
