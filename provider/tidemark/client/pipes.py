@@ -216,15 +216,19 @@ class PipesOfALake:
             table_exists=needed.table,
         )
 
-    def run_pipe(self, pipe: str, **limits: Any) -> RunPipeReport:
+    def run_pipe(self, pipe: str, *, notifications: bool = True, **limits: Any) -> RunPipeReport:
         """Load the files that wait, and new ones if the pipe is one of AUTO_INGEST. A second run finds nothing to do.
 
-        `limits`: the fields of PipeRun, such as `max_files`, `batches`, `prefix`, `modified_after`, `force` and
-        `list_files`. Raises PipeNotFound, PipePaused, TableNotFound, CopyRefused, StageLocationMissing.
+        A pipe with a notification channel takes the files that are announced there, and lists its location once an
+        hour. With `notifications=False` the run lists it, and leaves the channel alone. `limits`: the fields of
+        PipeRun, such as `max_files`, `batches`, `prefix`, `modified_after`, `force` and `list_files`. Raises
+        PipeNotFound, PipePaused, TableNotFound, CopyRefused, StageLocationMissing, NotificationsUnreachable,
+        NotificationsNotInstalled.
         """
         context = self._context
         run = f"client/{context.store.new_id()}/{pipe}"
-        return running.run_pipe(context.runtime, pipe, running.PipeRun(**limits), by=run)
+        channels = channels_of(context) if notifications else None
+        return running.run_pipe(context.runtime, pipe, running.PipeRun(**limits), by=run, channel_of=channels)
 
     def insert_files(self, pipe: str, files: Sequence[str]) -> QueuedFiles:
         """Put up to 5,000 files of the pipe's location into its queue; the next run loads them. Files that do not exist

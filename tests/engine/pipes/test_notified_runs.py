@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.engine.pipes.desk import Desk
-from tidemark.errors import InvalidArgument
+from tidemark.errors import InvalidArgument, StorageUnreachable
 from tidemark.hooks.notifications import channels_of_pipes
 from tidemark.pipes.model.jobs import RunPipeReport
 from tidemark.pipes.worker.running import PipeRun, run_pipe
@@ -45,6 +47,46 @@ def test_a_run_takes_announced_files_and_removes_their_notifications(desk: Desk,
     assert len([*notes.iterdir()]) == 1
     assert run(desk).batches == 0
     assert [*notes.iterdir()] == []
+
+
+def test_a_notebook_takes_announced_files_and_its_status_has_the_state_of_the_channel(desk: Desk, notes: Path) -> None:
+    desk.table("id INT")
+    desk.ask(f"CREATE PIPE p AUTO_INGEST = TRUE NOTIFICATION_CHANNEL = '{notes}' AS COPY INTO db.t FROM @s/new/")
+    channel = ("numOutstandingMessagesOnChannel", "lastPulledFromChannelTimestamp", "error")
+
+    def status() -> list[Any]:
+        found = json.loads(desk.one("SELECT SYSTEM$PIPE_STATUS('p')")[0])
+        return [found.get(name) for name in channel]
+
+    desk.put(new__first="1\n")
+    assert desk.lake.run_pipe("p").rows_loaded == 1  # by the first listing
+    assert status() == [0, None, None]
+    desk.put(new__told="2\n", new__lost="3\n")
+    announce(notes, "told.csv")
+    assert status() == [1, None, None]
+    before = desk.now()
+    assert desk.lake.run_pipe("p").rows_loaded == 1
+    assert (desk.rows(), [*notes.iterdir()]) == ([(1,), (2,)], [])
+    waiting, pulled, error = status()
+    assert (waiting, error) == (0, None)
+    assert before - timedelta(seconds=1) <= datetime.fromisoformat(pulled) <= desk.now()
+    announce(notes, "lost.csv")
+    assert desk.lake.run_pipe("p", notifications=False).rows_loaded == 1
+    assert status() == [1, pulled, None]
+    desk.ask("CREATE PIPE listed AS COPY INTO db.t FROM @s/new/")
+    listed = desk.lake.pipe_status("listed")
+    assert listed.keys().isdisjoint(channel)
+
+
+def test_a_status_names_the_channel_that_cannot_be_reached_and_does_not_fail(desk: Desk) -> None:
+    desk.table("id INT")
+    address = "nowhere://no storage/notes"
+    desk.ask(f"CREATE PIPE p NOTIFICATION_CHANNEL = '{address}' AS COPY INTO db.t FROM @s")
+    status = desk.lake.pipe_status("p")
+    assert (status["executionState"], "numOutstandingMessagesOnChannel" in status) == ("RUNNING", False)
+    assert "nowhere" in status["error"]
+    with pytest.raises(StorageUnreachable):
+        desk.lake.run_pipe("p")
 
 
 def test_a_channel_that_cannot_be_is_refused_when_the_pipe_is_made(desk: Desk) -> None:
