@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from airflow.sdk import DAG, Asset
 
 from tests.airflow.runs import Lake, Outcome
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.spark import AVRO_PACKAGE
 from tidemark.operators.copy_into import CopyIntoOperator
 from tidemark.operators.pipes import CreatePipeOperator, RefreshPipeOperator, RunPipeOperator
 from tidemark.pipes.model.pipes import Pipe, PipeState
@@ -23,6 +25,8 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]
 DAY = datetime(2026, 5, 1, tzinfo=UTC)
 LOADED = Asset("loaded_orders")
+FIELDS = [{"name": "name", "type": "string"}, {"name": "id", "type": "long"}]
+AVRO = fastavro.parse_schema({"type": "record", "name": "orders", "fields": FIELDS})
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,10 @@ class Landing:
 
     def put(self, name: str, *rows: str) -> None:
         (self.files / name).write_text("".join(f"{row}\n" for row in rows))
+
+    def put_avro(self, name: str, *rows: tuple[int, str]) -> None:
+        with (self.files / name).open("wb") as file:
+            fastavro.writer(file, AVRO, [{"id": number, "name": text} for number, text in rows])
 
     def copy(self, more: str = "") -> str:
         return f"COPY INTO shop.orders FROM '{self.files}/' FILE_FORMAT = (TYPE = CSV) {more}"
@@ -164,6 +172,29 @@ def test_a_pipe_is_made_once_changed_on_request_and_run(
     assert run_dag(loads, at=DAY.replace(day=3)).returned("it")["rows_loaded"] == 1
     assert landing.rows() == [(1, "a"), (3, "c")]
     assert run_dag(one("skips", RunPipeOperator, pipe=name, skip_when_empty=True)).task("it") == "skipped"
+
+
+def test_avro_files_are_loaded_by_a_statement_and_by_a_pipe_whose_jobs_get_the_package_of_their_reader(
+    run_dag: RunDag, landing: Landing, warm_spark: Path
+) -> None:
+    landing.put_avro("a.avro", (1, "a"), (2, "b"))
+    (landing.files / "bad.avro").write_bytes(b"no avro at all")
+    by_name = "MATCH_BY_COLUMN_NAME = CASE_INSENSITIVE ON_ERROR = SKIP_FILE"
+    statement = f"COPY INTO shop.orders FROM '{landing.files}/' FILE_FORMAT = (TYPE = AVRO) {by_name}"
+    copied = run_dag(one("copies_avro", CopyIntoOperator, sql=statement)).returned("it")
+    assert (copied["rows_loaded"], [bad["file"] for bad in copied["failed"]]) == (2, ["bad.avro"])
+    assert landing.rows() == [(1, "a"), (2, "b")]
+    assert warm_spark.read_text().count(AVRO_PACKAGE) == 1
+
+    (landing.files / "bad.avro").unlink()
+    file_formats.create_file_format(landing.store, "records", file_format("AVRO"))
+    stages.create_stage(landing.store, "records", str(landing.files), format_name="records")
+    landing.pipe("avro", at=f"@records {by_name}")
+    landing.put_avro("b.avro", (3, "c"))
+    loads = one("loads_avro", RunPipeOperator, pipe="shop.avro")
+    assert run_dag(loads).returned("it")["files_loaded"] == 2
+    assert landing.rows() == [(1, "a"), (1, "a"), (2, "b"), (2, "b"), (3, "c")]
+    assert warm_spark.read_text().count(AVRO_PACKAGE) == 2
 
 
 def test_a_run_takes_the_files_that_it_is_asked_for(run_dag: RunDag, landing: Landing, warm_spark: Path) -> None:

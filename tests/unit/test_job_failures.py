@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import tidemark.changes.driver.by_key  # noqa: F401 - registers its parser
-from tidemark.errors import DataFileUnreadable, JobFailed, KeyNotUnique, from_record
+import tidemark.changes.driver.by_key
+import tidemark.pipes.driver.readings  # noqa: F401 - both register their parsers
+from tidemark.errors import DataFileUnreadable, FileFormatNotInstalled, JobFailed, KeyNotUnique, from_record
 from tidemark.jobs.failures import named_failure
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 
@@ -32,6 +33,17 @@ def test_a_file_that_spark_could_not_read_is_named_with_the_deepest_cause() -> N
     assert found.facts["file"] == "s3://b/a b.parquet"
     assert found.facts["problem"] == "org.apache.parquet.io.ParquetDecodingException: no magic number"
     assert str(from_record(found.to_record())) == str(found)
+
+
+def test_a_spark_without_a_reader_of_avro_names_its_package() -> None:
+    text = (
+        "Failed to find data source: avro. Avro is built-in but external data source module since Spark 2.4. Please"
+        " deploy the application as per the deployment section of Apache Avro Data Source Guide."
+    )
+    found = named_failure(RuntimeError(text))
+    assert isinstance(found, FileFormatNotInstalled)
+    assert "Add the package org.apache.spark:spark-avro_2.13:4.1.1" in str(found)
+    assert isinstance(named_failure(RuntimeError(text.replace("avro", "kudu"))), JobFailed)
 
 
 def test_another_failure_says_what_spark_said_not_that_it_was_called() -> None:

@@ -31,7 +31,7 @@ class CopyIntoOperator(SparkOperator):
 
     Raises StatementRefused for other statements and for VALIDATION_MODE. Raises CopyAborted with the first error,
     SqlCompilationError with the place in the text, CopyRefused, FilesNotFound, StageLocationMissing, StageNotFound,
-    FileFormatNotFound, TableNotFound.
+    FileFormatNotFound, TableNotFound, FileFormatNotInstalled.
 
     :param sql: the statement; a name that ends in `.sql` is a file of it. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when no file was loaded. (templated)

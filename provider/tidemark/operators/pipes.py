@@ -108,7 +108,7 @@ class RunPipeOperator(SparkOperator):
     {pipe, batches, files, files_loaded, files_with_errors, rows_loaded, bytes_loaded, errors_seen, pending, version,
     failed}. `failed` are the reports of the first 20 files with errors, which the log has as warnings. Raises
     PipeNotFound, StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, CopyRefused,
-    SqlCompilationError, InvalidArgument, NotificationsUnreachable, NotificationsNotInstalled.
+    SqlCompilationError, InvalidArgument, NotificationsUnreachable, NotificationsNotInstalled, FileFormatNotInstalled.
 
     A pipe with a notification channel takes the files that are announced there, and lists its location once an hour.
     The notifications are removed when the job has ended well.

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, VariantType
 
-from tidemark.errors import CopyRefused
+from tidemark.errors import CopyRefused, FileFormatNotInstalled
+from tidemark.jobs.failures import read_failures_by
+from tidemark.model.spark import AVRO_PACKAGE
 from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, placed
 from tidemark.pipes.driver.footers import Footer
 from tidemark.pipes.driver.headers import headers_of
@@ -45,6 +47,7 @@ _ONE_VARIANT = (
     "files of type {kind} have no columns by position. Name the columns (SELECT $1:name …), use MATCH_BY_COLUMN_NAME,"
     " or load them into a table with one column of type VARIANT."
 )
+_NO_AVRO = "Failed to find data source: avro"
 
 
 @dataclass(frozen=True)
@@ -315,6 +318,14 @@ def reading_of(
         return replace(found, extra=found.new_columns(files))
     target.require_values(found.shape.given)
     return found
+
+
+@read_failures_by
+def _reader_missing(text: str) -> FileFormatNotInstalled | None:
+    """The failure of a Spark that has no reader of Avro files."""
+    if _NO_AVRO not in text:
+        return None
+    return FileFormatNotInstalled(file_format="Avro", package=AVRO_PACKAGE)
 
 
 def _one_variant(reading: Reading) -> tuple[StructField, ...]:
