@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 from pathlib import Path
 
@@ -43,6 +44,20 @@ def test_a_floor_with_one_file_is_that_file(room: str) -> None:
 def test_no_other_package_has_the_floors_of_a_room() -> None:
     floors = [floor for word in ("planning", "worker", "driver") for floor in PACKAGE.glob(f"*/{word}*")]
     assert {floor.parent.name for floor in floors if floor.stem in WORDS} == ROOMS.keys()
+
+
+def test_the_nouns_of_pipes_are_imported_from_the_model_that_defines_them() -> None:
+    models = {f"tidemark.pipes.model.{file.stem}" for file in (PACKAGE / "pipes" / "model").glob("[!_]*.py")}
+    nouns = {name for model in models for name in importlib.import_module(model).__all__}
+    elsewhere = [
+        (file.name, statement.module, alias.name)
+        for file in PACKAGE.rglob("*.py")
+        for statement in ast.walk(ast.parse(file.read_text()))
+        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("tidemark.pipes.")
+        for alias in statement.names
+        if alias.name in nouns and statement.module not in models
+    ]
+    assert elsewhere == []
 
 
 def test_the_store_lists_the_tables_of_every_room() -> None:

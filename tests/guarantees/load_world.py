@@ -12,8 +12,8 @@ from tidemark.jobs.run import run
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import Job, JobSpec
 from tidemark.pipes.driver.files_table import FilesTable, latest_results
-from tidemark.pipes.driver.pipe_queue import KEPT
 from tidemark.pipes.model.copying import CopyOptions, ErrorMode, Load, OnError
+from tidemark.pipes.model.events import KEPT
 from tidemark.pipes.model.formats import FileFormat
 from tidemark.pipes.model.jobs import COPY_FILES, RUN_PIPE, CopyFiles, RunPipe
 

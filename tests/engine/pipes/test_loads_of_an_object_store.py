@@ -17,8 +17,9 @@ from tidemark.jobs.run import run
 from tidemark.model.codec import to_plain
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import list_files
-from tidemark.pipes.driver.pipe_queue import KEPT, PipeQueue
+from tidemark.pipes.driver.pipe_queue import PipeQueue
 from tidemark.pipes.model.copying import CopyOptions, Load
+from tidemark.pipes.model.events import KEPT
 from tidemark.pipes.model.jobs import COPY_FILES, CopyFiles
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]

@@ -32,8 +32,7 @@ from tidemark.client.ingest_service import ServiceClient
 from tidemark.errors import IngestServiceRefused
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.pipes.driver.files_table import FilesTable
-from tidemark.pipes.driver.pipe_queue import KEPT
-from tidemark.pipes.model.events import Event
+from tidemark.pipes.model.events import KEPT, Event
 from tidemark.pipes.model.files import FileSource
 
 pytestmark = pytest.mark.spark

@@ -20,9 +20,8 @@ from tests.guarantees.load_world import LoadWorld, copy_spec, load_of, pipe_spec
 from tidemark.jobs.run import run
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import list_files
-from tidemark.pipes.driver.pipe_queue import KEPT
 from tidemark.pipes.model.copying import Load, MatchBy
-from tidemark.pipes.model.events import COPY_SUFFIX, Batch
+from tidemark.pipes.model.events import COPY_SUFFIX, KEPT, Batch
 from tidemark.pipes.planning.formats import file_format
 
 pytestmark = pytest.mark.spark

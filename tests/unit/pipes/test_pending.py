@@ -10,10 +10,8 @@ import pytest
 
 from tests.unit.pipes.queues import Landing, Queue
 from tidemark.errors import PipeNotFound, StageLocationMissing, StageNotFound
-from tidemark.pipes.driver.pipe_queue import KEPT as KEPT_BY_RUNS
-from tidemark.pipes.model.events import ENDS, PLANS
+from tidemark.pipes.model.events import ENDS, KEPT, PLANS
 from tidemark.pipes.worker import definitions, stages
-from tidemark.pipes.worker.queue_names import KEPT
 
 
 @pytest.fixture
@@ -60,7 +58,6 @@ def test_a_batch_that_no_run_has_ended_is_unfinished(landing: Landing) -> None:
 
 
 def test_files_are_remembered_as_long_as_runs_remember_them(landing: Landing) -> None:
-    assert KEPT == KEPT_BY_RUNS
     landing.put("old.csv")
     queue = Queue(landing.queue_place)
     queue.put("planned", "old.csv", at=datetime.now(UTC) - KEPT + timedelta(days=1))

@@ -6,7 +6,8 @@ from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import list_files, named_files
-from tidemark.pipes.driver.pipe_queue import KEPT, PipeQueue
+from tidemark.pipes.driver.pipe_queue import PipeQueue
+from tidemark.pipes.model.events import KEPT
 from tidemark.pipes.model.jobs import QueuedFiles, QueueFiles
 
 __all__ = ["queue_files"]

@@ -13,7 +13,7 @@ from tidemark.jobs.run import utc_now
 from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch, failed_first
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import Listed, list_files, named_files
-from tidemark.pipes.driver.pipe_queue import KEPT, PipeQueue
+from tidemark.pipes.driver.pipe_queue import PipeQueue
 from tidemark.pipes.driver.planning_batches import (
     certain,
     chosen,
@@ -26,7 +26,7 @@ from tidemark.pipes.driver.planning_batches import (
     without,
 )
 from tidemark.pipes.driver.target import open_target
-from tidemark.pipes.model.events import Batch
+from tidemark.pipes.model.events import KEPT, Batch
 from tidemark.pipes.model.files import FileSource
 from tidemark.pipes.model.jobs import RunPipe, RunPipeReport
 

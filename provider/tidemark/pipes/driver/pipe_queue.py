@@ -13,13 +13,13 @@ from tidemark.pipes.driver.files_table import FilesTable, micros, utc
 from tidemark.pipes.driver.found_files import Listed, list_files
 from tidemark.pipes.driver.planning_batches import certain, collected, loaded_files, new_files, not_known, pending
 from tidemark.pipes.model.copying import Load
-from tidemark.pipes.model.events import KEPT, Event
+from tidemark.pipes.model.events import Event
 from tidemark.pipes.model.files import FileSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["KEPT", "PipeQueue"]
+__all__ = ["PipeQueue"]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from tidemark.pipes.model.files import TOLD
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["KEPT", "QueueNames", "read_queue"]
+__all__ = ["QueueNames", "read_queue"]
 
 _COLUMNS = ["event", "file", "at", "source"]
 _ROWS_AT_ONCE = 65_536

@@ -17,9 +17,8 @@ from tidemark.jobs.failures import named_failure
 from tidemark.jobs.run import utc_now
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import FOUND_SCHEMA
-from tidemark.pipes.driver.pipe_queue import KEPT
 from tidemark.pipes.driver.planning_batches import new_files
-from tidemark.pipes.model.events import Event
+from tidemark.pipes.model.events import KEPT, Event
 from tidemark.pipes.model.files import FileSource
 from tidemark.pipes.model.served import ServedPipe
 

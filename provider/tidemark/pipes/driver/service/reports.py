@@ -16,7 +16,7 @@ from tidemark.jobs.run import utc_now
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.pipes.driver.files_table import FilesTable, micros, utc
 from tidemark.pipes.driver.histories import file_loads
-from tidemark.pipes.driver.pipe_queue import KEPT
+from tidemark.pipes.model.events import KEPT
 from tidemark.pipes.model.files import FileStatus
 from tidemark.pipes.model.served import ServedPipe
 from tidemark.pipes.planning.marks import Mark
