@@ -69,7 +69,7 @@ class PostgresLog:
     protocol: str = "functions"
 
     def end(self) -> LogPosition:
-        """As far as the log is on the server's disk."""
+        """The end of the log on the server's disk."""
         return current_position(self.connection)
 
     def resume(self, position: LogPosition) -> None:
