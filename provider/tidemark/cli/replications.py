@@ -1,4 +1,4 @@
-"""`airflow tidemark replications …`: the state of replications, as the control store knows it; acts are beside it."""
+"""`airflow tidemark replications …`: the state of replications, as the store knows it; others are beside it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
 from tidemark.cli.replication_acts import replication_acts
+from tidemark.cli.replication_looks import replication_looks
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _NAME = Arg(("name",), help="Name of the replication")  # type: ignore[no-untype
 
 
 def replication_commands() -> tuple[ActionCommand, ...]:
-    """Of replications: looking, which asks no source, and acting."""
+    """Of replications: looking, which asks no source but for `discover`, and acting."""
     return (
         ActionCommand(
             name="list",
@@ -38,6 +39,7 @@ def replication_commands() -> tuple[ActionCommand, ...]:
             func=show_replication,
             args=(_NAME, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
+        *replication_looks(),
         *replication_acts(),
     )
 

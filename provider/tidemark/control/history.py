@@ -39,6 +39,7 @@ DROPPED_BY = {
     "batches of change streams": "change_streams.store.history:drop_batches",
     "writes of replications": "replication.store.history:drop_object_writes",
     "moves of replications": "replication.store.history:drop_moves",
+    "errors of replications": "replication.store.history:drop_errors",
 }
 """Kind of history → the function below `tidemark` that deletes it. The store does not import its subjects."""
 

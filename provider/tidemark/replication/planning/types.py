@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tidemark.replication.model.replication import Column, TableSchema, TypeKind, UnifiedType
 from tidemark.replication.planning.native import holds_all
 
-__all__ = ["SchemaChange", "change_of", "decimal_of", "delta_type", "widens"]
+__all__ = ["SchemaChange", "change_of", "decimal_of", "delta_type", "type_text", "widens"]
 
 MOST_DIGITS = 38
 _NAMES = {
@@ -50,6 +50,15 @@ def delta_type(kind: UnifiedType) -> str:
         digits = decimal_of(kind)
         return "STRING" if digits is None else "DECIMAL({},{})".format(*digits)
     return _NAMES[kind.kind]
+
+
+def type_text(kind: UnifiedType) -> str:
+    """A unified type as people read it: `decimal(10,2)`, `array<long>`."""
+    if kind.kind is TypeKind.ARRAY:
+        return f"array<{'string' if kind.item is None else type_text(kind.item)}>"
+    if kind.kind is TypeKind.DECIMAL and kind.precision is not None:
+        return f"decimal({kind.precision},{kind.scale or 0})"
+    return kind.kind.value
 
 
 def widens(old: str, new: str) -> bool:

@@ -10,6 +10,7 @@ from tidemark.errors import NotYetSupported
 from tidemark.model.source_address import SourceAddress, SourceKind
 from tidemark.replication.model.catalog import SeenTable
 from tidemark.replication.model.replication import FoundObject, LogPosition, Replication, SourceProblem
+from tidemark.replication.model.source_discovery import SourceNames
 
 __all__ = ["Source", "open_source"]
 
@@ -23,6 +24,10 @@ class Source(Protocol):
 
     def system_id(self) -> str:
         """Which cluster it is."""
+        ...
+
+    def names(self) -> SourceNames:
+        """The databases and schemas that the user sees."""
         ...
 
     def current_position(self) -> LogPosition:

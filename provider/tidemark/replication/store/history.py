@@ -1,4 +1,4 @@
-"""Old writes and moves of replications, dropped in small steps."""
+"""Old writes, moves and errors of replications, dropped in small steps."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from tidemark.control.history import Cursor, Step, cursor_of, drop_by_number, next_of
-from tidemark.replication.store.schema import object_writes, replication_moves
+from tidemark.replication.store.schema import object_writes, replication_errors, replication_moves
 
-__all__ = ["drop_moves", "drop_object_writes"]
+__all__ = ["drop_errors", "drop_moves", "drop_object_writes"]
 
 
 def drop_object_writes(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
@@ -30,3 +30,12 @@ def drop_object_writes(connection: sa.Connection, before: datetime, after: Curso
 def drop_moves(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
     """Moves of replications by runs that later moves have followed."""
     return drop_by_number(connection, replication_moves, replication_moves.c.replication_uid, before, after, most)
+
+
+def drop_errors(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
+    """Errors that were seen last before `before`, all of them."""
+    of = replication_errors.c
+    query = sa.select(of.last_seen_at, of.id).where(of.last_seen_at < before)
+    found = next_of(connection, query, (of.last_seen_at, of.id), after, most)
+    dropped = replication_errors.delete().where(of.id.in_([row.id for row in found]), of.last_seen_at < before)
+    return Step(connection.execute(dropped).rowcount, cursor_of(found, most))

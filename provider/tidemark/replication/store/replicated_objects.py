@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidemark.control.objects import touch
-from tidemark.errors import ObjectNotFound
+from tidemark.errors import BackfillNeeded, ObjectNotFound, ObjectNotReplicable
 from tidemark.model.codec import from_json, from_plain, to_json
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.catalog import HeldColumn, SeenTable
@@ -26,6 +26,7 @@ from tidemark.replication.model.replication import (
     TableSchema,
     WriteMode,
 )
+from tidemark.replication.store.replication_errors import keep_of
 from tidemark.replication.store.replications import keep_transition
 from tidemark.replication.store.schema import replicated_objects, replications
 
@@ -143,6 +144,8 @@ def insert(connection: sa.Connection, stored: StoredObject, *, at: datetime, by:
         )
     )
     _keep(connection, one, "register", ObjectState.NOT_STARTED, one.state, at=at, by=by, position=one.applied)
+    if one.problem is not None:
+        keep_of(connection, one, reason=ObjectNotReplicable.__name__, message=one.problem, at=at, by=by)
 
 
 def record_source(connection: sa.Connection, stored: StoredObject) -> None:
@@ -177,15 +180,22 @@ def transition(
     by: Actor,
     needs_backfill: str | None = None,
     problem: str | None = None,
+    reason: str | None = None,
 ) -> bool:
     """To a state, if it still is as it was read; True if it was so. `needs_backfill` and `problem` are set as they are
-    said; an earlier `needs_backfill` is not taken away.
+    said; an earlier `needs_backfill` is not taken away. `reason`: `problem` was met now, and is kept or counted in the
+    list of errors, as a new `needs_backfill` is.
     """
     values = {"state": to.value, "needs_backfill": needs_backfill or one.needs_backfill, "problem": problem}
     moved = connection.execute(replicated_objects.update().where(_standing(one)).values(values)).rowcount == 1
     touch(connection, _KIND, (one.uid,), by=by.run or by.who)
-    if moved and (to is not one.state or (needs_backfill and needs_backfill != one.needs_backfill)):
+    news = needs_backfill if needs_backfill != one.needs_backfill else None
+    if moved and (to is not one.state or news):
         _keep(connection, one, act, one.state, to, at=at, by=by)
+    if moved and news:
+        keep_of(connection, one, reason=BackfillNeeded.__name__, message=news, at=at, by=by)
+    if moved and problem is not None and reason is not None:
+        keep_of(connection, one, reason=reason, message=problem, at=at, by=by)
     return moved
 
 

@@ -23,6 +23,7 @@ from tidemark.replication.model.replication import (
     ReplicationTransition,
     Selection,
 )
+from tidemark.replication.store import replication_errors
 from tidemark.replication.store.schema import replicated_objects, replication_moves, replications
 
 __all__ = [
@@ -173,14 +174,17 @@ def transition(
     error: str | None,
     at: datetime,
     by: Actor,
+    reason: str | None = None,
 ) -> bool:
     """To a state, if it still is as it was read, and keep `error` with it; True if it was so. Nothing is kept in the
-    history where neither changes.
+    history where neither changes. `reason`: `error` was met now, and is kept or counted in the list of errors.
     """
     standing = _standing(replication)
     moved = connection.execute(replications.update().where(standing).values(state=to.value, error=error)).rowcount == 1
     if moved and (to is not replication.state or error != replication.error):
         _keep(connection, replication, act, to, at=at, by=by)
+    if moved and error is not None and reason is not None:
+        replication_errors.keep(connection, replication.uid, None, reason=reason, message=error, at=at, by=by)
     return moved
 
 
@@ -261,10 +265,11 @@ def begin_drop(connection: sa.Connection, replication: Replication, *, at: datet
 
 
 def drop(connection: sa.Connection, replication: Replication, *, at: datetime, by: Actor) -> None:
-    """End a replication; its uid is never used again, and its history stays."""
+    """End a replication; its uid is never used again. Its history stays, its errors do not."""
     connection.execute(replications.update().where(_of.uid == replication.uid).values(dropped_at=at))
     its = sa.select(replicated_objects.c.uid).where(replicated_objects.c.replication_uid == replication.uid)
     touch(connection, "replicated_table", connection.execute(its).scalars())
+    replication_errors.drop(connection, replication.uid)
     _keep(connection, replication, "drop", replication.state, at=at, by=by)
 
 

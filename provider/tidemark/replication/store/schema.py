@@ -9,7 +9,14 @@ from sqlalchemy.types import TypeDecorator
 from tidemark.control.schema import UtcDateTime, metadata
 from tidemark.replication.model.replication import LogPosition
 
-__all__ = ["PositionText", "object_writes", "replicated_objects", "replication_moves", "replications"]
+__all__ = [
+    "PositionText",
+    "object_writes",
+    "replicated_objects",
+    "replication_errors",
+    "replication_moves",
+    "replications",
+]
 
 
 class PositionText(TypeDecorator[LogPosition]):
@@ -139,3 +146,25 @@ replication_moves = sa.Table(
     sa.Column("why", sa.Text, nullable=False),
     sa.Column("run", sa.Text),
 )
+
+replication_errors = sa.Table(
+    "tidemark_replication_error",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("replication_uid", sa.String(36), sa.ForeignKey(replications.c.uid), nullable=False),
+    sa.Column("object_uid", sa.String(36)),  # NULL: of the whole replication
+    sa.Column("reason", sa.String(64), nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("fingerprint", sa.String(64), nullable=False),  # of object, reason and message
+    sa.Column("first_seen_at", UtcDateTime, nullable=False),
+    sa.Column("last_seen_at", UtcDateTime, nullable=False),
+    sa.Column("occurrences", sa.BigInteger, nullable=False),
+    sa.Column("run", sa.Text),  # that met it last
+)
+sa.Index(
+    "uq_tidemark_replication_error_fingerprint",
+    replication_errors.c.replication_uid,
+    replication_errors.c.fingerprint,
+    unique=True,
+)
+sa.Index("ix_tidemark_replication_error_last_seen_at", replication_errors.c.last_seen_at)

@@ -18,7 +18,7 @@ from functools import partial
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import JobError, JobFailed, ObjectFailed, StoreError, TidemarkError, from_record
+from tidemark.errors import BackfillNeeded, JobError, JobFailed, ObjectFailed, StoreError, TidemarkError, from_record
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobSpec
 from tidemark.model.statements import TransactionKey
@@ -28,6 +28,7 @@ from tidemark.replication.planning.lifecycle import applies, has_all, why_not, w
 from tidemark.replication.planning.positions import position_text
 from tidemark.replication.store import object_writes, replicated_objects, replications
 from tidemark.replication.store.object_writes import ObjectWrite, WriteKind, WriteState
+from tidemark.replication.store.replication_errors import keep_of
 from tidemark.streams.worker.limits import Limits
 from tidemark.streams.worker.runtime import Runtime, report_of
 
@@ -73,7 +74,7 @@ def apply_objects(
             else:
                 ended[uid] = ApplyOutcome(_together(reports[uid]), found)
         if begun:
-            ended |= _ran(runtime, begun, reports, key=key, deadline=deadline)
+            ended |= _ran(runtime, begun, reports, by, key=key, deadline=deadline)
     return {uid: ended[uid] for uid in reports}
 
 
@@ -81,6 +82,7 @@ def _ran(
     runtime: Runtime,
     begun: Sequence[_Begun],
     reports: Mapping[str, list[ApplyReport]],
+    by: Actor,
     *,
     key: TransactionKey | None,
     deadline: datetime,
@@ -91,18 +93,18 @@ def _ran(
     answers, failure = _answers(runtime, spec)
     if failure is not None:
         for one in begun:
-            _failed(store, one.write, str(failure), deadline=deadline)
+            _failed(store, one.write, failure, by, deadline=deadline)
         if not any(reports.values()):
             raise failure
         return {one.write.object_uid: _ended(reports, one, failure) for one in begun}
     for one in begun:
         uid = one.write.object_uid
         try:
-            report = _answered(store, one.write, answers.get(uid, AppliedObject(uid)), deadline=deadline)
+            report = _answered(store, one.write, answers.get(uid, AppliedObject(uid)), by, deadline=deadline)
         except StoreError:
             raise
         except TidemarkError as error:
-            _failed(store, one.write, str(error), deadline=deadline)
+            _failed(store, one.write, error, by, deadline=deadline)
             ended[uid] = _ended(reports, one, error)
             continue
         if report is None:
@@ -217,17 +219,23 @@ def _request(replication: Replication, one: ReplicatedObject, write: ObjectWrite
 
 
 def _answered(
-    store: ControlStore, write: ObjectWrite, answer: AppliedObject, *, deadline: datetime
+    store: ControlStore, write: ObjectWrite, answer: AppliedObject, by: Actor, *, deadline: datetime
 ) -> ApplyReport | None:
     """The answer is stored, once; None where the write was given up. Raises the object's error."""
     if answer.report is None:
         raise from_record(answer.error) if answer.error else JobFailed(error="none", message="it has no result")
     report = answer.report
-    return store.write(lambda connection: _stored(connection, store, write, report, deadline=deadline))
+    return store.write(lambda connection: _stored(connection, store, write, report, by, deadline=deadline))
 
 
 def _stored(
-    connection: sa.Connection, store: ControlStore, write: ObjectWrite, report: ApplyReport, *, deadline: datetime
+    connection: sa.Connection,
+    store: ControlStore,
+    write: ObjectWrite,
+    report: ApplyReport,
+    by: Actor,
+    *,
+    deadline: datetime,
 ) -> ApplyReport | None:
     """`applied` moves to where the job came; where a backfill is needed from there, the object keeps why.
 
@@ -246,13 +254,10 @@ def _stored(
         and write.start <= report.applied <= write.end
         and (whole or report.needs_backfill is not None)
     )
+    why = None if report.needs_backfill is None else store.hide(report.needs_backfill)
+    shows = write.as_of if whole else None
     if not of_the_range or not replicated_objects.apply(
-        connection,
-        one,
-        report.applied,
-        shows=write.as_of if whole else None,
-        schema=report.schema,
-        needs_backfill=None if report.needs_backfill is None else store.hide(report.needs_backfill),
+        connection, one, report.applied, shows=shows, schema=report.schema, needs_backfill=why
     ):
         came_to = position_text(report.applied)
         raise ObjectFailed(
@@ -261,17 +266,22 @@ def _stored(
             position="its start" if one.applied is None else position_text(one.applied),
             remedy="Backfill it.",
         )
+    if why is not None:
+        keep_of(connection, one, reason=BackfillNeeded.__name__, message=why, at=now, by=by)
     return report
 
 
-def _failed(store: ControlStore, write: ObjectWrite, problem: str, *, deadline: datetime) -> None:
+def _failed(store: ControlStore, write: ObjectWrite, error: TidemarkError, by: Actor, *, deadline: datetime) -> None:
     """The object keeps what it met, and the write stays open."""
 
     def fail(connection: sa.Connection) -> None:
-        object_writes.end_job(connection, write, deadline=deadline, at=store.clock())
+        now, problem = store.clock(), store.hide(str(error))
+        object_writes.end_job(connection, write, deadline=deadline, at=now)
         known = object_writes.lookup(connection, write.object_uid, write.number)
         if known is not None and known.state is WriteState.OPEN:
-            replicated_objects.set_problem(connection, write.object_uid, store.hide(problem))
+            replicated_objects.set_problem(connection, write.object_uid, problem)
+            one = replicated_objects.by_uid(connection, write.object_uid).object
+            keep_of(connection, one, reason=type(error).__name__, message=problem, at=now, by=by)
 
     store.write(fail)
 

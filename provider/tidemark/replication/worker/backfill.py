@@ -298,8 +298,9 @@ def _failed(
             object_writes.close(connection, write, WriteState.FAILED, at=now)
         one = replicated_objects.by_uid(connection, write.object_uid).object
         to = object_leads_to(one.state, ObjectAct.FAIL) or one.state
+        problem, reason = store.hide(str(error)), type(error).__name__
         replicated_objects.transition(
-            connection, one, ObjectAct.FAIL.value, to, at=now, by=by, problem=store.hide(str(error))
+            connection, one, ObjectAct.FAIL.value, to, at=now, by=by, problem=problem, reason=reason
         )
         return True
 

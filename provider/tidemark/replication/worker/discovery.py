@@ -25,7 +25,7 @@ from tidemark.replication.planning.selection import held_names, select, under_kn
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker.objects import Remembered, remembered
 
-__all__ = ["Discovery", "discover", "postpone", "rediscover"]
+__all__ = ["Discovery", "discover", "missing_from_log", "postpone", "rediscover"]
 
 _NAMES = frozenset(
     {
@@ -165,10 +165,10 @@ def _warnings(
         if one.unsupported is not None:
             yield f"{one.name.text} is not replicated: {one.unsupported}"
         else:
-            yield from _missing(one, known)
+            yield from missing_from_log(one, known)
 
 
-def _missing(one: FoundObject, known: Collection[ObjectName]) -> Iterator[str]:
+def missing_from_log(one: FoundObject, known: Collection[ObjectName] = ()) -> Iterator[str]:
     """The changes and columns that the log of a replicated object does not have. Of partitions one that is `known` is
     not told.
     """

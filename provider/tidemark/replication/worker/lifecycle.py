@@ -9,6 +9,8 @@ import sqlalchemy as sa
 from tidemark.control.store import ControlStore
 from tidemark.errors import (
     ObjectNotFound,
+    ReplicationError,
+    ReplicationInvalid,
     ReplicationRefused,
     SlotAhead,
     SlotLost,
@@ -52,6 +54,7 @@ __all__ = [
     "went_well",
 ]
 
+_REASON = ReplicationError.__name__
 LOST = "it was recovered from {position}: what was committed before that and not captured is lost"
 
 
@@ -101,7 +104,7 @@ def validated(store: ControlStore, name: str, *, system_id: str, position: LogPo
 
 def invalid(store: ControlStore, name: str, *, problems: str, by: Actor) -> Replication:
     """It cannot start: STARTING → NOT_STARTED; RUNNING → FAILED for one that could. The problems are kept."""
-    return _move(store, name, Act.INVALID, by=by, error=problems)
+    return _move(store, name, Act.INVALID, by=by, error=problems, reason=ReplicationInvalid.__name__)
 
 
 def pause(store: ControlStore, name: str, *, by: Actor, at_once: bool = False) -> Replication:
@@ -140,16 +143,17 @@ def resume(store: ControlStore, name: str, *, by: Actor) -> Replication:
     return _move(store, name, Act.RESUME, by=by)
 
 
-def failed(store: ControlStore, name: str, *, error: str, by: Actor) -> Replication:
+def failed(store: ControlStore, name: str, *, error: str, by: Actor, reason: str = _REASON) -> Replication:
     """A run has failed: RUNNING → FAILED. The next one tries again by itself; a draining or starting one keeps its
-    state and the error. A replication that failed for good keeps the error that it failed by.
+    state and the error. A replication that failed for good keeps the error that it failed by. `reason`: the name of
+    the error's class, for the list of errors.
     """
 
     def fail(connection: sa.Connection) -> Replication:
         found = replications.find(connection, name).replication
         if found.state is ReplicationState.FAILED_PERMANENTLY:
             return found
-        return _act(connection, store, found, Act.FAILED, by=by, error=error)
+        return _act(connection, store, found, Act.FAILED, by=by, error=error, reason=reason)
 
     return store.write(fail)
 
@@ -166,11 +170,11 @@ def went_well(store: ControlStore, name: str, *, by: Actor) -> Replication:
     return store.write(heal)
 
 
-def failed_permanently(store: ControlStore, name: str, *, error: str, by: Actor) -> Replication:
+def failed_permanently(store: ControlStore, name: str, *, error: str, by: Actor, reason: str = _REASON) -> Replication:
     """The log cannot be read on: → FAILED_PERMANENTLY, until `recover`. A replication that was starting is NOT_STARTED
     again.
     """
-    return _move(store, name, Act.FAILED_PERMANENTLY, by=by, error=error)
+    return _move(store, name, Act.FAILED_PERMANENTLY, by=by, error=error, reason=reason)
 
 
 def settle(store: ControlStore, name: str, *, error: TidemarkError, by: Actor) -> Replication:
@@ -178,7 +182,8 @@ def settle(store: ControlStore, name: str, *, error: TidemarkError, by: Actor) -
     `failed_permanently`, all others → `failed`. `capture` does it by itself.
     """
     for_good = isinstance(error, SlotLost | SlotAhead | SourceIsAnother | SourceSetBack)
-    return (failed_permanently if for_good else failed)(store, name, error=str(error), by=by)
+    act = failed_permanently if for_good else failed
+    return act(store, name, error=str(error), by=by, reason=type(error).__name__)
 
 
 def require_recoverable(store: ControlStore, name: str, *, keep: Collection[str] = (), anew: bool = False) -> None:
@@ -366,12 +371,14 @@ def _begin_again(
         replicated_objects.begin_at(connection, one.uid, position if kept else None, new_log=True)
 
 
-def _move(store: ControlStore, name: str, act: Act, *, by: Actor, error: str | None = None) -> Replication:
-    return store.write(
-        lambda connection: _act(
-            connection, store, replications.find(connection, name).replication, act, by=by, error=error
-        )
-    )
+def _move(
+    store: ControlStore, name: str, act: Act, *, by: Actor, error: str | None = None, reason: str | None = None
+) -> Replication:
+    def move(connection: sa.Connection) -> Replication:
+        found = replications.find(connection, name).replication
+        return _act(connection, store, found, act, by=by, error=error, reason=reason)
+
+    return store.write(move)
 
 
 def _act(
@@ -382,8 +389,9 @@ def _act(
     *,
     by: Actor,
     error: str | None = None,
+    reason: str | None = None,
 ) -> Replication:
-    """Raises ReplicationRefused."""
-    shown = None if error is None else store.hide(error)
-    replications.transition(connection, found, act.value, after(found, act), error=shown, at=store.clock(), by=by)
+    """`reason`: `error` was met now. Raises ReplicationRefused."""
+    shown, to, at = None if error is None else store.hide(error), after(found, act), store.clock()
+    replications.transition(connection, found, act.value, to, error=shown, at=at, by=by, reason=reason)
     return replications.by_uid(connection, found.uid).replication

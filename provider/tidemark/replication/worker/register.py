@@ -9,7 +9,7 @@ from types import MappingProxyType
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import ObjectRecreated, ReplicationRefused
+from tidemark.errors import ObjectNotReplicable, ObjectRecreated, ReplicationRefused
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.catalog import SeenTable
 from tidemark.replication.model.replication import (
@@ -33,6 +33,7 @@ from tidemark.replication.planning.selection import (
 )
 from tidemark.replication.store import replicated_objects, replications
 from tidemark.replication.store.replicated_objects import StoredObject
+from tidemark.replication.store.replication_errors import keep_of
 from tidemark.replication.worker.catalog_changes import GONE, CatalogChanges
 from tidemark.replication.worker.gaps import missed
 from tidemark.replication.worker.transitions import transition_object
@@ -204,18 +205,24 @@ def _leave(registration: _Registration, stored: StoredObject) -> None:
 
 
 def _refuse(registration: _Registration, stored: StoredObject, wanted: FoundObject) -> None:
-    problem = wanted.unsupported
+    """Its problem is an error of the list when it is news, not at every look."""
+    problem, by = wanted.unsupported, registration.by
     noted = _note(registration, stored, wanted, problem=problem)
+    reason = ObjectNotReplicable.__name__
     if noted.state is not ObjectState.UNSUPPORTED:
         transition_object(
             registration.connection,
             registration.store,
             noted,
             ObjectAct.REFUSE,
-            by=registration.by,
+            by=by,
             give_up=True,
             problem=problem,
+            reason=reason,
         )
+    elif problem is not None and problem != stored.object.problem:
+        at = registration.store.clock()
+        keep_of(registration.connection, noted, reason=reason, message=problem, at=at, by=by)
 
 
 def _replace(registration: _Registration, stored: StoredObject, wanted: FoundObject) -> None:

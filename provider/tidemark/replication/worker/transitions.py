@@ -26,12 +26,13 @@ def transition_object(
     needs_backfill: str | None = None,
     problem: str | None = None,
     called: str | None = None,
+    reason: str | None = None,
 ) -> None:
     """Do the act where the state has an entry for it; else nothing.
 
     `give_up`: what an open write answers counts for nothing. Whether an abandoned backfill had written to its target
     cannot be known. So a target that has something needs another backfill: it may show something newer than the store
-    knows. `called`: the act's name in the history.
+    knows. `called`: the act's name in the history. `reason`: `problem` was met now; the name of its error's class.
     """
     to, at = object_leads_to(one.state, act), store.clock()
     if to is None:
@@ -40,7 +41,7 @@ def transition_object(
     if write is not None:
         object_writes.close(connection, write, WriteState.GIVEN_UP, at=at)
     cut_off = write is not None and write.kind is WriteKind.BACKFILL and one.applied is not None
-    reason = needs_backfill or (CUT_OFF if cut_off else None)
+    needed = needs_backfill or (CUT_OFF if cut_off else None)
     replicated_objects.transition(
-        connection, one, called or act.value, to, at=at, by=by, needs_backfill=reason, problem=problem
+        connection, one, called or act.value, to, at=at, by=by, needs_backfill=needed, problem=problem, reason=reason
     )

@@ -10,6 +10,7 @@ from tidemark.errors import SourceIsAnother
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.catalog import SeenTable
 from tidemark.replication.model.replication import FoundObject, LogPosition, Replication, Selection, SourceProblem
+from tidemark.replication.model.source_discovery import SourceNames
 from tidemark.replication.planning.positions import parse_lsn, position_of_lsn
 from tidemark.replication.sources.postgresql import publication, slots, validation
 from tidemark.replication.sources.postgresql.catalog import CatalogTable, discover, server_facts
@@ -19,6 +20,7 @@ from tidemark.replication.sources.postgresql.failures import source_text
 from tidemark.replication.sources.postgresql.fingerprints import seen_tables
 from tidemark.replication.sources.postgresql.publication import LOCK_PATIENCE, PublishedTable
 from tidemark.replication.sources.postgresql.slots import SlotStatus
+from tidemark.replication.sources.postgresql.source_names import source_names
 
 __all__ = ["PostgresSource"]
 
@@ -36,6 +38,11 @@ class PostgresSource:
         """Of the cluster; a copy made by pg_basebackup has the same."""
         with connect(self._address) as connection:
             return server_facts(connection).system_id
+
+    def names(self) -> SourceNames:
+        """Without templates, and without schemas of the system."""
+        with connect(self._address) as connection:
+            return source_names(connection)
 
     def current_position(self) -> LogPosition:
         """As of now, with commits that were confirmed before they were on disk. A message in the log does that, and
