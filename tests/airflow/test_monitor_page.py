@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from tests.airflow.api_server import ApiServer, api_server, chromium
 from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.monitored_replications import WORST_FIRST, MonitoredReplications
+from tests.postgresql import PASSWORD, USER, PostgresServer
 
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
 
@@ -91,6 +93,10 @@ class Page:
         script = "return [...document.querySelectorAll('tr[data-object]')].map((row) => row.dataset.object)"
         return list(self.chrome.execute_script(script))
 
+    def tables(self) -> list[str]:
+        script = "return [...document.querySelectorAll('tr[data-table]')].map((row) => row.dataset.table)"
+        return list(self.chrome.execute_script(script))
+
     def every_object(self) -> list[str]:
         script = "return [...document.querySelectorAll('tr[data-any-object]')].map((row) => row.dataset.anyObject)"
         return list(self.chrome.execute_script(script))
@@ -155,10 +161,20 @@ def replicated(monitored: Monitored, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="module")
+def source(source_server: PostgresServer) -> Iterator[str]:
+    """The connection of a database with a table that can be replicated, and one that cannot."""
+    database = source_server.new_database()
+    source_server.sql("CREATE TABLE orders (id bigint PRIMARY KEY, note text); CREATE TABLE log (line text)", database)
+    at = {"host": "127.0.0.1", "port": source_server.port, "schema": database}
+    yield json.dumps({"conn_type": "postgres", "login": USER, "password": PASSWORD, **at})
+
+
+@pytest.fixture(scope="module")
 def server(
     airflow_home: Path,
     monitored: Monitored,
     replicated: MonitoredReplications,
+    source: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ApiServer]:
     from airflow.models.dag import DagModel  # noqa: TID251 - as the API server knows it
@@ -175,6 +191,7 @@ def server(
         "TIDEMARK_CONTROL_STORE": monitored.url,
         "AIRFLOW__TIDEMARK__MONITOR_CONN_IDS": "tidemark_default,tidemark_many,tidemark_new",
         "AIRFLOW_CONN_TIDEMARK_MANY": f'{{"conn_type": "tidemark", "extra": {{"control_store": "{many.url}"}}}}',
+        "AIRFLOW_CONN_SHOP_DATABASE": source,
         "AIRFLOW_CONN_TIDEMARK_NEW": f'{{"conn_type": "tidemark", "extra": {{"control_store": "sqlite:///{root}/no.db"}}}}',
     }
     with api_server(root, environment) as running:
@@ -339,6 +356,8 @@ def test_a_replication_shows_its_alerts_its_objects_and_how_far_a_backfill_is(
     assert "shop.payments: the source cannot be reached" in page.reads(".alerts")
     assert "the CRM moves" not in page.reads("#moves")
     assert "pending → active" in page.reads("#moves")
+    assert "BackfillNeeded" in page.reads("#errors")
+    assert "it went away" in page.reads("#errors")
     page.picture("replications", height=1015)
     page.wears("dark")
     assert page.barriers() == []
@@ -427,6 +446,31 @@ def test_the_page_breaks_none_of_its_own_rules(page: Page) -> None:
         page.one(there)
     said = [entry["message"] for entry in page.chrome.get_log("browser") if "/tidemark/" in entry["message"]]
     assert [message for message in said if "can escape its sandboxing" not in message] == []  # Airflow's frame
+
+
+def test_a_source_is_shown_with_what_cannot_be_replicated_to_those_who_may_read_its_connection(page: Page) -> None:
+    page.open("?view=replications")
+    page.press("#source", "shop_database")
+    page.click("#discover")
+    page.until(lambda: "You may not see this source" in page.reads("#trouble"))
+    page.log_in("admin")
+    try:
+        page.open("?replication=shop")
+        page.click("#to-source")
+        page.until(lambda: page.tables() == ["public.log", "public.orders"])
+        assert "REPLICA IDENTITY FULL" in page.reads("tr[data-table='public.log']")
+        assert "1 of 2 can be replicated" in page.reads("#facts")
+        page.click("tr[data-table='public.orders'] summary")
+        page.until(lambda: "note text → string, STRING" in page.reads("tr[data-table='public.orders']"))
+        assert page.barriers() == []
+        page.press("#search", "ORDERS")
+        page.until(lambda: page.tables() == ["public.orders"])
+        page.open("?source=never_was")
+        page.until(lambda: "never_was does not exist" in page.reads("#trouble"))
+        page.click("#view a")
+        page.one("tr[data-replication=crm]")
+    finally:
+        page.log_in("viewer")
 
 
 def test_a_session_that_ends_is_said(page: Page) -> None:

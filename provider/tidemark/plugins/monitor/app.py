@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from airflow.sdk.exceptions import AirflowNotFoundException
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi import Path as InPath
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
@@ -28,13 +29,15 @@ from tidemark.errors import (
 )
 from tidemark.model.statements import TransactionKey
 from tidemark.plugins.monitor import reading, replication_reading
-from tidemark.plugins.monitor.access import ReadableDags, require_reader
+from tidemark.plugins.monitor.access import ReadableDags, require_reader, require_source_reader
 from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
 from tidemark.plugins.monitor.connections import connection_ids
 from tidemark.plugins.monitor.gate import Gate, Gates
 from tidemark.plugins.monitor.object_answers import AnyObjectsAnswer, ObjectsPart, objects_answer
 from tidemark.plugins.monitor.replication_answers import ReplicationDetails, ReplicationsAnswer
 from tidemark.plugins.monitor.security import SECURITY, SecurityHeaders
+from tidemark.plugins.monitor.source_answers import SourceAnswer
+from tidemark.plugins.monitor.source_reading import SourceReader
 from tidemark.streams.store.overview import SortBy
 
 __all__ = ["build_app"]
@@ -60,6 +63,7 @@ Part = Literal[
     "streams.js",
     "details.js",
     "replications.js",
+    "sources.js",
     "objects.js",
     "monitor.css",
 ]
@@ -71,6 +75,7 @@ Name = Annotated[
 Limit = Annotated[int, Query(ge=1, le=200)]
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Wait = Annotated[float, Query(ge=0, le=10, description="How long to wait for the lake, in seconds.")]
+SourceName = Annotated[str, InPath(max_length=250, pattern=NO_NUL, description="An Airflow connection of a database.")]
 Connection = Annotated[str | None, Query(max_length=250, description="A Tidemark connection that is monitored.")]
 
 log = logging.getLogger(__name__)
@@ -98,6 +103,7 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     _add_page(app)
     _add_streams(app, gates, clock)
     _add_replications(app, gates, clock)
+    _add_sources(app)
     _add_objects(app, gates, clock)
     return app
 
@@ -178,6 +184,21 @@ def _add_replications(app: FastAPI, gates: Gates, clock: Callable[[], datetime])
                 monitored, name, wish, now=clock(), readable=readable
             )
         )
+
+
+def _add_sources(app: FastAPI) -> None:
+    reader = SourceReader()
+
+    @app.get(
+        "/api/source/{connection_id}", responses=_refusals("connection"), dependencies=[Depends(require_source_reader)]
+    )
+    async def source(
+        connection_id: SourceName, search: Text = "", limit: Limit = 50, offset: Offset = 0
+    ) -> SourceAnswer:
+        """A page of the tables of a source database whose names hold `search`, and which can be replicated. That needs
+        the right to read the connection, too.
+        """
+        return await reader.look(connection_id, search=search, limit=limit, offset=offset)
 
 
 def _add_objects(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:

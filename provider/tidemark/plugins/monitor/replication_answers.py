@@ -9,11 +9,13 @@ from enum import IntEnum
 from typing import Literal
 
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act
+from tidemark.replication.model.recorded_errors import RecordedError
 from tidemark.replication.model.replication import BackfillProgress, ObjectState, ReplicationTransition
 from tidemark.replication.planning.positions import position_text
 from tidemark.replication.worker.status import Alert, ObjectStatus, ReplicationStatus
 
 __all__ = [
+    "ErrorAnswer",
     "ObjectAnswer",
     "ProgressAnswer",
     "ReplicationAnswer",
@@ -21,6 +23,7 @@ __all__ = [
     "ReplicationTransitionAnswer",
     "ReplicationsAnswer",
     "Urgency",
+    "error_answer",
     "object_answer",
     "replication_answer",
     "replication_transition_answer",
@@ -122,9 +125,24 @@ class ReplicationTransitionAnswer:
 
 
 @dataclass(frozen=True)
+class ErrorAnswer:
+    """An error that was met `count` times. `reason`: the name of its class. Those who may not read the run's DAG learn
+    that there is one, and not what it says.
+    """
+
+    object: str | None
+    reason: str
+    message: str
+    count: int
+    first_seen: datetime
+    last_seen: datetime
+    who: Actor | None
+
+
+@dataclass(frozen=True)
 class ReplicationDetails:
     """A replication with one page of its objects, the worst first, out of `total` that fit the search. It also has its
-    newest moves, newest first. `older_moves`: there are more.
+    newest moves and errors, newest first. `older_moves`, `older_errors`: there are more.
     """
 
     connection: str
@@ -142,6 +160,8 @@ class ReplicationDetails:
     objects: tuple[ObjectAnswer, ...]
     moves: tuple[ReplicationTransitionAnswer, ...]
     older_moves: bool
+    errors: tuple[ErrorAnswer, ...]
+    older_errors: bool
 
 
 def urgency(status: ObjectStatus) -> Urgency:
@@ -226,6 +246,14 @@ def replication_transition_answer(
         why=move.by.why,
         who=actor_of_act(move.by.who, move.by.run, readable),
     )
+
+
+def error_answer(error: RecordedError, of: ReplicationStatus, readable: Collection[str]) -> ErrorAnswer:
+    """An entry of the list of errors."""
+    who = None if error.run is None else actor(error.run, readable)
+    shown = _may_read_errors(of, error.object_uid, readable) if who is None else who.kind != "hidden"
+    message = error.message if shown else FOR_OTHERS
+    return ErrorAnswer(error.object, error.reason, message, error.count, error.first_seen, error.last_seen, who)
 
 
 def _alert_text(alert: Alert, status: ReplicationStatus, readable: Collection[str]) -> str:

@@ -11,16 +11,19 @@ from tidemark.plugins.monitor.connections import MonitoredConnection, connection
 from tidemark.plugins.monitor.replication_answers import (
     ReplicationDetails,
     ReplicationsAnswer,
+    error_answer,
     object_answer,
     replication_answer,
     replication_transition_answer,
     worst_first,
 )
+from tidemark.replication.worker.errors import replication_errors
 from tidemark.replication.worker.status import describe, describe_all, history
 
-__all__ = ["REPLICATION_MOVES", "ObjectsWish", "replication_details", "replications_answer"]
+__all__ = ["REPLICATION_ERRORS", "REPLICATION_MOVES", "ObjectsWish", "replication_details", "replications_answer"]
 
 REPLICATION_MOVES = 50
+REPLICATION_ERRORS = 20
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ def replication_details(
         raise ReplicationNotFound(replication=name, known="none")
     status = describe(monitored.store, name)
     moves = history(monitored.store, name, limit=REPLICATION_MOVES + 1)
+    errors = replication_errors(monitored.store, name, limit=REPLICATION_ERRORS + 1)
     replication = status.replication
     names = status.names
     fitting = worst_first(status.objects, wish.search)
@@ -74,4 +78,6 @@ def replication_details(
         objects=tuple(object_answer(one, status, readable) for one in shown),
         moves=tuple(replication_transition_answer(one, names, readable) for one in moves[:REPLICATION_MOVES]),
         older_moves=len(moves) > REPLICATION_MOVES,
+        errors=tuple(error_answer(one, status, readable) for one in errors[:REPLICATION_ERRORS]),
+        older_errors=len(errors) > REPLICATION_ERRORS,
     )

@@ -29,9 +29,7 @@ def upgrade() -> None:
         sa.Column("occurrences", sa.BigInteger(), nullable=False),
         sa.Column("run", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
-            ["replication_uid"],
-            ["tidemark_replication.uid"],
-            name=op.f(f"fk_{TABLE}_replication_uid_tidemark_replication"),
+            ["replication_uid"], ["tidemark_replication.uid"], name=op.f(f"fk_{TABLE}_replication_uid")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f(f"pk_{TABLE}")),
     )

@@ -4,6 +4,7 @@ import { address, linkTo, whenTurned } from "./address.js";
 import { followTheme, h } from "./elements.js";
 import { showObjects } from "./objects.js";
 import { showReplication, showReplications } from "./replications.js";
+import { showSource } from "./sources.js";
 import { showStream, showStreams } from "./streams.js";
 
 const EVERY = 10_000;
@@ -16,15 +17,21 @@ let timer = null;
 
 function shown() {
   if (address.has("stream") || address.has("dag_id")) return showStream;
+  if (address.get("source")) return showSource;
   if (address.get("replication")) return showReplication;
   if (address.get("view") === "objects") return showObjects;
   return address.get("view") === "replications" ? showReplications : showStreams;
 }
 
 function allOfThem() {
-  return shown() === showReplication
+  return [showReplication, showSource].includes(shown())
     ? h("a", { href: linkTo({ view: "replications" }, address.get("connection")) }, "All replications")
     : h("a", { href: "./" }, "All streams");
+}
+
+// A source is a database of others, which is asked once.
+function again() {
+  return shown() !== showSource;
 }
 
 async function refresh() {
@@ -34,7 +41,8 @@ async function refresh() {
   try {
     await shown()(mine.signal);
     trouble.hidden = true;
-    refreshed.textContent = `As of ${new Date().toISOString().slice(11, 19)} UTC, read anew every ${EVERY / 1000} s`;
+    const often = again() ? `, read anew every ${EVERY / 1000} s` : "";
+    refreshed.textContent = `As of ${new Date().toISOString().slice(11, 19)} UTC${often}`;
   } catch (error) {
     if (error.name === "AbortError") return;
     trouble.hidden = false;
@@ -45,7 +53,7 @@ async function refresh() {
   } finally {
     if (mine === asking) {
       view.setAttribute("aria-busy", "false");
-      timer = setTimeout(() => (document.hidden ? null : refresh()), EVERY);
+      timer = again() ? setTimeout(() => (document.hidden ? null : refresh()), EVERY) : null;
     }
   }
 }
@@ -58,7 +66,7 @@ document.addEventListener("keydown", (event) => {
     search.focus();
   }
 });
-document.addEventListener("visibilitychange", () => (document.hidden ? null : refresh()));
+document.addEventListener("visibilitychange", () => (document.hidden || !again() ? null : refresh()));
 whenTurned(refresh);
 followTheme();
 refresh();

@@ -4,6 +4,7 @@ import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, badge, bytes, columns, fetchJson, h, moment, number, pairs, scroll, section, span, who } from "./elements.js";
 import { drawHeader } from "./header.js";
 import { connections, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { sourceBox } from "./sources.js";
 
 const FEW_ALERTS = 3;
 const KINDS = {
@@ -18,7 +19,7 @@ export async function showReplications(signal) {
   drawHeader("replications", "replications", found.replications.length);
   keepingFocus(() => {
     if (!view.querySelector("#list")) {
-      view.replaceChildren(h("div", { id: "tools" }, connections(found)), h("div", { id: "list" }));
+      view.replaceChildren(h("div", { id: "tools" }, connections(found), sourceBox()), h("div", { id: "list" }));
     }
     view.querySelector("#list").replaceChildren(found.replications.length === 0 ? nothingYet(found) : table(found));
   });
@@ -81,6 +82,7 @@ function drawOne(found, wish) {
   const turning = () => pages(found, "object", "objects");
   if (found.total > 0) fill("#list", turning(), objectsTable(found), turning());
   else fill("#list", wish.search ? nothingFits("object", "objects", showAll) : h("p", { class: "quiet" }, "None yet."));
+  fill("#met", found.errors.length > 0 ? errorsTable(found) : h("p", { class: "quiet" }, "None."));
   fill("#newest", movesTable(found));
 }
 
@@ -94,6 +96,7 @@ function frame() {
     section("Objects",
       h("div", { id: "tools", role: "search" }, searchBox("object or target")),
       h("div", { id: "list" })),
+    section("Errors", h("div", { id: "met" })),
     section("Newest moves", h("div", { id: "newest" })),
   );
 }
@@ -116,7 +119,10 @@ function standing(found) {
 
 function belongings(found) {
   return pairs([
-    ["Source", `${found.replication.source}, ${found.replication.kind}`],
+    ["Source", [
+      h("a", { href: linkTo({ source: found.replication.source }, address.get("connection")), id: "to-source" },
+        found.replication.source), `, ${found.replication.kind}`,
+    ]],
     ["Target", `${found.target}, ${found.mode.replace("_", "-")}`],
     ["Event log", found.event_log],
     ["Slot", h("code", {}, found.slot)],
@@ -197,6 +203,21 @@ function needs(one) {
     one.gone ? h("div", { class: "quiet" }, "the source has it no more") : null,
   ].filter(Boolean).flat();
   return needed.length > 0 ? needed : h("span", { class: "quiet" }, "nothing");
+}
+
+function errorsTable(found) {
+  return scroll("Errors",
+    h("table", { id: "errors" },
+      h("caption", {}, found.older_errors ? `The latest ${number(found.errors.length)} errors` : "Every error"),
+      columns(["Last seen", "First seen", "Times", "Object", "Reason", "Message", "Who"]),
+      h("tbody", {}, found.errors.map((error) => h("tr", {},
+        h("td", {}, moment(error.last_seen, found.now)),
+        h("td", {}, moment(error.first_seen, found.now)),
+        h("td", { class: "number" }, number(error.count)),
+        h("td", { class: "wrap" }, error.object ?? h("span", { class: "quiet" }, "the replication")),
+        h("td", {}, error.reason),
+        h("td", { class: "wrap" }, error.message),
+        h("td", {}, error.who ? who(error.who) : "–"))))));
 }
 
 function movesTable(found) {
