@@ -161,12 +161,12 @@ def replicated(monitored: Monitored, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="module")
-def source(source_server: PostgresServer) -> Iterator[str]:
+def source(source_server: PostgresServer) -> str:
     """The connection of a database with a table that can be replicated, and one that cannot."""
     database = source_server.new_database()
     source_server.sql("CREATE TABLE orders (id bigint PRIMARY KEY, note text); CREATE TABLE log (line text)", database)
     at = {"host": "127.0.0.1", "port": source_server.port, "schema": database}
-    yield json.dumps({"conn_type": "postgres", "login": USER, "password": PASSWORD, **at})
+    return json.dumps({"conn_type": "postgres", "login": USER, "password": PASSWORD, **at})
 
 
 @pytest.fixture(scope="module")

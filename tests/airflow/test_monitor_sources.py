@@ -32,7 +32,9 @@ def test_a_source_is_shown_to_those_who_may_read_assets_and_its_connection(ask: 
 
 def test_tables_come_with_columns_and_what_keeps_them_out_first(ask: Caller, shop: ReplicatedShop) -> None:
     with shop.connected() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE SCHEMA more; CREATE TABLE more.log (line text); CREATE TABLE more.a (id int PRIMARY KEY)")
+        cursor.execute(
+            "CREATE SCHEMA more; CREATE TABLE more.log (line text); CREATE TABLE more.a (id int PRIMARY KEY)"
+        )
         connection.commit()
     found = ask(ROUTE, role=OP).json()
     assert (found["connection"], found["kind"], found["database"]) == (CONN_ID, "postgresql", shop.database)

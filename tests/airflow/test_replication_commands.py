@@ -77,7 +77,9 @@ def test_the_command_line_lists_the_errors_of_a_replication(world: World) -> Non
 
 def test_the_command_line_discovers_a_source_and_makes_nothing(shop: ReplicatedShop) -> None:
     with shop.connected() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE SCHEMA more; CREATE TABLE more.log (line text); CREATE TABLE more.a (id int PRIMARY KEY)")
+        cursor.execute(
+            "CREATE SCHEMA more; CREATE TABLE more.log (line text); CREATE TABLE more.a (id int PRIMARY KEY)"
+        )
         connection.commit()
     (found,) = json.loads(tidemark("discover", CONN_ID, "--schema", "more", "--output", "json").stdout)
     assert (found["database"], found["ready"], found["tables_found"]) == (shop.database, "True", "2")

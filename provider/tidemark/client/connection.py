@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from tidemark.client.catalog import SparkTables
 from tidemark.client.context import ClientContext
 from tidemark.client.lake import Lake
+from tidemark.client.source_addresses import addresses_of, hides
 from tidemark.control.store import ControlStore, utc_now
 from tidemark.jobs.workspace import Workspace
+from tidemark.model.source_address import SourceAddress
 from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPaths, Limits
 
 if TYPE_CHECKING:
@@ -32,16 +34,18 @@ def connect(
     storage_options: Mapping[str, str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     who: str | None = None,
+    sources: Mapping[str, SourceAddress | str] | None = None,
 ) -> Lake:
     """Streams from a notebook, a script or a test.
 
     `control_store`: SQLAlchemy URL; an SQLite one creates itself. `lake_root`: the root of `schema.table` if Spark's
     catalog does not know it, and of the working directory `_tidemark/` (default: a temporary directory). `clock` gives
-    aware UTC times. `who` is the actor in the history of manual moves (default: the user's name). Raises
-    StoreUnreachable and StoreNotMigrated at the first use.
+    aware UTC times. `who` is the actor in the history of manual moves (default: the user's name).
+    `sources`: the databases of replications by name, each as an address or a URL, `postgresql://user:password@host/db`.
+    Raises InvalidArgument for another URL; StoreUnreachable and StoreNotMigrated at the first use.
     """
-    options = dict(storage_options or {})
-    store = ControlStore(control_store, clock=clock)
+    options, addresses = dict(storage_options or {}), addresses_of(sources)
+    store = ControlStore(control_store, clock=clock, hide=hides(addresses))
     root = f"{(lake_root or tempfile.mkdtemp(prefix='tidemark-')).rstrip('/')}/_tidemark"
     if "://" not in root:
         root = str(Path(root).absolute())
@@ -58,6 +62,8 @@ def connect(
             who=who or getpass.getuser(),
             lake_root=lake_root,
             options=options,
+            sources=addresses,
+            run_id=store.new_id(),
         )
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemark.client.catalog import SparkTables
@@ -12,7 +13,10 @@ from tidemark.control.store import ControlStore
 from tidemark.jobs.run import run as run_job
 from tidemark.jobs.workspace import Workspace
 from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.source_address import SourceAddress
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import TableRef
+from tidemark.replication.model.replication import Actor
 from tidemark.sql.statements import path_name
 from tidemark.streams.worker.limits import JobPaths, Limits
 from tidemark.streams.worker.runtime import Runtime
@@ -40,15 +44,31 @@ class ClientContext:
     who: str
     lake_root: str | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sources: Mapping[str, SourceAddress] = field(default_factory=dict, repr=False)
+    run_id: str = ""
+
+    @property
+    def key(self) -> TransactionKey:
+        """The client among the runs that work at replications; the same in all of its calls."""
+        return TransactionKey("client", self.run_id, "transaction")
+
+    @property
+    def by(self) -> Actor:
+        """The one who moves a replication."""
+        return Actor(self.who, run=str(self.key))
 
     @property
     def runtime(self) -> Runtime:
         """The runtime of steps on the worker's side."""
         return Runtime(self.store, self.run, self.paths, self.tables, self.limits)
 
-    def run(self, spec: JobSpec) -> JobResult:
+    def runtime_on(self, source: SourceAddress) -> Runtime:
+        """The same, for jobs that read a source database."""
+        return replace(self.runtime, run=partial(self.run, source=source))
+
+    def run(self, spec: JobSpec, source: SourceAddress | None = None) -> JobResult:
         """Run a job on this Spark, in a session of its own."""
-        return run_job(self.spark, spec, options=self.options, clock=self.store.clock, say=logger.info)
+        return run_job(self.spark, spec, options=self.options, source=source, clock=self.store.clock, say=logger.info)
 
     def turn_on_row_tracking(self, table: TableRef) -> None:
         """Makes up to three commits on the table (R3)."""

@@ -11,12 +11,18 @@ import fsspec
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 
-__all__ = ["exists", "read_spec", "write_result", "write_text"]
+__all__ = ["exists", "read_spec", "read_text", "write_result", "write_text"]
 
 
 def read_spec(uri: str) -> JobSpec:
     """The spec in the file. Raises ValueError if the text is not a JobSpec of this release."""
-    return from_json(JobSpec, fsspec.open(_path_of(uri), "rt", encoding="utf-8").open().read())
+    return from_json(JobSpec, read_text(uri))
+
+
+def read_text(uri: str) -> str:
+    """The text of a file. Raises OSError if it does not exist."""
+    with fsspec.open(_path_of(uri), "rt", encoding="utf-8") as file:
+        return str(file.read())
 
 
 def write_result(uri: str, result: JobResult) -> None:

@@ -44,7 +44,6 @@ __all__ = [
     "place_text",
     "require_conn_id",
     "selection_of",
-    "target_name",
     "targets_of",
 ]
 
@@ -234,7 +233,7 @@ def targets_of(hook: TidemarkHook, store: ControlStore, name: str) -> Callable[[
     so it has no id yet. Raises InvalidArgument for a place with a password in it.
     """
     from tidemark.model.streams import Addressing, TableRef
-    from tidemark.replication.planning.target_names import table_of
+    from tidemark.replication.planning.target_names import table_of, target_name
     from tidemark.replication.worker.definitions import get_replication
 
     options = get_replication(store, name).options
@@ -246,13 +245,6 @@ def targets_of(hook: TidemarkHook, store: ControlStore, name: str) -> Callable[[
         return TableRef(name=named, path=hook.table_path(named), table_id="", addressing=addressing)
 
     return place
-
-
-def target_name(target: str, table: str) -> str:
-    """`schema.table`, quoted where it must be, or the place of the table under a place. `table`: by `table_of`."""
-    if "/" in target:
-        return f"{target.rstrip('/')}/{table}"
-    return f"{target}.{table}" if table.isidentifier() else f"{target}.`{table.replace('`', '``')}`"
 
 
 def require_conn_id(argument: str, value: str) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "columns_in_the_way",
     "require_target_table",
     "table_of",
+    "target_name",
 ]
 
 DEFAULT_TABLE = "{schema}_{table}"
@@ -29,6 +30,13 @@ def table_of(name: ObjectName, target_table: str = DEFAULT_TABLE) -> str:
     """The object's table in the target, by ReplicationOptions.target_table. `s.a/b` and `s.a_b` have the same."""
     parts = {"schema": name.schema, "table": name.table}
     return _FIELD.sub(lambda field: parts[field[1]], target_table).replace("/", "_")
+
+
+def target_name(target: str, table: str) -> str:
+    """`schema.table`, quoted where it must be, or the place of the table under a place. `table`: by `table_of`."""
+    if "/" in target:
+        return f"{target.rstrip('/')}/{table}"
+    return f"{target}.{table}" if table.isidentifier() else f"{target}.`{table.replace('`', '``')}`"
 
 
 def require_target_table(target_table: str) -> None:
