@@ -40,7 +40,7 @@ class TableAnswer:
 class SourceAnswer:
     """One page of the tables whose names hold the search, those that cannot be replicated first, `total` of them.
 
-    `found`: all tables of the source, of which `fitting` can be replicated. `problems`: of server and user.
+    `found`: how many tables the source has; `fitting`: how many can be replicated. `problems`: of server and user.
     """
 
     connection: str

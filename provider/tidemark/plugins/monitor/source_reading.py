@@ -29,8 +29,8 @@ class SourceReader:
         self._patience = patience
 
     async def look(self, conn_id: str, *, search: str, limit: int, offset: int) -> SourceAnswer:
-        """The tables of the database at that connection. Raises HTTPException: 404 for a missing connection, 503 in the
-        words of the error if the source cannot be read, or has not answered in time.
+        """The tables of the database at that connection. Raises HTTPException: 404 for a missing connection, 503 if the
+        source cannot be read or has not answered in time.
         """
         work = self._threads.submit(lambda: discovered_source(conn_id), about=(conn_id,))
         try:

@@ -12,8 +12,8 @@ __all__ = ["DiscoveredTable", "SourceDiscovery", "SourceNames"]
 
 @dataclass(frozen=True)
 class SourceNames:
-    """The `database` of the connection with its `schemas`, and all `databases` of the server, as far as the user sees
-    them.
+    """The `database` of the connection with its `schemas`, and the other `databases` of the server. All are those that
+    the user sees.
     """
 
     database: str
@@ -45,7 +45,7 @@ class DiscoveredTable:
 @dataclass(frozen=True)
 class SourceDiscovery:
     """The result of a look. `system_id`: of the source's cluster. `problems`: of the server and of the user's rights,
-    each with its fix; none of its tables is replicated until they are fixed. `notices`: patterns that fit no table.
+    each with its fix. No table is replicated until they are fixed. `notices`: patterns that fit no table.
     """
 
     kind: SourceKind
