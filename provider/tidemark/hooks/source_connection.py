@@ -1,4 +1,4 @@
-"""The database that a replication reads, by an Airflow connection of its own type (`postgres`)."""
+"""The database that a replication reads, by an Airflow connection of its own type (`postgres`, `mysql`, `mariadb`)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from tidemark.model.source_address import SourceAddress, SourceKind
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-__all__ = ["address_of", "source_address"]
+__all__ = ["address_of", "kind_at", "source_address"]
 
-_KINDS: Mapping[str, SourceKind] = {"postgres": SourceKind.POSTGRESQL, "postgresql": SourceKind.POSTGRESQL}
-_PORTS: Mapping[SourceKind, int] = {SourceKind.POSTGRESQL: 5432}
+_KINDS: Mapping[str, SourceKind] = {
+    "postgres": SourceKind.POSTGRESQL,
+    "postgresql": SourceKind.POSTGRESQL,
+    "mysql": SourceKind.MYSQL,
+    "mariadb": SourceKind.MARIADB,
+}
+_PORTS: Mapping[SourceKind, int] = {SourceKind.POSTGRESQL: 5432, SourceKind.MYSQL: 3306, SourceKind.MARIADB: 3306}
 
 PASSED_ON = frozenset(
     {
@@ -23,12 +28,17 @@ PASSED_ON = frozenset(
         "keepalives_count", "tcp_user_timeout",
     }
 )  # fmt: skip
-"""Extras that are parameters of the database's own client."""
+"""Extras that are parameters of the client of a PostgreSQL."""
+
+PASSED_ON_TO_MYSQL = frozenset({"ssl_mode", "ssl_ca", "ssl_cert", "ssl_key", "connect_timeout"})
+"""Those of the client of a MySQL or MariaDB. Airflow's own `ssl`, a dictionary of `ca`, `cert`, `key`, is read, too."""
 
 HASH_SECRET = "hash_secret"
 """The extra with the secret of column hashes. Airflow masks extras with such a name."""
 
-LEFT_TO_AIRFLOW = frozenset({"cursor", "application_name", "sqlalchemy_scheme", "sqlalchemy_query"})
+LEFT_TO_AIRFLOW = frozenset(
+    {"cursor", "application_name", "sqlalchemy_scheme", "sqlalchemy_query", "charset", "client", "local_infile"}
+)
 """Extras of the same connection that other hooks use, and that are ignored here."""
 
 
@@ -48,38 +58,59 @@ def source_address(conn_id: str) -> SourceAddress:
     return address_of(connection)
 
 
+def kind_at(address: SourceAddress) -> SourceKind:
+    """The kind of database at the address. A connection of type `mysql` may be that of a MariaDB, so the server is
+    asked. Raises SourceUnreachable, SourceRefused, SourceDriverNotInstalled.
+    """
+    if not address.kind.logs_by_file:
+        return address.kind
+    from tidemark.replication.sources.mysql.connection import dialect_at
+
+    return dialect_at(address).kind
+
+
 def address_of(connection: Connection) -> SourceAddress:
     """The address in the connection. Raises InvalidArgument for another type of connection, for one without user or
-    database, and for an unknown extra.
+    database, and for an unknown extra. A MySQL or MariaDB needs no database.
     """
     kind = _KINDS.get(connection.conn_type or "")
     if kind is None:
-        raise _invalid(connection, f"its type is {connection.conn_type!r}; give one of type postgres")
-    if not connection.login or not connection.schema:
+        raise _invalid(connection, f"its type is {connection.conn_type!r}; give one of type postgres or mysql")
+    named = bool(connection.schema) or kind.logs_by_file
+    if not connection.login or not named:
         missing = "login" if not connection.login else "schema, which is the name of the database"
         raise _invalid(connection, f"it lacks its {missing}")
+    passed_on = PASSED_ON_TO_MYSQL if kind.logs_by_file else PASSED_ON
+    extra = _with_tls(connection.extra_dejson) if kind.logs_by_file else connection.extra_dejson
     return SourceAddress(
         kind=kind,
         host=connection.host or "localhost",
         port=connection.port or _PORTS[kind],
-        database=connection.schema,
+        database=connection.schema or "",
         user=connection.login,
         password=connection.password or None,
-        parameters=_parameters(connection, connection.extra_dejson),
+        parameters=_parameters(connection, extra, passed_on),
         hash_secret=_secret(connection.extra_dejson),
         conn_id=connection.conn_id,
     )
 
 
-def _parameters(connection: Connection, extra: Mapping[str, Any]) -> dict[str, str]:
-    unknown = sorted(set(extra) - PASSED_ON - LEFT_TO_AIRFLOW - {HASH_SECRET})
+def _with_tls(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """The extras, with those of the dictionary `ssl` by names of their own."""
+    own = extra.get("ssl")
+    more = {f"ssl_{name}": own[name] for name in ("ca", "cert", "key") if name in own} if isinstance(own, dict) else {}
+    return {**more, **{name: value for name, value in extra.items() if name != "ssl" or not isinstance(own, dict)}}
+
+
+def _parameters(connection: Connection, extra: Mapping[str, Any], passed_on: frozenset[str]) -> dict[str, str]:
+    unknown = sorted(set(extra) - passed_on - LEFT_TO_AIRFLOW - {HASH_SECRET})
     asked = [name for name in unknown if extra[name] not in (None, "", False)]
     if asked:
-        known = ", ".join(sorted({*PASSED_ON, HASH_SECRET}))
+        known = ", ".join(sorted({*passed_on, HASH_SECRET}))
         raise _invalid(
             connection, f"its extra {', '.join(asked)} is not supported here. Remove it; supported are: {known}"
         )
-    return {name: _text(value) for name, value in extra.items() if name in PASSED_ON and value not in (None, "")}
+    return {name: _text(value) for name, value in extra.items() if name in passed_on and value not in (None, "")}
 
 
 def _secret(extra: Mapping[str, Any]) -> str | None:

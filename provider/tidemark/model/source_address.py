@@ -13,6 +13,13 @@ class SourceKind(StrEnum):
     """The database that is replicated."""
 
     POSTGRESQL = "postgresql"
+    MYSQL = "mysql"
+    MARIADB = "mariadb"
+
+    @property
+    def logs_by_file(self) -> bool:
+        """Whether its log is binary log files, as MySQL and MariaDB have them."""
+        return self in (SourceKind.MYSQL, SourceKind.MARIADB)
 
 
 @dataclass(frozen=True)

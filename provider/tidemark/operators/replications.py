@@ -103,7 +103,7 @@ class CreateReplicationOperator(ReplicationOperator):
         """The replication as it stands. A second run changes nothing."""
         from tidemark.errors import ReplicationNotFound
         from tidemark.hooks._secrets import require_no_password
-        from tidemark.hooks.source_connection import source_address
+        from tidemark.hooks.source_connection import kind_at, source_address
         from tidemark.replication.planning.hiding import marked
         from tidemark.replication.worker import definitions
 
@@ -111,7 +111,7 @@ class CreateReplicationOperator(ReplicationOperator):
         require_conn_id("source_conn_id", self.source_conn_id)
         require_no_password("target", self.target)
         address, by = source_address(self.source_conn_id), by_of(context)
-        options, kind, store = marked(options, address), address.kind, self.hook.open_store()
+        options, store = marked(options, address), self.hook.open_store()
         try:
             kept = definitions.get_replication(store, self.replication)
         except ReplicationNotFound:
@@ -119,7 +119,7 @@ class CreateReplicationOperator(ReplicationOperator):
         made = kept or definitions.create_replication(
             store,
             name=self.replication,
-            kind=kind,
+            kind=kind_at(address),
             source_conn_id=self.source_conn_id,
             selection=selection,
             options=options,

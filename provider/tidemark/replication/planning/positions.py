@@ -1,13 +1,29 @@
-"""PostgreSQL's log sequence numbers, and the positions that stand for them: 16 hexadecimal digits, which sort."""
+"""Places in the logs of sources, and the positions that stand for them, which sort as texts.
+
+A log sequence number of PostgreSQL is 16 hexadecimal digits. A place in binary log files is
+`0001-0000000003-000000004711-mysql-bin`: an epoch, the number of the file, the offset in it, and the name that files
+have in common. The epoch is 1; it leaves room for another server whose files continue the same event log.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from tidemark.errors import InvalidArgument
 from tidemark.replication.model.replication import LogPosition
 
-__all__ = ["NOW", "lsn_of", "lsn_text", "parse_lsn", "position_of_lsn", "position_text"]
+__all__ = [
+    "NOW",
+    "FilePlace",
+    "lsn_of",
+    "lsn_text",
+    "parse_file_place",
+    "parse_lsn",
+    "place_of",
+    "position_of_lsn",
+    "position_text",
+]
 
 NOW = "now"
 """In place of a position: what the source will commit from here on."""
@@ -15,6 +31,9 @@ NOW = "now"
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 _POSITION = re.compile(r"[0-9A-F]{16}")
 _END = 1 << 64
+_IN_FILES = re.compile(r"(\d{4})-(\d{10})-(\d{12})-(.+)", re.S)
+_FILE = re.compile(r"(.+)\.(\d{1,10})", re.S)
+_EPOCH = 1
 
 
 def position_of_lsn(lsn: int) -> LogPosition:
@@ -54,10 +73,74 @@ def lsn_text(lsn: int) -> str:
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
-def position_text(position: LogPosition) -> str:
-    """As the source writes it, so that it can be given back: `16/B374D848`. `#3` behind it means before the third event
-    of that transaction. A position that is not of a PostgreSQL is given as it is.
+@dataclass(frozen=True)
+class FilePlace:
+    """A place in binary log files: `base` is their name without its number, `offset` the byte at which an event of
+    file `number` begins.
     """
-    known = not position.commit or _POSITION.fullmatch(position.commit)
-    text = lsn_text(lsn_of(position)) if known else position.commit
+
+    base: str
+    number: int
+    offset: int
+    epoch: int = _EPOCH
+
+    @property
+    def file(self) -> str:
+        """`mysql-bin.000003`; a server writes numbers with six digits at least."""
+        return f"{self.base}.{self.number:06d}"
+
+    @property
+    def text(self) -> str:
+        """As people write it: `mysql-bin.000003:4711`."""
+        return f"{self.file}:{self.offset}"
+
+    @property
+    def position(self) -> LogPosition:
+        """The position before the transaction that begins here."""
+        return LogPosition(f"{self.epoch:04d}-{self.number:010d}-{self.offset:012d}-{self.base}")
+
+    @classmethod
+    def of_file(cls, file: str, offset: int) -> FilePlace:
+        """By the name of a file. Raises InvalidArgument."""
+        found = _FILE.fullmatch(file)
+        if found is None:
+            raise InvalidArgument(
+                argument="position", value=file, problem="a binary log is named like mysql-bin.000003"
+            )
+        return cls(found[1], int(found[2]), offset)
+
+
+def place_of(position: LogPosition) -> FilePlace | None:
+    """The inverse of `FilePlace.position`; None for START. Raises InvalidArgument for a position of another source."""
+    if not position.commit:
+        return None
+    found = _IN_FILES.fullmatch(position.commit)
+    if found is None:
+        problem = "is no position of a MySQL or MariaDB"
+        raise InvalidArgument(argument="position", value=position.commit, problem=problem)
+    return FilePlace(found[4], int(found[2]), int(found[3]), int(found[1]))
+
+
+def parse_file_place(text: str) -> FilePlace:
+    """A place as people write it: `mysql-bin.000003:4711`. The form of the control store is read, too. Raises
+    InvalidArgument.
+    """
+    asked = text.strip()
+    if _IN_FILES.fullmatch(asked) and (place := place_of(LogPosition(asked))) is not None:
+        return place
+    file, _, offset = asked.rpartition(":")
+    if not file or not re.fullmatch(r"\d{1,12}", offset) or not _FILE.fullmatch(file):
+        raise InvalidArgument(argument="position", value=text, problem="a position looks like mysql-bin.000003:4711")
+    return FilePlace.of_file(file, int(offset))
+
+
+def position_text(position: LogPosition) -> str:
+    """As the source writes it, so that it can be given back: `16/B374D848`, or `mysql-bin.000003:4711`. `#3` behind it
+    means before the third event of that transaction. A position of another kind is given as it is.
+    """
+    if _IN_FILES.fullmatch(position.commit) and (place := place_of(position)) is not None:
+        text = place.text
+    else:
+        known = not position.commit or _POSITION.fullmatch(position.commit)
+        text = lsn_text(lsn_of(position)) if known else position.commit
     return f"{text}#{position.sequence}" if position.sequence else text

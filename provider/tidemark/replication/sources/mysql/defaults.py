@@ -1,0 +1,89 @@
+"""The value that rows have in a column that was added after them: its default, as a canonical text. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tidemark.replication.sources.mysql.types import base_of
+
+__all__ = ["Fill", "fill_of"]
+
+_WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
+_MOMENTS = {
+    "date": "0000-00-00",
+    "datetime": "0000-00-00 00:00:00",
+    "timestamp": "0000-00-00 00:00:00",
+    "time": "00:00:00",
+}
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_MOMENT = re.compile(r"(?P<whole>[0-9:\- ]+?)(?:\.(?P<part>\d+))?")
+
+
+class Fill(NamedTuple):
+    """`text`: canonical, None for NULL; `sure`: whether all such rows have it."""
+
+    text: str | None
+    sure: bool = True
+
+
+_UNKNOWN = Fill(None, sure=False)
+
+
+def fill_of(native: str, default: str | None, extra: str, *, nullable: bool) -> Fill:
+    """`default`: as `information_schema.COLUMNS` has it; MariaDB puts texts in quotes, and MySQL does not.
+
+    Of a NOT NULL column without a default it is the implicit one of its type, as ALTER TABLE fills it in.
+    """
+    base, more = base_of(native), extra.upper()
+    if "GENERATED" in more or "AUTO_INCREMENT" in more or "PERSISTENT" in more or "VIRTUAL" in more:
+        return _UNKNOWN
+    if default is None or default == "NULL":
+        return Fill(None) if nullable else _implicit(native, base)
+    quoted = len(default) > 1 and default.startswith("'") and default.endswith("'")
+    text = default[1:-1].replace("''", "'").replace("\\\\", "\\") if quoted else default
+    return _literal(native, base, text)
+
+
+def _implicit(native: str, base: str) -> Fill:
+    if base in _TEXTS:
+        return Fill(_first_of(native)) if base == "enum" else Fill("")
+    if base in _MOMENTS:
+        return _literal(native, base, _MOMENTS[base])
+    if base in ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"):
+        return Fill("00" * int(native[7:-1])) if base == "binary" else Fill("")
+    return _literal(native, base, "0")
+
+
+def _literal(native: str, base: str, text: str) -> Fill:
+    if base in _TEXTS:
+        return Fill(text)
+    if base in _WHOLE and re.fullmatch(r"-?\d+", text):
+        return Fill(str(int(text)))
+    if base == "decimal" and _NUMBER.fullmatch(text):
+        return _decimal(native, text)
+    if base in ("float", "double") and _NUMBER.fullmatch(text):
+        return Fill(str(int(text))) if re.fullmatch(r"-?\d+", text) else Fill(text)
+    if base in _MOMENTS and (found := _MOMENT.fullmatch(text)):
+        return _moment(native, base, found["whole"], found["part"] or "")
+    return _UNKNOWN
+
+
+def _decimal(native: str, text: str) -> Fill:
+    scale = int(native.partition(",")[2].partition(")")[0] or 0)
+    whole, _, part = text.partition(".")
+    if len(part) > scale:
+        return _UNKNOWN
+    return Fill(f"{whole}.{part.ljust(scale, '0')}" if scale else whole)
+
+
+def _moment(native: str, base: str, whole: str, part: str) -> Fill:
+    digits = int(native.partition("(")[2].rstrip(")") or 0) if "(" in native else 0
+    text = whole if base == "date" or not digits else f"{whole}.{part.ljust(digits, '0')[:digits]}"
+    return Fill(f"{text}+00" if base == "timestamp" else text)
+
+
+def _first_of(native: str) -> str:
+    found = re.search(r"'((?:[^']|'')*)'", native)
+    return "" if found is None else found[1].replace("''", "'")

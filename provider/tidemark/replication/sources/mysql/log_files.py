@@ -1,0 +1,120 @@
+"""The binary logs of a server: its files, and the end of what sessions can see."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tidemark.errors import SourceRefused, SourceUnreachable
+from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.replication.planning.positions import FilePlace
+from tidemark.replication.sources.mysql.connection import Connection, rows_of
+from tidemark.replication.sources.mysql.dialects import MARIADB, dialect_of
+from tidemark.replication.sources.mysql.failures import source_text
+
+__all__ = ["executed_gtids", "file_sizes", "log_end", "seen_at", "visible_end"]
+
+_PATIENCE = 10.0  # seconds for transactions that are in the log to be visible
+_UNKNOWN_STATEMENT = 1064
+
+
+def log_end(connection: Connection, address: SourceAddress) -> FilePlace:
+    """The end of the log. Transactions before it may not be visible yet. Raises SourceRefused if there is no log."""
+    import pymysql
+
+    for statement in dialect_of(str(connection.get_server_info())).log_status:
+        try:
+            found = rows_of(connection, statement)
+        except pymysql.err.ProgrammingError as error:
+            if error.args[0] != _UNKNOWN_STATEMENT:
+                raise
+            continue
+        if found:
+            return FilePlace.of_file(str(found[0][0]), int(found[0][1]))
+    raise SourceRefused(
+        source=source_text(address),
+        what="the end of its binary log",
+        problem="it has no binary log",
+        remedy="Start it with log_bin, binlog_format = ROW and binlog_row_metadata = FULL.",
+    )
+
+
+def visible_end(connection: Connection, address: SourceAddress) -> FilePlace:
+    """The end of what every session sees now: all that was committed before this call is before it, and a query that
+    starts after it sees all that is before it.
+
+    A MySQL may have transactions in its log whose commit is not complete, which it lists as owned. These are waited
+    for. Raises SourceUnreachable if one stays (a replica waits for, or none acknowledges).
+    """
+    if dialect_of(str(connection.get_server_info())) is MARIADB:
+        with seen_at(connection, address) as place:
+            return place
+    place = log_end(connection, address)
+    deadline, waiting = time.monotonic() + _PATIENCE, _owned(connection)
+    while waiting:
+        if time.monotonic() > deadline:
+            problem = f"transactions {', '.join(sorted(waiting))} are in its log, and not visible"
+            raise SourceUnreachable(source=source_text(address), problem=problem)
+        time.sleep(0.02)
+        waiting &= _owned(connection)
+    return place
+
+
+@contextmanager
+def seen_at(connection: Connection, address: SourceAddress) -> Iterator[FilePlace]:
+    """A transaction that sees one state of the database, and the place of that state in the log.
+
+    Of a MariaDB it is exact: the snapshot has every transaction before the place and none behind it. Of a MySQL the
+    snapshot has all before the place, and may have some behind it, whose events change nothing when they are applied
+    again, as each has its whole row.
+    """
+    if dialect_of(str(connection.get_server_info())) is not MARIADB:
+        place = visible_end(connection, address)
+        with _snapshot(connection):
+            yield place
+        return
+    with _snapshot(connection):
+        found = dict(rows_of(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
+        file = str(found.get("Binlog_snapshot_file", ""))
+        yield (
+            FilePlace.of_file(file, int(found["Binlog_snapshot_position"])) if file else log_end(connection, address)
+        )
+
+
+def file_sizes(connection: Connection) -> dict[str, int]:
+    """The files that the server still has, oldest first, and their bytes."""
+    return {str(row[0]): int(row[1]) for row in rows_of(connection, "SHOW BINARY LOGS")}
+
+
+def executed_gtids(connection: Connection, kind: SourceKind) -> str:
+    """The GTIDs that are visible, in one line; "" where the server has none."""
+    variable = "gtid_current_pos" if kind is SourceKind.MARIADB else "gtid_executed"
+    ((found,),) = rows_of(connection, f"SELECT @@GLOBAL.{variable}")
+    return "".join(str(found or "").split())
+
+
+@contextmanager
+def _snapshot(connection: Connection) -> Iterator[None]:
+    with connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ROLLBACK")
+
+
+def _owned(connection: Connection) -> set[str]:
+    """GTIDs of transactions that are being committed, or applied from another server: `uuid:7#41` of thread 41."""
+    ((found,),) = rows_of(connection, "SELECT @@GLOBAL.gtid_owned")
+    return set(_each_owned(str(found or "")))
+
+
+def _each_owned(text: str) -> Iterator[str]:
+    """`uuid:7#41:8#42, uuid2:1#5`."""
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        server, *owned = part.split(":")
+        for one in owned:
+            yield f"{server}:{one.partition('#')[0]}"

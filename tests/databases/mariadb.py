@@ -1,0 +1,184 @@
+"""A MariaDB server of the tests' own, on a free port of this machine, in a directory that goes when it ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.testing.postgresql import free_port
+
+__all__ = ["PASSWORD", "USER", "BinlogServer", "mariadb_or_skip", "missing", "running_mariadb"]
+
+USER = "tidemark"
+PASSWORD = "p@ss:w/rd?%"  # every character that a URL must encode
+_ACCOUNT = "mysql"
+_PATIENCE = 90
+_LOGGED = (
+    "--log-bin=test-bin", "--binlog-format=ROW", "--binlog-row-image=FULL", "--binlog-row-metadata=FULL",
+    "--default-time-zone=+03:00", "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0",
+)  # fmt: skip
+
+
+@dataclass
+class BinlogServer:
+    """A server with a binary log. `program`: the command that starts it; `environment` of it."""
+
+    kind: SourceKind
+    data: Path
+    port: int
+    program: Sequence[str]
+    settings: Sequence[str] = ()
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    made: int = 0
+
+    def start(self) -> None:
+        """Starts the server, and returns when it accepts connections."""
+        own = (f"--datadir={self.data}", f"--port={self.port}", "--bind-address=127.0.0.1",
+               f"--socket={self.data.parent}/s", f"--pid-file={self.data.parent}/pid")  # fmt: skip
+        log = (self.data.parent / "log").open("ab")
+        self.process = subprocess.Popen(
+            as_account([*self.program, *own, *_LOGGED, *self.settings]), stdout=log, stderr=log, cwd="/",
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self.sql("SELECT 1")
+                return
+            except pymysql.err.OperationalError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError((self.data.parent / "log").read_text(errors="replace")[-4000:]) from None
+                time.sleep(0.05)
+
+    def stop(self, *, crash: bool = False) -> None:
+        """Ends the server; `crash`: as a power failure does."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL if crash else signal.SIGTERM)
+        self.process.wait(_PATIENCE)
+
+    def restart(self) -> None:
+        """Every connection breaks, then new ones are accepted, and the log has another file."""
+        self.stop()
+        self.start()
+
+    def connection(self, database: str | None = None, user: str = "root", password: str = "") -> Any:
+        """For statements of an application: not in UTC, not autocommit."""
+        return pymysql.connect(
+            host="127.0.0.1", port=self.port, user=user, password=password, database=database, charset="utf8mb4"
+        )
+
+    def sql(self, text: str, database: str | None = None) -> list[tuple[Any, ...]]:
+        """Runs one statement as root and commits; its rows, if it has any."""
+        connection = self.connection(database)
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(text)
+                rows = list(cursor.fetchall()) if cursor.description else []
+            connection.commit()
+            return rows
+        finally:
+            connection.close()
+
+    def new_database(self, prefix: str = "shop") -> str:
+        """The name of a database that nobody else has."""
+        self.made += 1
+        name = f"{prefix}{self.made}"
+        self.sql(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+        return name
+
+    def address(self, database: str = "", user: str = USER, password: str = PASSWORD) -> SourceAddress:
+        """For a replication, as a user with the least rights."""
+        return SourceAddress(self.kind, "127.0.0.1", self.port, database, user, password)
+
+    def make_user(self) -> None:
+        """The user of a replication, with the rights that the docs name."""
+        rights = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT"
+        if self.kind is SourceKind.MARIADB:
+            rights = "SELECT, REPLICATION SLAVE, BINLOG MONITOR"
+        secret = pymysql.converters.escape_string(PASSWORD)
+        self.sql(f"CREATE USER {USER}@'%' IDENTIFIED BY '{secret}'".replace("%", "%"))
+        self.sql(f"GRANT {rights} ON *.* TO {USER}@'%'")
+
+
+def as_account(command: Sequence[str]) -> list[str]:
+    """The command as the user of the database: as root a server refuses to run."""
+    if os.geteuid() != 0:
+        return list(command)
+    return ["setpriv", f"--reuid={_ACCOUNT}", f"--regid={_ACCOUNT}", "--clear-groups", *command]
+
+
+def room() -> Path:
+    """A new directory in memory, where there is such, that the database's user may write."""
+    memory = Path("/dev/shm")
+    root = Path(tempfile.mkdtemp(prefix="tidemark-my-", dir=memory if memory.is_dir() else None))
+    root.chmod(0o755)
+    if os.geteuid() == 0:
+        shutil.chown(root, _ACCOUNT, _ACCOUNT)
+    return root
+
+
+def missing() -> str | None:
+    """Why no server can be started here, in words that help; None if one can."""
+    if shutil.which("mariadbd") and shutil.which("mariadb-install-db"):
+        return None
+    return "MariaDB's server is not installed (Debian: apt-get install --no-install-recommends mariadb-server)."
+
+
+@contextmanager
+def mariadb_or_skip(settings: Sequence[str] = ()) -> Iterator[BinlogServer]:
+    """A server for a fixture; where none can be started its tests are skipped, with the reason."""
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+    with running_mariadb(settings) as server:
+        yield server
+
+
+@contextmanager
+def running_mariadb(settings: Sequence[str] = ()) -> Iterator[BinlogServer]:
+    """A server with the user of a replication. `settings`: more options; of two with one name the later counts."""
+    root = room()
+    try:
+        data = root / "data"
+        install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db"]
+        how = ("--auth-root-authentication-method=normal", "--skip-name-resolve")
+        done = subprocess.run(as_account([*install, *how]), capture_output=True, text=True, timeout=_PATIENCE, cwd="/")
+        if done.returncode:
+            raise RuntimeError(done.stdout + done.stderr)
+        own = ("--server-id=901", "--gtid-strict-mode=1", *settings)
+        server = BinlogServer(SourceKind.MARIADB, data, free_port(), ["mariadbd", "--no-defaults"], own)
+        with running(server):
+            server.make_user()
+            yield server
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@contextmanager
+def running(server: BinlogServer) -> Iterator[None]:
+    """The server, until the context ends."""
+    server.start()
+    try:
+        yield
+    finally:
+        if server.process is not None and server.process.poll() is None:
+            server.stop(crash=True)
+
+
+if __name__ == "__main__":  # how long a server takes to come
+    began = time.monotonic()
+    with running_mariadb() as one:
+        print(f"up after {time.monotonic() - began:.2f} s: {one.sql('SELECT version()')}")
