@@ -74,6 +74,30 @@ def _postgresql(common: EventsOf) -> dict[str, Column]:
     }
 
 
+def _in_files(common: EventsOf) -> dict[str, Column]:
+    """Of binary log files. A GTID names a transaction on each server that has it; without one a place does."""
+    milliseconds = F.floor(F.col("at") / 1000).cast("string")
+    place = F.concat_ws("|", F.lit(common.system_id), F.col("log_file"), F.col("log_position").cast("string"))
+    transaction = F.concat_ws("|", F.col("gtid"), F.col("nth").cast("string"))
+    named = F.when(F.col("gtid").isNull(), place).otherwise(transaction)
+    log_position = F.col("log_position")
+    own = {
+        "log_file": F.col("log_file"),
+        "log_position": log_position,
+        "gtid": F.col("gtid"),
+        "server_id": F.col("server_id"),
+        "database": F.col("schema"),
+    }
+    return {
+        "uuid": uuid5(EVENT_NAMESPACE, F.concat_ws("|", named, F.col("row").cast("string"), F.col("half"))),
+        "sort_keys": F.array(
+            milliseconds, F.col("log_file"), log_position.cast("string"), F.col("sequence").cast("string")
+        ),
+        "source_metadata": _metadata(F.coalesce(F.col("gtid"), F.col("commit")), own),
+        "position": F.col("commit"),
+    }
+
+
 def _metadata(tx_id: Column, own: Mapping[str, Column]) -> Column:
     return F.struct(
         F.col("schema"),
@@ -96,6 +120,27 @@ def _lsn_text(lsn: Column) -> Column:
     return F.concat(F.hex(F.shiftright(lsn, 32)), F.lit("/"), F.hex(lsn.bitwiseAND(F.lit(0xFFFFFFFF))))
 
 
+_FILES = LogForm(
+    row={
+        "commit": pa.string(),
+        "gtid": pa.string(),
+        "at": pa.int64(),
+        "server_id": pa.int64(),
+        "log_file": pa.string(),
+        "log_position": pa.int64(),
+        "nth": pa.int64(),
+        "row": pa.int64(),
+    },
+    repeated=("commit", "gtid", "at", "server_id", "log_file", "log_position", "nth"),
+    metadata={
+        "log_file": "string",
+        "log_position": "bigint",
+        "gtid": "string",
+        "server_id": "bigint",
+        "database": "string",
+    },
+    filled=_in_files,
+)
 _FORMS: Mapping[SourceKind, LogForm] = {
     SourceKind.POSTGRESQL: LogForm(
         row={"commit": pa.int64(), "xid": pa.int64(), "at": pa.int64(), "lsn": pa.int64(), "nth": pa.int64()},
@@ -103,4 +148,6 @@ _FORMS: Mapping[SourceKind, LogForm] = {
         metadata={"lsn": "string"},
         filled=_postgresql,
     ),
+    SourceKind.MYSQL: _FILES,
+    SourceKind.MARIADB: _FILES,
 }

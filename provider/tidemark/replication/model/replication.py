@@ -132,9 +132,12 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """The columns that an object had at some time, in the source's order."""
+    """The columns that an object had at some time, in the source's order. `replaced`: another table took its name at
+    that moment, and rows came with it of which there is no event.
+    """
 
     columns: tuple[Column, ...]
+    replaced: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:

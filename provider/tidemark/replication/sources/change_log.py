@@ -110,4 +110,8 @@ def open_change_log(
         from tidemark.replication.sources.postgresql.capturing import postgres_log
 
         return postgres_log(request, address, hashed)
+    if address.kind.logs_by_file:
+        from tidemark.replication.sources.mysql.capturing import binary_log
+
+        return binary_log(request, address, hashed)
     raise NotYetSupported(feature=f"A source of kind {address.kind}", instead="PostgreSQL is.")

@@ -6,14 +6,22 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tidemark.errors import SourceRefused, SourceUnreachable
+from tidemark.errors import SlotLost, SourceRefused, SourceSetBack, SourceUnreachable
 from tidemark.model.source_address import SourceAddress, SourceKind
 from tidemark.replication.planning.positions import FilePlace
 from tidemark.replication.sources.mysql.connection import Connection, rows_of
 from tidemark.replication.sources.mysql.dialects import MARIADB, dialect_of
 from tidemark.replication.sources.mysql.failures import source_text
 
-__all__ = ["executed_gtids", "file_sizes", "log_end", "seen_at", "visible_end"]
+__all__ = [
+    "bytes_behind",
+    "executed_gtids",
+    "file_sizes",
+    "log_end",
+    "require_readable",
+    "seen_at",
+    "visible_end",
+]
 
 _PATIENCE = 10.0  # seconds for transactions that are in the log to be visible
 _UNKNOWN_STATEMENT = 1064
@@ -85,6 +93,34 @@ def seen_at(connection: Connection, address: SourceAddress) -> Iterator[FilePlac
 def file_sizes(connection: Connection) -> dict[str, int]:
     """The files that the server still has, oldest first, and their bytes."""
     return {str(row[0]): int(row[1]) for row in rows_of(connection, "SHOW BINARY LOGS")}
+
+
+def bytes_behind(connection: Connection, place: FilePlace) -> int:
+    """From a place to the end of the last file."""
+    sizes = [(FilePlace.of_file(file, size), size) for file, size in file_sizes(connection).items()]
+    return sum(
+        max(0, size - place.offset) if one.number == place.number else size
+        for one, size in sizes
+        if one.number >= place.number
+    )
+
+
+def require_readable(connection: Connection, address: SourceAddress, place: FilePlace, *, slot: str) -> None:
+    """All that was committed behind `place` is in the files that the server has. Raises SlotLost if it has removed one
+    of them; SourceSetBack if its log does not come as far, since it was restored or begun again.
+    """
+    sizes = file_sizes(connection)
+    if sizes.get(place.file, -1) >= place.offset:
+        return
+    ends = [FilePlace.of_file(file, size) for file, size in sizes.items()]
+    ours = [one for one in ends if one.base == place.base]
+    if ours and place.number < min(one.number for one in ours):
+        problem = f"needs the binary log {place.file}, which the server has purged (the oldest is {ours[0].file})"
+        raise SlotLost(slot=slot, problem=problem, position=place.text)
+    last = max(ends, key=lambda one: one.number, default=None)
+    raise SourceSetBack(
+        source=source_text(address), found="its start" if last is None else last.text, expected=place.text
+    )
 
 
 def executed_gtids(connection: Connection, kind: SourceKind) -> str:

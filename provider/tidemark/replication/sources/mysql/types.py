@@ -47,9 +47,8 @@ _SPATIAL = frozenset(
         "geometrycollection", "geomcollection",
     }
 )  # fmt: skip
-_LENGTH_MATTERS = frozenset(
-    {"char", "varchar", "binary", "varbinary", "decimal", "bit", "datetime", "timestamp", "time"}
-)
+_LENGTH_MATTERS = frozenset({"char", "varchar", "binary", "varbinary", "decimal", "bit"})
+_MOMENTS = frozenset({"datetime", "timestamp", "time"})  # digits of a second, none where nothing is said
 _WITH_SIGN = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
 _TYPE = re.compile(r"([a-z0-9_]+)\s*(\((?:[^'()]|'(?:[^']|'')*')*\))?\s*(.*)", re.S)
 
@@ -65,7 +64,9 @@ def normal_type(column_type: str) -> str:
     if base in ("enum", "set"):
         return f"{base}{length}"
     sign = " unsigned" if base in _WITH_SIGN and "unsigned" in more else ""
-    if base not in _LENGTH_MATTERS or length == "(0)":
+    if base in _MOMENTS:
+        length = length or "(0)"
+    elif base not in _LENGTH_MATTERS or length == "(0)":
         length = ""
     return f"{base}{length.replace(' ', '')}{sign}"
 
