@@ -132,10 +132,10 @@ class RecoverReplicationOperator(ReplicationOperator):
 
 def _require_position(_: str, value: str) -> None:
     """As the source reads it. Raises InvalidArgument."""
-    from tidemark.replication.planning.positions import NOW, parse_lsn
+    from tidemark.replication.planning.positions import NOW, require_position
 
     if str(value).strip().lower() != NOW:
-        parse_lsn(str(value))
+        require_position(str(value))
 
 
 def _report(replication: Replication) -> dict[str, Any]:

@@ -8,6 +8,7 @@ have in common. The epoch is 1; it leaves room for another server whose files co
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tidemark.errors import InvalidArgument
@@ -23,6 +24,7 @@ __all__ = [
     "place_of",
     "position_of_lsn",
     "position_text",
+    "require_position",
 ]
 
 NOW = "now"
@@ -132,6 +134,16 @@ def parse_file_place(text: str) -> FilePlace:
     if not file or not re.fullmatch(r"\d{1,12}", offset) or not _FILE.fullmatch(file):
         raise InvalidArgument(argument="position", value=text, problem="a position looks like mysql-bin.000003:4711")
     return FilePlace.of_file(file, int(offset))
+
+
+def require_position(text: str) -> None:
+    """That it is a position of some kind of source, as people write it. Raises InvalidArgument."""
+    for parse in (parse_lsn, parse_file_place):
+        with suppress(InvalidArgument):
+            parse(text)
+            return
+    problem = "a position looks like 16/B374D848 (PostgreSQL) or mysql-bin.000003:4711 (MySQL, MariaDB)"
+    raise InvalidArgument(argument="position", value=text, problem=problem)
 
 
 def position_text(position: LogPosition) -> str:

@@ -117,4 +117,8 @@ def open_source(address: SourceAddress) -> Source:
         from tidemark.replication.sources.postgresql.source import PostgresSource
 
         return PostgresSource(address)
+    if address.kind.logs_by_file:
+        from tidemark.replication.sources.mysql.source import BinlogSource
+
+        return BinlogSource(address)
     raise NotYetSupported(feature=f"A source of kind {address.kind}", instead="PostgreSQL is.")

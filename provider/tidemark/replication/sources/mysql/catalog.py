@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidemark.replication.model.replication import Column, ObjectName, TableSchema
+from tidemark.replication.sources.mysql.charsets import is_known
 from tidemark.replication.sources.mysql.connection import Connection, rows_of
 from tidemark.replication.sources.mysql.defaults import Fill, fill_of
 from tidemark.replication.sources.mysql.dialects import Dialect, dialect_of, version_of
@@ -62,6 +63,7 @@ class CatalogColumn(NamedTuple):
     default: str | None
     extra: str
     charset: str
+    compressed: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def _catalog(connection: Connection, name: ObjectName | None) -> tuple[CatalogTa
     found = []
     for schema, table, kind, rows, size, engine in rows_of(connection, _TABLES, _asked(name)):
         own = ObjectName(schema, table)
-        problem, remedy = _PROBLEMS.get(kind, (None, None))
+        problem, remedy = _PROBLEMS.get(kind) or _unreadable(columns.get(own, ())) or (None, None)
         listed = tuple(_column(one, keys.get(own, ()), Fill(None)) for one in columns.get(own, ()))
         found.append(
             CatalogTable(
@@ -173,10 +175,21 @@ def _catalog(connection: Connection, name: ObjectName | None) -> tuple[CatalogTa
     return tuple(found)
 
 
+def _unreadable(columns: Sequence[CatalogColumn]) -> tuple[str, str] | None:
+    for one in columns:
+        remedy = f"Exclude the table, or alter column {one.name}."
+        if one.charset and not is_known(one.charset):
+            return f"its column {one.name} has character set {one.charset}, which cannot be read", remedy
+        if one.compressed:
+            return f"its column {one.name} is compressed", remedy
+    return None
+
+
 def _columns(connection: Connection, name: ObjectName | None) -> Mapping[ObjectName, Sequence[CatalogColumn]]:
     found: dict[ObjectName, list[CatalogColumn]] = defaultdict(list)
     for schema, table, column, kind, nullable, default, extra, charset in rows_of(connection, _COLUMNS, _asked(name)):
-        one = CatalogColumn(column, normal_type(kind), bool(nullable), default, extra or "", charset)
+        compressed = "COMPRESSED" in kind.upper().partition("*/")[0].rpartition("/*")[2]
+        one = CatalogColumn(column, normal_type(kind), bool(nullable), default, extra or "", charset, compressed)
         found[ObjectName(schema, table)].append(one)
     return found
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from tidemark.replication.sources.mysql.connection import Connection, rows_of
 
-__all__ = ["BINARY", "Charset", "Charsets", "charsets_of", "decoder_of"]
+__all__ = ["BINARY", "Charset", "Charsets", "charsets_of", "decoder_of", "is_known"]
 
 BINARY = 63  # the collation of what is no text
 _CODECS = {
@@ -60,6 +60,11 @@ WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME = 'COLLATION_CHARACTER_
 
 def _has_full_names(connection: Connection) -> bool:
     return bool(rows_of(connection, _FULL_NAMES))
+
+
+def is_known(charset: str) -> bool:
+    """Whether it has a codec."""
+    return charset in ("latin1", *_CODECS)
 
 
 def decoder_of(charset: str) -> Decoder:

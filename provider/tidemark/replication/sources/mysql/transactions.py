@@ -109,7 +109,6 @@ class TransactionReader:
             Kind.INCIDENT: self._incident,
             Kind.PARTIAL_UPDATE: self._partial,
             Kind.COMPRESSED_TRANSACTION: self._compressed,
-            Kind.MARIADB_ENCRYPTED: self._encrypted,
             Kind.MARIADB_QUERY_COMPRESSED: self._query,
             **dict.fromkeys(binlog.ROWS, self._changed_rows),
         }
@@ -327,9 +326,6 @@ class TransactionReader:
             "Run SET GLOBAL binlog_transaction_compression = OFF, also for open sessions, then recover the replication"
             " from a position behind it, and backfill its tables.",
         )
-
-    def _encrypted(self, event: LoggedEvent) -> None:
-        raise self._refused("it is encrypted with a key of the server", "Send unencrypted events to replicas.")
 
     def _incident(self, event: LoggedEvent) -> None:
         raise self._refused(

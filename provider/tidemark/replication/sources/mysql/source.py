@@ -1,0 +1,188 @@
+"""MySQL and MariaDB as a worker sees them: their catalogs and binary logs, for one replication.
+
+Nothing is made in such a source. Its log has every table and is kept by age, so a replication is a place in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+from tidemark.errors import InvalidArgument, SourceIsAnother
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.model.catalog import SeenTable
+from tidemark.replication.model.replication import (
+    START,
+    FoundObject,
+    LogPosition,
+    ObjectName,
+    Replication,
+    Selection,
+    SourceProblem,
+)
+from tidemark.replication.planning.positions import FilePlace, parse_file_place, place_of
+from tidemark.replication.planning.selection import is_included, names_object
+from tidemark.replication.sources.mysql import binlog
+from tidemark.replication.sources.mysql.catalog import CatalogTable, discover, server_facts
+from tidemark.replication.sources.mysql.connection import Connection, connect, rows_of
+from tidemark.replication.sources.mysql.failures import source_text
+from tidemark.replication.sources.mysql.log_files import file_sizes, require_readable, visible_end
+from tidemark.replication.sources.mysql.log_stream import LoggedEvent, events_from
+from tidemark.replication.sources.mysql.statements import effects_of, is_change_of_rows
+from tidemark.replication.sources.mysql.validation import problems_of, retention_of
+
+__all__ = ["BinlogSource"]
+
+_FIRST = 4  # the place of the first event in a file
+_NO_SUCH_OPTION = "is of PostgreSQL: a MySQL or MariaDB has none. Leave it out"
+
+
+class BinlogSource:
+    """The `Source` of a MySQL or MariaDB. Its connections live as long as a call."""
+
+    def __init__(self, address: SourceAddress) -> None:
+        self._address = address
+
+    def system_id(self) -> str:
+        """The server's `server_uuid`; of a MariaDB its GTID domain and `server_id`."""
+        with connect(self._address) as connection:
+            return server_facts(connection).system_id
+
+    def current_position(self) -> LogPosition:
+        """The end of what every session sees."""
+        with connect(self._address) as connection:
+            return visible_end(connection, self._address).position
+
+    def parse_position(self, text: str) -> LogPosition:
+        """`mysql-bin.000003:4711`. Raises InvalidArgument."""
+        return parse_file_place(text).position
+
+    def discover(self, replication: Replication) -> tuple[FoundObject, ...]:
+        """The tables of "all tables", and views that the selection names without a `*`, which are refused."""
+        with connect(self._address) as connection:
+            found = discover(connection)
+        return tuple(_found(one) for one in found if one.by_default or one.name.text in replication.selection.include)
+
+    def seen(self, replication: Replication, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
+        """Nothing: the binary log itself has each statement that changes rows of a table without events of rows."""
+        return {}
+
+    def problems(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[SourceProblem, ...]:
+        """Of the server, the rights and the tables, each with the statement that fixes it. Raises InvalidArgument for
+        options of a PostgreSQL.
+        """
+        for name in ("publication", "slot", "numeric_as"):
+            if getattr(replication.options, name) is not None:
+                value = getattr(replication.options, name)
+                raise InvalidArgument(argument=name, value=value, problem=_NO_SUCH_OPTION)
+        with connect(self._address) as connection:
+            return problems_of(connection, self._address, selected, replication.options)
+
+    def publish(
+        self, replication: Replication, selected: Sequence[FoundObject], *, leave: Collection[str] = ()
+    ) -> tuple[str, ...]:
+        """Nothing: the log has every table."""
+        return ()
+
+    def locked(self, replication: Replication, selected: Sequence[FoundObject]) -> frozenset[str]:
+        """None, as nothing is locked."""
+        return frozenset()
+
+    def published(self, replication: Replication) -> frozenset[str]:
+        """All tables."""
+        with connect(self._address) as connection:
+            return frozenset(one.source_id for one in discover(connection))
+
+    def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
+        """The end of what every session sees. Nothing is made."""
+        return self.current_position()
+
+    def require_ours(self, replication: Replication) -> LogPosition:
+        """The captured position. Raises SourceIsAnother, SourceSetBack, SlotLost."""
+        with connect(self._address) as connection:
+            facts = server_facts(connection)
+            same = facts.dialect.kind is replication.kind
+            found = facts.system_id if same else f"{facts.system_id} of a {facts.dialect.name}"
+            if replication.system_id not in (None, found):
+                source = source_text(self._address)
+                raise SourceIsAnother(source=source, found=found, expected=replication.system_id)
+            place = None if replication.captured is None else place_of(replication.captured)
+            if place is not None:
+                require_readable(connection, self._address, place, slot=replication.slot)
+        return replication.captured or START
+
+    def slot_position(self, replication: Replication) -> LogPosition | None:
+        """The beginning of the oldest file that the server still has."""
+        with connect(self._address) as connection:
+            oldest = next(iter(file_sizes(connection)), None)
+        return None if oldest is None else FilePlace.of_file(oldest, _FIRST).position
+
+    def has_changes(self, replication: Replication, until: LogPosition) -> bool:
+        """Whether a table of the selection has rows or a statement in the log. Raises SlotLost."""
+        captured = replication.captured
+        place = None if captured is None else place_of(captured)
+        if captured is None or place is None or captured >= until:
+            return captured is None or place is None
+        with closing(events_from(self._address, place, slot=replication.slot)) as events:
+            return any(_is_of(event, replication.selection) for event in _before(events, until))
+
+    def advance(self, replication: Replication, to: LogPosition) -> None:
+        """Nothing: the server removes its log by age."""
+
+    def alerts(self, replication: Replication) -> tuple[str, ...]:
+        """In words, if the server is about to remove what was not captured."""
+        with connect(self._address) as connection:
+            kept, now = retention_of(server_facts(connection)), _now(connection)
+        if kept is None or replication.captured_at is None:
+            return ()
+        behind = (now - replication.captured_at).total_seconds()
+        if behind <= kept / 2:
+            return ()
+        return (
+            f"The log was captured up to {behind / 3600:.1f} hours ago, and the server keeps it for"
+            f" {kept / 3600:.1f}. Capture now, or raise binlog_expire_logs_seconds.",
+        )
+
+    def drop_slot(self, replication: Replication) -> bool:
+        """There is none."""
+        return False
+
+    def drop(self, replication: Replication) -> tuple[str, ...]:
+        """Nothing was made."""
+        return ()
+
+
+def _found(table: CatalogTable) -> FoundObject:
+    unsupported = None if table.problem is None else " ".join(filter(None, (f"{table.problem}.", table.remedy)))
+    return FoundObject(table.name, table.source_id, table.schema, table.rows, (), unsupported)
+
+
+def _before(events: Iterator[LoggedEvent], until: LogPosition) -> Iterator[LoggedEvent]:
+    for event in events:
+        if FilePlace.of_file(event.file, event.start).position >= until:
+            return
+        yield event
+
+
+def _is_of(event: LoggedEvent, selection: Selection) -> bool:
+    """A statement that changes rows counts for every table, as which it is about is not known."""
+    kind = event.header.kind
+    if kind == binlog.Kind.TABLE_MAP:
+        table = binlog.decode_table_map(event.data, mariadb=False)
+        return _takes(selection, ObjectName(table.schema, table.table))
+    if kind in (binlog.Kind.QUERY, binlog.Kind.MARIADB_QUERY_COMPRESSED):
+        query = binlog.decode_query(event.data, compressed=kind == binlog.Kind.MARIADB_QUERY_COMPRESSED)
+        named = (_takes(selection, one.name) for one in effects_of(query.statement, query.schema))
+        return any(named) or is_change_of_rows(query.statement)
+    return kind in (binlog.Kind.COMPRESSED_TRANSACTION, binlog.Kind.INCIDENT)
+
+
+def _takes(selection: Selection, name: ObjectName) -> bool:
+    return is_included(selection, name) and not names_object(selection.exclude, name)
+
+
+def _now(connection: Connection) -> datetime:
+    """By the server's clock."""
+    ((now,),) = rows_of(connection, "SELECT UTC_TIMESTAMP()")
+    return datetime.fromisoformat(str(now)).replace(tzinfo=UTC)
