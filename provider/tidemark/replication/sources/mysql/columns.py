@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -263,12 +264,7 @@ def _time2(digits: int) -> Reader:
 
 
 def _uuid(value: bytes) -> str:
-    """A MariaDB keeps the parts of a UUID in another order, unless its version says that they sort as they are."""
-    value = value.ljust(16, b"\0")
-    if not (value[6] >> 4 == 0 or value[6] >> 4 > 5) or not value[8] & 0x80:
-        value = value[12:16] + value[10:12] + value[8:10] + value[6:8] + value[:6]
-    digits = value.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return str(uuid.UUID(bytes=value.ljust(16, b"\0")))
 
 
 _SIMPLE: dict[int, Reader] = {
