@@ -95,20 +95,52 @@ CASES = (
     _case("SET('a','b','ç')", K.STRING, "'a,b'", "''", "'ç,a'", "7"),
     _case("SET('é','b') CHARACTER SET latin1", K.STRING, "'é,b'"),
     _case("POINT", K.BYTES, "ST_GeomFromText('POINT(1 -2.5)')"),
-    _case("GEOMETRY", K.BYTES, "ST_GeomFromText('LINESTRING(0 0,1 1)')", "ST_GeomFromText('POLYGON((0 0,1 0,1 1,0 0))')"),
-    _case("JSON", K.JSON, *(
-        f"'{one}'" for one in (
-            '{"a": 1, "bb": [true, null, "x\\\\"é😀\\\\n"], "c": {}}', "[1.5, -7, 65535, 4294967295, 18446744073709551615]",
-            '"text"', "null", "[]", "3.0", "[1e100, -0.25]", "[-40000, -3000000000, 70000]",
-        )
-    ), only=SourceKind.MYSQL),  # fmt: skip
-    _case("JSON", K.STRING, "'{\"a\":1, \"b\": [ ]}'", only=SourceKind.MARIADB),
-    _case("UUID", K.STRING, "'123e4567-e89b-12d3-a456-426655440000'", "'018f4e1c-7b2a-7000-8000-0123456789ab'",
-          "'f47ac10b-58cc-4372-a567-0e02b2c3d479'", "'00000000-0000-0000-0000-000000000000'", only=SourceKind.MARIADB),
-    _case("INET6", K.STRING, "'2001:db8::ff00:42:8329'", "'::'", "'::1'", "'::ffff:192.0.2.1'", "'1::'",
-          only=SourceKind.MARIADB),
+    _case(
+        "GEOMETRY",
+        K.BYTES,
+        "ST_GeomFromText('LINESTRING(0 0,1 1)')",
+        "ST_GeomFromText('POLYGON((0 0,1 0,1 1,0 0))')",
+    ),
+    _case(
+        "JSON",
+        K.JSON,
+        *(
+            f"'{one}'"
+            for one in (
+                '{"a": 1, "bb": [true, null, "x\\\\"é😀\\\\n"], "c": {}}',
+                "[1.5, -7, 65535, 4294967295, 18446744073709551615]",
+                '"text"',
+                "null",
+                "[]",
+                "3.0",
+                "[1e100, -0.25]",
+                "[-40000, -3000000000, 70000]",
+            )
+        ),
+        only=SourceKind.MYSQL,
+    ),
+    _case("JSON", K.STRING, '\'{"a":1, "b": [ ]}\'', only=SourceKind.MARIADB),
+    _case(
+        "UUID",
+        K.STRING,
+        "'123e4567-e89b-12d3-a456-426655440000'",
+        "'018f4e1c-7b2a-7000-8000-0123456789ab'",
+        "'f47ac10b-58cc-4372-a567-0e02b2c3d479'",
+        "'00000000-0000-0000-0000-000000000000'",
+        only=SourceKind.MARIADB,
+    ),
+    _case(
+        "INET6",
+        K.STRING,
+        "'2001:db8::ff00:42:8329'",
+        "'::'",
+        "'::1'",
+        "'::ffff:192.0.2.1'",
+        "'1::'",
+        only=SourceKind.MARIADB,
+    ),
     _case("INET4", K.STRING, "'192.0.2.1'", "'0.0.0.0'", only=SourceKind.MARIADB),
-)  # fmt: skip
+)
 
 
 def test_events_and_queries_have_the_same_texts_and_types(world: BinlogWorld) -> None:
