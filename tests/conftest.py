@@ -16,7 +16,7 @@ import pytest
 
 from tests.file_order import RANKS_TO, rank_files
 from tests.tiers import ALL_TIERS, is_quick, tier_of, wait_of
-from tidemark.model.spark import AVRO_PACKAGE, POSTGRESQL_PACKAGE, S3_SETTINGS
+from tidemark.model.spark import AVRO_PACKAGE, MARIADB_PACKAGE, POSTGRESQL_PACKAGE, S3_SETTINGS
 from tidemark.testing import SHORT_LIVED_JVM
 
 CLASSES = Path(__file__).parents[1] / ".cache" / "spark.jsa"  # left by .ci/fetch-jars; a JVM goes on without it
@@ -67,7 +67,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local Spark with Delta for all tests of the process; tests that change settings take `spark.newSession()`."""
     from tidemark.testing import local_spark
 
-    packages = {"spark.jars.packages": f"{S3_SETTINGS['spark.jars.packages']},{AVRO_PACKAGE},{POSTGRESQL_PACKAGE}"}
+    names = (S3_SETTINGS["spark.jars.packages"], AVRO_PACKAGE, POSTGRESQL_PACKAGE, MARIADB_PACKAGE)
+    packages = {"spark.jars.packages": ",".join(names)}
     home = tmp_path_factory.mktemp("warehouse")
     java = {"spark.driver.extraJavaOptions": f"-Dderby.system.home={home} {LONG_LIVED_JVM}"}
     settings = {**S3_SETTINGS, **packages, **REMEMBER_LITTLE, **java, CODEGEN: "NO_CODEGEN"}

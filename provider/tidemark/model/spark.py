@@ -1,15 +1,16 @@
-"""The packages and settings that a Spark session needs for Delta Lake, S3, Avro and PostgreSQL."""
+"""The packages and settings that a Spark session needs for Delta Lake, S3, Avro and the databases."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["AVRO_PACKAGE", "DELTA_PACKAGE", "DELTA_SETTINGS", "POSTGRESQL_PACKAGE", "S3_SETTINGS"]
+__all__ = ["AVRO_PACKAGE", "DELTA_PACKAGE", "DELTA_SETTINGS", "MARIADB_PACKAGE", "POSTGRESQL_PACKAGE", "S3_SETTINGS"]
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"  # Spark's reader of Avro files; 4.2 has no release of its own
 POSTGRESQL_PACKAGE = "org.postgresql:postgresql:42.7.14"  # the JDBC driver of a backfill
+MARIADB_PACKAGE = "org.mariadb.jdbc:mariadb-java-client:3.5.6"  # that of MySQL and MariaDB
 
 DELTA_SETTINGS: Mapping[str, str] = MappingProxyType(
     {

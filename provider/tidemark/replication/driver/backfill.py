@@ -17,8 +17,9 @@ from tidemark.model.source_address import SourceAddress
 from tidemark.model.streams import TableRef
 from tidemark.replication.driver.apply import apply_events, position_text
 from tidemark.replication.driver.columns import invalid_columns, target_columns
-from tidemark.replication.driver.copies import RowsTooWide, table_copy
+from tidemark.replication.driver.copies import RowsTooWide
 from tidemark.replication.driver.hidden_values import seen_of
+from tidemark.replication.driver.open_copy import table_copy
 from tidemark.replication.driver.source_rows import rows_read
 from tidemark.replication.driver.target_table import Target
 from tidemark.replication.driver.values import named_invalid_value

@@ -24,7 +24,8 @@ from tidemark.replication.model.jobs import CaptureEvents, CaptureReport
 from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.planning.events import READ_METHODS
 from tidemark.replication.planning.hiding import hasher_of
-from tidemark.replication.sources.change_log import ChangeLog, Found, OpenLog, open_change_log
+from tidemark.replication.sources.change_log import ChangeLog, Found, OpenLog
+from tidemark.replication.sources.open_log import open_change_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

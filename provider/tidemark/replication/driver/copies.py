@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from tidemark.errors import BackfillInterrupted, NotYetSupported, TidemarkError
-from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.errors import BackfillInterrupted, TidemarkError
 from tidemark.replication.model.catalog import SeenTable
-from tidemark.replication.model.jobs import BackfillObject
 from tidemark.replication.model.replication import LogPosition, TableSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["RowsTooWide", "TableCopy", "table_copy"]
+__all__ = ["RowsTooWide", "TableCopy"]
 
 
 class RowsTooWide(BackfillInterrupted):
@@ -40,18 +36,3 @@ class TableCopy:
     widest: Callable[[bool], int]
     rows: Callable[[SparkSession, bool], DataFrame]
     failure: Callable[[str], TidemarkError | None]
-
-
-def table_copy(
-    request: BackfillObject, address: SourceAddress, patience: timedelta
-) -> AbstractContextManager[TableCopy]:
-    """The object, held in its source while the context lasts, if its kind holds it. `patience`: how long transactions
-    of the source may hold the beginning up.
-
-    Raises NotYetSupported, BackfillGaveWay, ObjectNotReplicable, SourceUnreachable, SourceRefused.
-    """
-    if address.kind is SourceKind.POSTGRESQL:
-        from tidemark.replication.driver.postgresql_copy import postgresql_copy
-
-        return postgresql_copy(request, address, patience)
-    raise NotYetSupported(feature=f"A backfill from a source of kind {address.kind}", instead="PostgreSQL has it.")

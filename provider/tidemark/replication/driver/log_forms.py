@@ -1,7 +1,7 @@
 """Rows of a batch as each kind of source stages them, and as columns of the event log.
 
-A staged row has the number of its object's facts, then the columns of its kind, then its sequence, then the parts of an
-`Event`. PostgreSQL's rows have positions as numbers: Spark makes the texts, at less cost than Python.
+A staged row has the number of its object's facts, the columns of its kind, its sequence, and the parts of an `Event`.
+PostgreSQL's rows have positions as numbers: Spark makes the texts, at less cost than Python.
 """
 
 from __future__ import annotations

@@ -7,15 +7,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from tidemark.errors import NotYetSupported
-from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.planning.events import TextOf
 
 if TYPE_CHECKING:
     from tidemark.replication.model.jobs import CaptureEvents
 
-__all__ = ["ChangeLog", "Found", "LogBatch", "ObjectFacts", "OpenLog", "open_change_log"]
+__all__ = ["ChangeLog", "Found", "LogBatch", "ObjectFacts", "OpenLog"]
 
 
 class ObjectFacts(NamedTuple):
@@ -97,21 +96,3 @@ class ChangeLog(Protocol):
 
 
 OpenLog: TypeAlias = "Callable[[CaptureEvents, SourceAddress, TextOf | None], AbstractContextManager[ChangeLog]]"
-
-
-def open_change_log(
-    request: CaptureEvents, address: SourceAddress, hashed: TextOf | None
-) -> AbstractContextManager[ChangeLog]:
-    """The log of the source at that address; `hashed`: how values of hashed columns are.
-
-    Raises SourceIsAnother, SourceUnreachable, SourceRefused, SourceDriverNotInstalled, NotYetSupported.
-    """
-    if address.kind is SourceKind.POSTGRESQL:
-        from tidemark.replication.sources.postgresql.capturing import postgres_log
-
-        return postgres_log(request, address, hashed)
-    if address.kind.logs_by_file:
-        from tidemark.replication.sources.mysql.capturing import binary_log
-
-        return binary_log(request, address, hashed)
-    raise NotYetSupported(feature=f"A source of kind {address.kind}", instead="PostgreSQL is.")

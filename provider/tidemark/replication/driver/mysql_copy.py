@@ -1,0 +1,167 @@
+"""A table of a MySQL or a MariaDB, held as it is and read by Spark in several sessions at once.
+
+MariaDB's driver of JDBC reads both databases. It has to be on the class path of Spark: `MARIADB_PACKAGE`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.errors import BackfillGaveWay, BackfillInterrupted, SourceDriverNotInstalled, TidemarkError
+from tidemark.model.source_address import SourceAddress
+from tidemark.model.spark import MARIADB_PACKAGE
+from tidemark.replication.driver.copies import TableCopy
+from tidemark.replication.driver.hidden_values import chosen
+from tidemark.replication.driver.source_rows import copied_rows
+from tidemark.replication.driver.uuids import uuid5
+from tidemark.replication.driver.values import spark_type, written_value
+from tidemark.replication.model.jobs import BackfillObject
+from tidemark.replication.model.replication import Column as SourceColumn
+from tidemark.replication.model.replication import Shown
+from tidemark.replication.planning.events import EVENT_NAMESPACE
+from tidemark.replication.planning.hiding import pads_of, require_secret
+from tidemark.replication.planning.positions import position_text
+from tidemark.replication.sources.fetches import MOST_ROWS, Fetch, assumed_width, fetches
+from tidemark.replication.sources.mysql.connection import SESSION
+from tidemark.replication.sources.mysql.held import HeldTable, fails_unless_held, held_table, still_held
+from tidemark.replication.sources.mysql.jdbc import jdbc_url, tls_properties
+from tidemark.replication.sources.mysql.names import quoted
+from tidemark.replication.sources.mysql.reading import INNER, OUTER, as_read, is_native, row_bytes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["mysql_copy"]
+
+_DRIVER = "org.mariadb.jdbc.Driver"
+_OF_DRIVER = re.compile(r"java\.sql\.(?:SQL\w+|BatchUpdateException): ([^\n]+)")
+_NO_DRIVER = re.compile(rf"ClassNotFoundException: {re.escape(_DRIVER)}")
+_ENDED = re.compile(r"out of range in 'exp|was killed|Table definition has changed|Lock wait timeout")
+
+
+@contextmanager
+def mysql_copy(request: BackfillObject, address: SourceAddress) -> Iterator[TableCopy]:
+    """The table while a session holds its definition. Its rows are of the position or later, so later events complete
+    them. Raises what `held_table` does.
+    """
+    name = request.object.name.text
+    table = held_table(
+        address,
+        request.object.source_id,
+        name=name,
+        marker=f"tidemark-{request.object.uid[:36]}-{request.number}",
+        choose=partial(chosen, request),
+        partitions=request.partitions,
+        expected=request.expected_rows,
+        bound=timedelta(seconds=request.gives_way_after),
+    )
+    with table as held:
+        yield TableCopy(
+            position=held.position,
+            schema=held.schema,
+            seen=None,
+            mean=held.sizes.mean,
+            widest=lambda careful: assumed_width(held.sizes, careful=careful),
+            rows=lambda session, careful: _rows(session, request, address, held, careful=careful),
+            failure=lambda text: _failure(text, name, held.gave_way()),
+        )
+
+
+def _rows(
+    session: SparkSession, request: BackfillObject, address: SourceAddress, table: HeldTable, *, careful: bool
+) -> DataFrame:
+    readings = fetches(table.sizes, careful=careful, most=request.fetch_rows or MOST_ROWS)
+    parts = [_read(session, request, address, table, fetch) for fetch in readings]
+    columns = table.schema.columns
+    values = [_value(request, table, number, column).alias(column.name) for number, column in enumerate(columns)]
+    return copied_rows(
+        request,
+        reduce(DataFrame.unionByName, parts),
+        values,
+        uuid=_uuid(request, table),
+        position=table.position,
+        taken_at=table.taken_at,
+    )
+
+
+def _read(
+    session: SparkSession, request: BackfillObject, address: SourceAddress, table: HeldTable, fetch: Fetch
+) -> DataFrame:
+    whole = fetch.condition == "true"
+    values = [f"{as_read(column, table.dialect)} AS c{number}" for number, column in enumerate(table.schema.columns)]
+    at = [f"{quoted(table.split)} AS at"] if table.split is not None else []
+    size = [] if whole else [f"{row_bytes(table.schema.columns)} AS bytes"]
+    asked = [still_held(table.marker, fetch.rows), *([] if whole else [fetch.condition])]
+    query = f"(SELECT {', '.join((*values, *at, *size))} FROM {table.source}) AS source"
+    reader = session.read.option("driver", _DRIVER)
+    return reader.option("sessionInitStatement", f"SELECT {fails_unless_held(table.marker)}").jdbc(
+        jdbc_url(address),
+        query,
+        predicates=[" AND ".join((*asked, one)) for one in table.ranges()],
+        properties=_properties(request, address, table, fetch),
+    )
+
+
+def _properties(request: BackfillObject, address: SourceAddress, table: HeldTable, fetch: Fetch) -> dict[str, str]:
+    """The driver's properties, password and secret among them."""
+    variables = {**SESSION, "lock_wait_timeout": "1"}
+    if any(column.shown is Shown.HASHED for column in table.schema.columns):
+        inner, outer = pads_of(require_secret(address.hash_secret, request.rules.hash_mark, why="hash_columns"))
+        variables |= {INNER: f"'{inner}'", OUTER: f"'{outer}'"}
+    password = {"password": address.password} if address.password is not None else {}
+    return {
+        "user": address.user,
+        **password,
+        **tls_properties(address),
+        "sessionVariables": ",".join(f"{name}={value}" for name, value in variables.items()),
+        "connectionAttributes": "program_name:tidemark",
+        "fetchsize": str(fetch.rows),
+        "tcpKeepAlive": "true",
+    }
+
+
+def _value(request: BackfillObject, table: HeldTable, number: int, column: SourceColumn) -> Column:
+    value = F.col(f"c{number}")
+    if is_native(column):
+        return value.cast(spark_type(column.type))
+    return written_value(
+        value,
+        column,
+        invalid_values=request.invalid_values,
+        object_name=request.object.name.text,
+        position=F.lit(position_text(table.position)),
+    )
+
+
+def _uuid(request: BackfillObject, table: HeldTable) -> Column:
+    """From the position and the row's key. Rows without a key are distinguished by their order in the answer."""
+    columns = list(enumerate(table.schema.columns))
+    keys = [number for number, column in columns if column.key]
+    texts = [F.coalesce(F.col(f"c{number}").cast("string"), F.lit("")) for number in keys or dict(columns)]
+    more = [] if keys else [F.monotonically_increasing_id().cast("string")]
+    about = F.lit(f"{request.system_id}|{table.position.commit}|{request.object.source_id}")
+    return uuid5(EVENT_NAMESPACE, F.concat_ws("|", about, *texts, *more))
+
+
+def _failure(text: str, name: str, waited: str | None) -> TidemarkError | None:
+    if _NO_DRIVER.search(text):
+        return SourceDriverNotInstalled(
+            kind="MySQL or MariaDB",
+            package="MariaDB's driver of JDBC on Spark's class path",
+            command=f"spark.jars.packages={MARIADB_PACKAGE}",
+        )
+    if waited is not None:
+        return BackfillGaveWay(object=name, problem=waited)
+    found = _OF_DRIVER.search(text)
+    if found is None:
+        return None
+    kind = BackfillGaveWay if _ENDED.search(found[1]) else BackfillInterrupted
+    return kind(object=name, problem=found[1].strip())

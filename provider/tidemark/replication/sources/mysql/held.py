@@ -1,0 +1,173 @@
+"""A table that a session holds while others read it, so that nobody alters or empties it under them.
+
+The session has the table in an open transaction, whose metadata lock lets every query and every change of a row pass.
+An ALTER, a TRUNCATE or FLUSH TABLES waits for it, and queries of the application would wait behind those. So a watch
+ends all sessions of the copy once somebody has waited for the bound. A session that reads takes its own lock within a
+second or fails. Once the session that holds the table is gone, no reader begins, and all fail within some rows. The
+server ends a session that nobody drives.
+
+The position is taken after the lock, so no other definition of the table comes between it and the rows. Readers see the
+table at different times, all at or after the position. Each later event has its whole row, so that applying it again
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from tidemark.errors import BackfillGaveWay, ObjectNotReplicable
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.model.replication import LogPosition, TableSchema
+from tidemark.replication.sources.fetches import RowSizes
+from tidemark.replication.sources.mysql.catalog import columns_of
+from tidemark.replication.sources.mysql.connection import connect, rows_of
+from tidemark.replication.sources.mysql.dialects import Dialect, dialect_of
+from tidemark.replication.sources.mysql.log_files import visible_end
+from tidemark.replication.sources.mysql.names import name_of_id, qualified, quoted
+from tidemark.replication.sources.mysql.reading import reads_long, row_bytes
+from tidemark.replication.sources.mysql.watching import Watch, watching
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+__all__ = ["HeldTable", "fails_unless_held", "held_table", "still_held"]
+
+_LOCKED = "it is locked by another session, or one waits for it"
+_LOCK_WAIT_TIMEOUT = 1205
+_GONE = 1146
+_LOCK_SECONDS = 1  # the shortest that servers know
+_UNDRIVEN = 30  # seconds after which the server ends a session that nobody drives
+_SAMPLED = 1000  # rows
+_WHOLE_NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
+_FEW = 10_000  # rows that one session reads as fast as several
+
+
+@dataclass(frozen=True)
+class HeldTable:
+    """A table whose definition stays as it is. With every event at or behind `position` applied, its rows are those of
+    the source. `marker`: in every query of the copy, by which the watch knows them. `cuts`: values of `split`, a column
+    of the key, that part the rows. `gave_way`: why the sessions were ended; None: they were not.
+    """
+
+    position: LogPosition
+    taken_at: datetime
+    schema: TableSchema
+    source: str
+    dialect: Dialect
+    marker: str
+    split: str | None = None
+    cuts: tuple[int, ...] = ()
+    sizes: RowSizes = field(default_factory=RowSizes)
+    gave_way: Callable[[], str | None] = lambda: None
+
+    def ranges(self) -> tuple[str, ...]:
+        """Conditions on `at` that part the rows; the first and the last are open."""
+        lower = ["1 = 1", *(f"at >= {cut}" for cut in self.cuts)]
+        upper = [*(f"at < {cut}" for cut in self.cuts), "1 = 1"]
+        return tuple(f"{low} AND {high}" for low, high in zip(lower, upper, strict=True))
+
+
+def fails_unless_held(marker: str) -> str:
+    """An expression that is 0. It fails if the session that holds the table is gone."""
+    return f"IF(IS_USED_LOCK('{marker}') IS NULL, EXP(710 + RAND()), 0)"
+
+
+def still_held(marker: str, rows: int) -> str:
+    """A condition that is true. About once in so many rows it fails the query, if the session that holds the table is
+    gone.
+    """
+    return f"IF(RAND() * {rows} < 1, {fails_unless_held(marker)}, 0) = 0"
+
+
+@contextmanager
+def held_table(
+    address: SourceAddress,
+    source_id: str,
+    *,
+    name: str,
+    marker: str,
+    choose: Callable[[TableSchema], TableSchema] = lambda schema: schema,
+    partitions: int = 1,
+    expected: int = 0,
+    bound: timedelta,
+) -> Iterator[HeldTable]:
+    """The table, held while the context lasts, or until somebody has waited `bound` for it. `choose`: its columns as
+    the lake has them. `marker`: a name of 64 characters at most that no other copy has.
+
+    Raises ObjectNotReplicable if it is gone. Raises BackfillGaveWay if somebody has it locked at this moment. Raises
+    what `connect` and `visible_end` do. Nothing stays behind in the source in any case.
+    """
+    with connect(address) as holder, watching(address, marker, bound) as watch:
+        _hold(holder, source_id, name, marker)
+        with connect(address) as asking:
+            table = _described(asking, address, source_id, marker, choose, partitions, expected, watch)
+        watch.keep(holder)
+        yield table
+
+
+def _hold(holder: Connection, source_id: str, name: str, marker: str) -> None:
+    import pymysql
+
+    source = qualified(name_of_id(source_id))
+    with holder.cursor() as cursor:
+        cursor.execute(f"SET SESSION lock_wait_timeout = {_LOCK_SECONDS}, wait_timeout = {_UNDRIVEN}")
+        cursor.execute("SELECT GET_LOCK(%s, 0)", (marker,))
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")  # no old row is kept for it
+        cursor.execute("START TRANSACTION")
+        try:
+            cursor.execute(f"SELECT 1 FROM {source} LIMIT 1")
+        except pymysql.err.MySQLError as error:
+            if error.args[0] == _LOCK_WAIT_TIMEOUT:
+                raise BackfillGaveWay(object=name, problem=_LOCKED) from error
+            if error.args[0] == _GONE:
+                raise ObjectNotReplicable(object=name, problem="it is gone", remedy="Exclude it.") from error
+            raise
+
+
+def _described(
+    connection: Connection,
+    address: SourceAddress,
+    source_id: str,
+    marker: str,
+    choose: Callable[[TableSchema], TableSchema],
+    partitions: int,
+    expected: int,
+    watch: Watch,
+) -> HeldTable:
+    source, position = qualified(name_of_id(source_id)), visible_end(connection, address).position
+    found = columns_of(connection, source_id)
+    schema = choose(found)
+    split = _split(found) if partitions > 1 and expected > _FEW else None
+    sample = f"SELECT {row_bytes(schema.columns)} AS size FROM {source} LIMIT {_SAMPLED}"
+    ((widest, mean),) = rows_of(connection, f"SELECT COALESCE(MAX(size), 0), COALESCE(AVG(size), 0) FROM ({sample}) s")
+    return HeldTable(
+        position=position,
+        taken_at=datetime.now(UTC),
+        schema=schema,
+        source=source,
+        dialect=dialect_of(str(connection.get_server_info())),
+        marker=marker,
+        split=split,
+        cuts=() if split is None else _cuts(connection, source, split, partitions),
+        sizes=RowSizes(int(widest), reads_long(schema.columns), int(mean)),
+        gave_way=watch.why,
+    )
+
+
+def _split(schema: TableSchema) -> str | None:
+    """A column of the key whose values are whole numbers."""
+    keys = [column for column in schema.columns if column.key]
+    return next((one.name for one in keys[:1] if one.native.removesuffix(" unsigned") in _WHOLE_NUMBERS), None)
+
+
+def _cuts(connection: Connection, source: str, column: str, partitions: int) -> tuple[int, ...]:
+    name = quoted(column)
+    ((least, most),) = rows_of(connection, f"SELECT MIN({name}), MAX({name}) FROM {source}")
+    if least is None:
+        return ()
+    span = int(most) - int(least) + 1
+    return tuple(sorted({int(least) + span * part // partitions for part in range(1, partitions)} - {int(least)}))

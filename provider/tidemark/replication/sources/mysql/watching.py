@@ -1,0 +1,112 @@
+"""Sessions of a copy never stop the application: who waits behind them for longer than a bound is let through."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tidemark.errors import TidemarkError
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.sources.mysql.connection import connect, rows_of
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+__all__ = ["BOUND", "Watch", "watching"]
+
+BOUND = timedelta(seconds=5)
+_SLOWEST_LOOK = 1.0  # seconds
+_WAITING = """
+SELECT ID, USER, STATE, LEFT(COALESCE(INFO, ''), 80) FROM information_schema.PROCESSLIST
+WHERE (STATE LIKE 'Waiting for%%lock' OR STATE = 'Waiting for table flush') AND COALESCE(INFO, '') NOT LIKE %s
+ORDER BY ID
+"""
+_OURS = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE %s AND ID <> CONNECTION_ID() OR ID = %s"
+_NOBODY = -1
+
+
+class Watch:
+    """Looks at who waits, and drives the session that holds the table, once it is given to it (`keep`)."""
+
+    def __init__(self, address: SourceAddress, marker: str, bound: timedelta) -> None:
+        self._address, self._marker, self._bound = address, marker, bound.total_seconds()
+        self._holder: Connection | None = None
+        self._holder_id = _NOBODY
+        self._ended = threading.Event()
+        self._found: str | None = None
+        self._waited: dict[int, float] = {}  # session → since when it was seen to wait
+        self._thread = threading.Thread(target=self._run, name="tidemark-copy-watch", daemon=True)
+
+    def keep(self, holder: Connection) -> None:
+        """From now on only the watch uses that connection."""
+        self._holder, self._holder_id = holder, holder.thread_id()
+        self._thread.start()
+
+    def why(self) -> str | None:
+        """Why the sessions were ended; None: they were not."""
+        return self._found
+
+    def stop(self) -> None:
+        """End it."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        import pymysql
+
+        pause = min(_SLOWEST_LOOK, self._bound / 4)
+        while not self._ended.is_set():
+            try:
+                with connect(self._address) as looking:
+                    while not self._ended.wait(pause):
+                        self._look(looking)
+            except (TidemarkError, pymysql.err.Error, OSError) as error:
+                self._found = self._found or f"nobody could see who waits for it ({error})"
+                self._ended.wait(pause)
+
+    def _look(self, looking: Connection) -> None:
+        if self._found is None and self._holder is not None:
+            rows_of(self._holder, "SELECT 1")  # the server ends a session that nobody drives
+        late = self._late(looking)
+        if late is not None and self._found is None:
+            self._found = late
+        if self._found is not None:
+            self._end_sessions(looking)
+
+    def _late(self, looking: Connection) -> str | None:
+        """A session that has waited for the bound, in words."""
+        now = time.monotonic()
+        waiting = rows_of(looking, _WAITING, (self._pattern,))
+        self._waited = {int(row[0]): self._waited.get(int(row[0]), now) for row in waiting}
+        for session, user, state, query in waiting:
+            if now - self._waited[int(session)] >= self._bound:
+                return f"session {session} of {user} waits ({state}): {query}"
+        return None
+
+    def _end_sessions(self, looking: Connection) -> None:
+        import pymysql
+
+        for (session,) in rows_of(looking, _OURS, (self._pattern, self._holder_id)):
+            with suppress(pymysql.err.MySQLError), looking.cursor() as cursor:  # it has ended by itself
+                cursor.execute(f"KILL {int(session)}")
+
+    @property
+    def _pattern(self) -> str:
+        return f"%{self._marker}%"
+
+
+@contextmanager
+def watching(address: SourceAddress, marker: str, bound: timedelta) -> Iterator[Watch]:
+    """A watch over the sessions whose queries have `marker`. It ends them if somebody waits for `bound`, or if it
+    cannot see who waits.
+    """
+    watch = Watch(address, marker, bound)
+    try:
+        yield watch
+    finally:
+        watch.stop()

@@ -1,0 +1,200 @@
+"""A table of a MariaDB is copied as it is, by several sessions that stop no other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.databases.mariadb import BinlogServer, mariadb_or_skip
+from tidemark.errors import BackfillGaveWay, ObjectNotReplicable, ValueDoesNotFit
+from tidemark.jobs.spark_failures import SPARK_FAILURES
+from tidemark.model.source_address import SourceAddress
+from tidemark.model.streams import TableRef
+from tidemark.replication.driver.copies import TableCopy
+from tidemark.replication.driver.open_copy import table_copy
+from tidemark.replication.driver.values import named_invalid_value
+from tidemark.replication.model.jobs import BackfillObject, ColumnRules
+from tidemark.replication.model.replication import (
+    InvalidValues,
+    ObjectName,
+    ObjectState,
+    ReplicatedObject,
+    TableSchema,
+    WriteMode,
+)
+from tidemark.replication.planning.hiding import hasher, mark_of
+from tidemark.replication.sources.mysql.connection import connect
+from tidemark.replication.sources.mysql.log_files import visible_end
+
+pytestmark = pytest.mark.spark
+
+SECRET = "a secret of enough characters"
+PATIENCE = timedelta(minutes=1)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[BinlogServer]:
+    with mariadb_or_skip() as running:
+        running.sql("GRANT PROCESS ON *.* TO tidemark@'%'")
+        yield running
+
+
+class Shop:
+    """A database with the table `t`."""
+
+    def __init__(self, server: BinlogServer, *statements: str) -> None:
+        self.server, self.database = server, server.new_database()
+        for text in statements:
+            self.sql(text)
+
+    def sql(self, text: str) -> list[tuple[Any, ...]]:
+        return self.server.sql(text, self.database)
+
+    @property
+    def address(self) -> SourceAddress:
+        found = self.server.address(self.database)
+        return SourceAddress(**{**found.__dict__, "hash_secret": SECRET})
+
+    def request(self, **more: Any) -> BackfillObject:
+        one = ReplicatedObject(
+            uid="uid-of-t",
+            replication_uid="uid-1",
+            name=ObjectName(self.database, "t"),
+            source_id=f"{self.database}.t",
+            schema=TableSchema(()),
+            mode=WriteMode.MERGE,
+            target=TableRef("t", "/nowhere", ""),
+            state=ObjectState.ACTIVE,
+        )
+        given: dict[str, Any] = {"partitions": 1, "expected_rows": 10, **more}
+        return BackfillObject(
+            replication_uid="uid-1",
+            stream="shop",
+            object=one,
+            kind=self.server.kind,
+            number=1,
+            event_log="/nowhere",
+            system_id="system",
+            invalid_values=InvalidValues.FAIL,
+            batches=0,
+            **given,
+        )
+
+    def rows(self, spark: SparkSession, **more: Any) -> list[dict[str, Any]]:
+        with table_copy(self.request(**more), self.address, PATIENCE) as copy:
+            found = copy.rows(spark, False).collect()
+        return sorted((row.asDict() for row in found), key=lambda row: str(row.get("id")))
+
+
+TYPES = """CREATE TABLE t (
+    id INT PRIMARY KEY, tiny TINYINT(1), small SMALLINT UNSIGNED, medium MEDIUMINT, big BIGINT UNSIGNED,
+    price DECIMAL(20,4), f FLOAT, d DOUBLE, flags BIT(10), b BINARY(4), vb VARBINARY(10), bl BLOB, c CHAR(5),
+    v VARCHAR(20), tx LONGTEXT, day DATE, dt DATETIME(6), ts TIMESTAMP(3) NULL, tm TIME(2), y YEAR, e ENUM('a','b'),
+    s SET('x','y'), js JSON)"""
+ROW = """INSERT INTO t VALUES (1, 2, 65535, -8388608, 18446744073709551615, 1234567890123456.7891, 0.1, 1e300,
+    b'1000000001', 'ab', x'00ff00', x'0102', 'é', '日本語 😀', 'long', '2024-02-29', '2024-02-29 12:00:00.123456',
+    '2024-02-29 12:00:00.123', '-838:59:59', 1999, 'b', 'x,y', '{"a": 1}')"""
+NOTHING = "INSERT INTO t (id) VALUES (2)"
+
+
+def test_values_of_every_type_arrive_as_they_are(spark: SparkSession, server: BinlogServer) -> None:
+    shop = Shop(server, TYPES, "SET time_zone = '+00:00'", ROW, NOTHING)
+    (one, two) = shop.rows(spark)
+    metadata = one.pop("datastream_metadata")
+    assert metadata.uuid
+    assert str(one.pop("price")) == "1234567890123456.7891"
+    assert int(one.pop("big")) == 18446744073709551615
+    assert one.pop("f") == pytest.approx(0.1)
+    ts = one.pop("ts")
+    assert one == {
+        "id": 1, "tiny": 2, "small": 65535, "medium": -8388608, "d": 1e300, "flags": 513,
+        "b": bytearray(b"ab\0\0"), "vb": bytearray(b"\0\xff\0"), "bl": bytearray(b"\1\2"), "c": "é", "v": "日本語 😀",
+        "tx": "long", "day": date(2024, 2, 29), "dt": datetime.fromisoformat("2024-02-29 12:00:00.123456"),
+        "tm": "-838:59:59.00", "y": 1999, "e": "b", "s": "x,y", "js": '{"a": 1}',
+    }  # fmt: skip
+    assert ts is not None
+    assert {name for name, value in two.items() if value is not None} == {"id", "datastream_metadata"}
+
+
+def test_several_sessions_read_each_row_once(spark: SparkSession, server: BinlogServer) -> None:
+    shop = Shop(server, "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, v MEDIUMTEXT)")
+    shop.sql("INSERT INTO t SELECT seq * 7, IF(seq % 100 = 0, REPEAT('w', 100000), 'v') FROM seq_1_to_5000")
+    with table_copy(shop.request(partitions=4, expected_rows=50_000), shop.address, PATIENCE) as copy:
+        read = copy.rows(spark, False)
+        found = read.selectExpr("id", "length(v) AS size").collect()
+    assert sorted(int(row.id) for row in found) == [7 * one for one in range(1, 5001)]
+    assert sum(row.size == 100_000 for row in found) == 50
+    assert read.rdd.getNumPartitions() == 8  # four parts, of narrow rows and of wide ones
+
+
+def test_the_position_is_before_every_change_that_a_copy_may_not_have(
+    spark: SparkSession, server: BinlogServer
+) -> None:
+    shop = Shop(server, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    with connect(shop.address) as connection:
+        before = visible_end(connection, shop.address).position
+    with table_copy(shop.request(), shop.address, PATIENCE) as copy:
+        shop.sql("INSERT INTO t VALUES (2)")  # rows may change while a copy is made
+        with connect(shop.address) as connection:
+            assert before <= copy.position < visible_end(connection, shop.address).position
+        assert len(copy.rows(spark, False).collect()) == 2
+
+
+def test_hidden_columns_leave_the_source_hidden(spark: SparkSession, server: BinlogServer) -> None:
+    shop = Shop(
+        server, "CREATE TABLE t (id INT PRIMARY KEY, mail VARCHAR(20), pin INT)", "INSERT INTO t VALUES (1, 'é', 7)"
+    )
+    rules = ColumnRules(mask=(f"{shop.database}.t.pin",), hash=(f"{shop.database}.t.mail",), hash_mark=mark_of(SECRET))
+    (row,) = shop.rows(spark, rules=rules)
+    assert (row["mail"], row["pin"]) == (hasher(SECRET)("é"), "****")
+
+
+def test_a_date_that_is_none_is_named(spark: SparkSession, server: BinlogServer) -> None:
+    shop = Shop(server, "CREATE TABLE t (id INT PRIMARY KEY, day DATE)", "INSERT INTO t VALUES (1, '0000-00-00')")
+    with pytest.raises(SPARK_FAILURES) as caught:
+        shop.rows(spark)
+    error = named_invalid_value(str(caught.value))
+    assert isinstance(error, ValueDoesNotFit)
+    assert "0000-00-00" in str(error)
+
+
+def test_an_alter_that_waits_for_a_copy_is_let_through(spark: SparkSession, server: BinlogServer) -> None:
+    shop = Shop(server, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    with table_copy(shop.request(gives_way_after=1.0), shop.address, PATIENCE) as copy:
+        began = time.monotonic()
+        shop.sql("ALTER TABLE t ADD COLUMN v INT DEFAULT 7")
+        assert time.monotonic() - began < 20
+        error = failed(copy, spark)
+    assert isinstance(error, BackfillGaveWay)
+    assert "ALTER TABLE t" in str(error)
+
+
+def test_readers_fail_once_the_session_that_holds_the_table_is_gone(spark: SparkSession, server: BinlogServer) -> None:
+    shop = Shop(server, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t SELECT seq FROM seq_1_to_100000")
+    with table_copy(shop.request(gives_way_after=60.0), shop.address, PATIENCE) as copy:
+        for (session,) in shop.sql("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'tidemark'"):
+            shop.server.sql(f"KILL {session}")
+        assert isinstance(failed(copy, spark), BackfillGaveWay)
+
+
+def test_a_table_that_is_locked_or_gone_is_named_at_once(server: BinlogServer) -> None:
+    shop = Shop(server, "CREATE TABLE t (id INT PRIMARY KEY)")
+    holder = shop.server.connection(shop.database)
+    holder.cursor().execute("LOCK TABLES t WRITE")
+    with pytest.raises(BackfillGaveWay, match="locked"), table_copy(shop.request(), shop.address, PATIENCE):
+        pass
+    holder.close()
+    shop.sql("DROP TABLE t")
+    with pytest.raises(ObjectNotReplicable, match="gone"), table_copy(shop.request(), shop.address, PATIENCE):
+        pass
+
+
+def failed(copy: TableCopy, spark: SparkSession) -> Exception | None:
+    with pytest.raises(SPARK_FAILURES) as caught:
+        copy.rows(spark, False).collect()
+    return copy.failure(str(caught.value))
