@@ -12,7 +12,7 @@ __all__ = ["address_in", "addresses_of", "hides", "parse_address"]
 
 SHORTEST_SECRET = 5  # a shorter one would be found in too many texts
 _OTHER_NAMES = {"postgres": "postgresql"}
-_PORTS: Mapping[SourceKind, int] = {SourceKind.POSTGRESQL: 5432}
+_PORTS: Mapping[SourceKind, int] = {SourceKind.POSTGRESQL: 5432, SourceKind.MYSQL: 3306, SourceKind.MARIADB: 3306}
 
 
 def parse_address(url: str) -> SourceAddress:

@@ -21,6 +21,7 @@ from tidemark.replication.model.replication import (
     Selection,
     SourceProblem,
 )
+from tidemark.replication.model.source_discovery import SourceNames
 from tidemark.replication.planning.positions import FilePlace, parse_file_place, place_of
 from tidemark.replication.planning.selection import is_included, names_object
 from tidemark.replication.sources.mysql import binlog
@@ -34,6 +35,10 @@ from tidemark.replication.sources.mysql.validation import problems_of, retention
 
 __all__ = ["BinlogSource"]
 
+_DATABASES = """
+SELECT SCHEMA_NAME FROM information_schema.SCHEMATA
+WHERE SCHEMA_NAME NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
+"""
 _FIRST = 4  # the place of the first event in a file
 _NO_SUCH_OPTION = "is of PostgreSQL: a MySQL or MariaDB has none. Leave it out"
 
@@ -48,6 +53,12 @@ class BinlogSource:
         """The server's `server_uuid`; of a MariaDB its GTID domain and `server_id`."""
         with connect(self._address) as connection:
             return server_facts(connection).system_id
+
+    def names(self) -> SourceNames:
+        """A schema is a database here, so that all are the schemas of the connection, too."""
+        with connect(self._address) as connection:
+            found = tuple(sorted(str(name) for (name,) in rows_of(connection, _DATABASES)))
+        return SourceNames(self._address.database, found, found)
 
     def current_position(self) -> LogPosition:
         """The end of what every session sees."""
