@@ -44,4 +44,4 @@ def with_setting(server: BinlogServer, name: str, value: str) -> Iterator[None]:
     try:
         yield
     finally:
-        server.sql(f"SET GLOBAL {name} = '{before}'")
+        server.sql(f"SET GLOBAL {name} = {before if isinstance(before, int) else repr(before)}")

@@ -1,0 +1,164 @@
+"""The log tells a table's columns as they were, and when another table took its name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.databases.mariadb import BinlogServer
+from tests.databases.mysql.captured import BinlogWorld
+from tests.databases.mysql.conftest import with_setting
+from tidemark.errors import SourceRefused
+from tidemark.model.codec import from_json
+from tidemark.replication.model.replication import Column, TableSchema
+from tidemark.replication.planning.types import change_of
+
+
+def _schemas(events: list[dict[str, Any]]) -> list[TableSchema]:
+    return [from_json(TableSchema, event["payload"]) for event in events if event["change"] == "SCHEMA"]
+
+
+def _column(world: BinlogWorld, name: str, table: str = "t") -> Column:
+    return world.schemas[f"{world.database}.{table}"].column(name)
+
+
+def test_the_columns_of_an_event_are_those_of_its_time(world: BinlogWorld) -> None:
+    """Although the catalog is newer when the log is read."""
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    world.replicate("t")
+    world.sql(
+        "INSERT INTO t VALUES (1, 2)",
+        "ALTER TABLE t ADD COLUMN b VARCHAR(5) DEFAULT 'x', MODIFY a BIGINT",
+        "INSERT INTO t VALUES (2, 3, 'y')",
+        "ALTER TABLE t DROP COLUMN a, ADD COLUMN c INT FIRST",
+        "INSERT INTO t VALUES (7, 3, 'z')",
+    )
+    events = world.batch()
+    assert [[(one.name, one.native) for one in schema.columns] for schema in _schemas(events)] == [
+        [("id", "int"), ("a", "int")],
+        [("id", "int"), ("a", "bigint"), ("b", "varchar(5)")],
+        [("c", "int"), ("id", "int"), ("b", "varchar(5)")],
+    ]
+    rows = [json.loads(event["payload"]) for event in events if event["change"] != "SCHEMA"]
+    assert rows == [{"id": "1", "a": "2"}, {"id": "2", "a": "3", "b": "y"}, {"c": "7", "id": "3", "b": "z"}]
+    assert world.batch() == []
+    world.sql("INSERT INTO t VALUES (8, 4, 'z')")
+    assert [str(event["change"]) for event in world.batch()] == ["INSERT"], "the schema is known"
+
+
+def test_old_rows_have_the_default_of_a_new_column(world: BinlogWorld) -> None:
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY)")
+    world.replicate("t")
+    world.sql(
+        "INSERT INTO t VALUES (1)",
+        "ALTER TABLE t ADD a INT DEFAULT 7, ADD b VARCHAR(9) NOT NULL, ADD c INT, ADD d DECIMAL(5,2) DEFAULT 1.5,"
+        " ADD e DATETIME DEFAULT CURRENT_TIMESTAMP",
+        "INSERT INTO t (id, b) VALUES (2, 'x')",
+    )
+    world.batch()
+    fills = {name: (_column(world, name).filled, _column(world, name).unknown_fill) for name in "abcde"}
+    assert fills == {"a": ("7", False), "b": ("", False), "c": (None, False), "d": ("1.50", False), "e": (None, True)}
+    ((a, b, d),) = world.sql("SELECT CAST(a AS CHAR), b, CAST(d AS CHAR) FROM t WHERE id = 1")
+    assert (a, b, d) == ("7", "", "1.50"), "the server has filled the same in"
+
+
+def test_a_column_whose_type_changed_since_may_have_had_any_default(world: BinlogWorld) -> None:
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY)")
+    world.replicate("t")
+    world.sql(
+        "ALTER TABLE t ADD a INT DEFAULT 7", "INSERT INTO t (id) VALUES (1)", "ALTER TABLE t MODIFY a BIGINT DEFAULT 8"
+    )
+    world.batch()
+    assert _column(world, "a").unknown_fill
+
+
+def test_a_key_that_changed_is_another_schema(world: BinlogWorld) -> None:
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL)")
+    world.replicate("t")
+    world.sql(
+        "INSERT INTO t VALUES (1, 2)",
+        "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (a, id)",
+        "UPDATE t SET a = 3",
+    )
+    events = world.batch()
+    assert [schema.keys for schema in _schemas(events)] == [("id",), ("id", "a")]
+    assert [event["key"] for event in events if event["change"] != "SCHEMA"] == ['["1"]', '["1","2"]', '["1","3"]']
+
+
+@pytest.mark.parametrize(
+    ("statements", "replaced"),
+    [
+        (["DROP TABLE t", "CREATE TABLE t (id INT PRIMARY KEY, a INT)"], True),
+        (["DROP TABLE t", "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, a INT)"], True),
+        (["CREATE TABLE t2 LIKE t", "INSERT INTO t2 VALUES (9, 9)", "RENAME TABLE t TO t3, t2 TO t"], True),
+        (["RENAME TABLE t TO t4", "RENAME TABLE t4 TO t"], True),
+        (["ALTER TABLE t ENGINE = InnoDB"], False),
+        (["ALTER TABLE t ADD INDEX (a)"], False),
+    ],
+)
+def test_another_table_under_the_name_is_told(world: BinlogWorld, statements: list[str], replaced: bool) -> None:
+    """Its rows came without an event, so only a backfill continues."""
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    world.replicate("t")
+    before = world.captured[f"{world.database}.t"].registered
+    assert before is not None
+    world.sql("INSERT INTO t VALUES (1, 1)", *statements, "INSERT INTO t VALUES (2, 2)")
+    events = world.batch()
+    assert [schema.replaced for schema in _schemas(events)] == ([False, True] if replaced else [False])
+    assert len([event for event in events if event["change"] == "INSERT"]) == 2
+    if replaced:
+        needed = [change_of(before, schema).needs_backfill for schema in _schemas(events)]
+        assert needed == [None, "another table took its name, whose rows its log does not have"]
+        assert change_of(before, _schemas(events)[1], keyed=False).needs_backfill is None
+
+
+def test_a_table_that_is_there_is_not_replaced_by_a_statement_that_would_make_it(world: BinlogWorld) -> None:
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY)", "DO SLEEP(2)")
+    world.replicate("t")
+    world.sql("CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    assert [schema.replaced for schema in _schemas(world.batch())] == [False]
+
+
+def test_rows_that_go_with_a_partition_are_told(world: BinlogWorld) -> None:
+    world.sql(
+        "CREATE TABLE t (id INT PRIMARY KEY) PARTITION BY RANGE (id)"
+        " (PARTITION p VALUES LESS THAN (10), PARTITION q VALUES LESS THAN (20))"
+    )
+    world.replicate("t")
+    world.sql("INSERT INTO t VALUES (1), (11)")
+    world.batch()
+    world.sql("ALTER TABLE t DROP PARTITION p")
+    assert [schema.replaced for schema in _schemas(world.batch())] == [True]
+
+
+@pytest.mark.parametrize("name", ["binlog_row_metadata", "binlog_row_image"])
+def test_events_without_names_or_columns_are_refused_with_the_remedy(own_server: BinlogServer, name: str) -> None:
+    world = BinlogWorld(own_server)
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 1)")
+    world.replicate("t")
+    with with_setting(own_server, name, "'MINIMAL'"):
+        world.sql("UPDATE t SET a = 2")
+    with pytest.raises(SourceRefused, match=f"{name} = FULL"):
+        world.batch()
+
+
+@pytest.mark.parametrize("compressed", ["log_bin_compress", "binlog_transaction_compression"])
+def test_compressed_events_are_read_or_refused(own_server: BinlogServer, compressed: str) -> None:
+    """What a MariaDB compresses is read; what a MySQL does is refused with the remedy."""
+    world = BinlogWorld(own_server)
+    if not own_server.sql(f"SHOW GLOBAL VARIABLES LIKE '{compressed}'"):
+        pytest.skip("the other database has it")
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY, a TEXT)")
+    world.replicate("t")
+    with with_setting(own_server, compressed, "1"):
+        world.sql("INSERT INTO t VALUES (1, REPEAT('x', 5000))", "UPDATE t SET a = REPEAT('y', 5000)", "DELETE FROM t")
+        world.sql("TRUNCATE t /* " + "x" * 500 + " */")
+    if compressed == "log_bin_compress":
+        changes = [(str(event["change"]), len(event["payload"])) for event in world.events()]
+        assert [change for change, _ in changes] == ["INSERT", "UPDATE", "DELETE", "TRUNCATE"]
+        assert min(size for _, size in changes[:3]) > 5000
+    else:
+        with pytest.raises(SourceRefused, match="compressed"):
+            world.batch()
