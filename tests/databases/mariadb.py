@@ -105,9 +105,9 @@ class BinlogServer:
 
     def make_user(self) -> None:
         """The user of a replication, with the rights that the docs name."""
-        rights = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT"
+        rights = "SELECT, PROCESS, REPLICATION SLAVE, REPLICATION CLIENT"
         if self.kind is SourceKind.MARIADB:
-            rights = "SELECT, REPLICATION SLAVE, BINLOG MONITOR"
+            rights = "SELECT, PROCESS, REPLICATION SLAVE, BINLOG MONITOR"
         secret = pymysql.converters.escape_string(PASSWORD)
         self.sql(f"CREATE USER {USER}@'%' IDENTIFIED BY '{secret}'".replace("%", "%"))
         self.sql(f"GRANT {rights} ON *.* TO {USER}@'%'")

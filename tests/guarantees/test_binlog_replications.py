@@ -1,4 +1,4 @@
-"""A MariaDB that is written to all the while is mirrored row by row, backfills included."""
+"""A MariaDB or MySQL that is written to all the while is mirrored row by row, backfills included."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.databases.mariadb import BinlogServer, mariadb_or_skip
+from tests.databases.mysql_server import mysql_or_skip
 from tests.guarantees.binlog_world import BinlogWorld
+from tests.tiers import some
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[BinlogServer]:
-    with mariadb_or_skip() as running:
+@pytest.fixture(scope="module", params=some(["mariadb", "mysql"], ["mariadb"], "a server that has to be fetched first"))
+def server(request: pytest.FixtureRequest) -> Iterator[BinlogServer]:
+    with (mariadb_or_skip if request.param == "mariadb" else mysql_or_skip)() as running:
         yield running
 
 

@@ -1,4 +1,4 @@
-"""A table of a MariaDB is copied as it is, by several sessions that stop no other."""
+"""A table of a MariaDB or MySQL is copied as it is, by several sessions that stop no other."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.databases.mariadb import BinlogServer, mariadb_or_skip
+from tests.databases.mysql_server import mysql_or_skip
+from tests.tiers import some
 from tidemark.errors import BackfillGaveWay, ObjectNotReplicable, ValueDoesNotFit
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.model.source_address import SourceAddress
@@ -37,10 +39,9 @@ SECRET = "a secret of enough characters"
 PATIENCE = timedelta(minutes=1)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[BinlogServer]:
-    with mariadb_or_skip() as running:
-        running.sql("GRANT PROCESS ON *.* TO tidemark@'%'")
+@pytest.fixture(scope="module", params=some(["mariadb", "mysql"], ["mariadb"], "a server that has to be fetched first"))
+def server(request: pytest.FixtureRequest) -> Iterator[BinlogServer]:
+    with (mariadb_or_skip if request.param == "mariadb" else mysql_or_skip)() as running:
         yield running
 
 
@@ -123,7 +124,7 @@ def test_values_of_every_type_arrive_as_they_are(spark: SparkSession, server: Bi
 
 def test_several_sessions_read_each_row_once(spark: SparkSession, server: BinlogServer) -> None:
     shop = Shop(server, "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, v MEDIUMTEXT)")
-    shop.sql("INSERT INTO t SELECT seq * 7, IF(seq % 100 = 0, REPEAT('w', 100000), 'v') FROM seq_1_to_5000")
+    shop.sql(f"INSERT INTO t {numbers(5000)} SELECT n * 7, IF(n % 100 = 0, REPEAT('w', 100000), 'v') FROM numbers")
     with table_copy(shop.request(partitions=4, expected_rows=50_000), shop.address, PATIENCE) as copy:
         read = copy.rows(spark, False)
         found = read.selectExpr("id", "length(v) AS size").collect()
@@ -155,7 +156,9 @@ def test_hidden_columns_leave_the_source_hidden(spark: SparkSession, server: Bin
 
 
 def test_a_date_that_is_none_is_named(spark: SparkSession, server: BinlogServer) -> None:
-    shop = Shop(server, "CREATE TABLE t (id INT PRIMARY KEY, day DATE)", "INSERT INTO t VALUES (1, '0000-00-00')")
+    shop = Shop(
+        server, "CREATE TABLE t (id INT PRIMARY KEY, day DATE)", "INSERT IGNORE INTO t VALUES (1, '0000-00-00')"
+    )
     with pytest.raises(SPARK_FAILURES) as caught:
         shop.rows(spark)
     error = named_invalid_value(str(caught.value))
@@ -175,7 +178,7 @@ def test_an_alter_that_waits_for_a_copy_is_let_through(spark: SparkSession, serv
 
 
 def test_readers_fail_once_the_session_that_holds_the_table_is_gone(spark: SparkSession, server: BinlogServer) -> None:
-    shop = Shop(server, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t SELECT seq FROM seq_1_to_100000")
+    shop = Shop(server, "CREATE TABLE t (id INT PRIMARY KEY)", f"INSERT INTO t {numbers(50_000)} SELECT n FROM numbers")
     with table_copy(shop.request(gives_way_after=60.0), shop.address, PATIENCE) as copy:
         for (session,) in shop.sql("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'tidemark'"):
             shop.server.sql(f"KILL {session}")
@@ -192,6 +195,14 @@ def test_a_table_that_is_locked_or_gone_is_named_at_once(server: BinlogServer) -
     shop.sql("DROP TABLE t")
     with pytest.raises(ObjectNotReplicable, match="gone"), table_copy(shop.request(), shop.address, PATIENCE):
         pass
+
+
+def numbers(most: int) -> str:
+    """The table `numbers` of 1 to `most`, for a query."""
+    digits = " UNION ALL ".join(f"SELECT {digit} AS d" for digit in range(10))
+    places = ", ".join(f"digits AS d{place}" for place in range(5))
+    number = " + ".join(f"d{place}.d * {10**place}" for place in range(5))
+    return f"WITH digits AS ({digits}), numbers AS (SELECT {number} + 1 AS n FROM {places} HAVING n <= {most})"
 
 
 def failed(copy: TableCopy, spark: SparkSession) -> Exception | None:

@@ -121,8 +121,14 @@ def _of_settings(facts: ServerFacts) -> Iterator[SourceProblem]:
 
 
 def _of_rights(connection: Connection, address: SourceAddress, facts: ServerFacts) -> Iterator[SourceProblem]:
-    """By doing what a capture does."""
+    """By doing what a capture and a backfill do."""
     import pymysql
+
+    try:
+        rows_of(connection, "SELECT 1 FROM information_schema.INNODB_TRX LIMIT 1")
+    except pymysql.err.OperationalError:
+        remedy = f"GRANT PROCESS ON *.* TO {_account(facts.user)}"
+        yield SourceProblem(f"User {facts.user} may not see who waits for a backfill: {remedy}", Hinders.SERVER)
 
     monitor = "BINLOG MONITOR" if facts.dialect.kind is SourceKind.MARIADB else "REPLICATION CLIENT"
     try:
