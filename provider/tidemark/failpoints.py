@@ -15,6 +15,7 @@ __all__ = [
     "CAPTURE_EVENTS_POINTS",
     "CHANGE_STREAM_POINTS",
     "CHANNEL_POINTS",
+    "EVENT_FILES_POINTS",
     "KILL_AT",
     "KILL_ONCE",
     "LOAD_POINTS",
@@ -80,6 +81,13 @@ APPLY_POINTS = (  # of the first two segments; later ones have their numbers
     "segment1.written",
     "segment2.before",
     "segment2.written",
+)
+
+EVENT_FILES_POINTS = (
+    "files.begun",
+    "files.first",
+    "files.before",
+    "files.stored",
 )
 
 REPLICATION_POINTS = (

@@ -28,6 +28,7 @@ _OPERATORS = (
     "tidemark.operators.replications",
     "tidemark.operators.replication_capture",
     "tidemark.operators.replication_continuous",
+    "tidemark.operators.replication_files",
     "tidemark.operators.replication_objects",
     "tidemark.operators.replication_lifecycle",
     "tidemark.operators.replication_retention",

@@ -8,7 +8,9 @@ __all__ = [
     "BackfillGaveWay",
     "BackfillInterrupted",
     "BackfillNeeded",
+    "EventFilesIncomplete",
     "EventLogChanged",
+    "EventUnreadable",
     "ObjectFailed",
     "ObjectNotFound",
     "ObjectNotReplicable",
@@ -159,6 +161,14 @@ class BackfillGaveWay(BackfillInterrupted):
 
 class EventLogChanged(ReplicationError):
     """The event log {event_log} of replication {replication} {problem}. Nothing was captured."""
+
+
+class EventFilesIncomplete(ReplicationError):
+    """Event files of replication {replication} in {target}: {problem}. {remedy}"""
+
+
+class EventUnreadable(ReplicationError):
+    """An event of a file cannot be read: {problem}. Its file is damaged, or not of Datastream's form."""
 
 
 class TargetLost(ReplicationError):

@@ -38,6 +38,7 @@ TidemarkError
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked) · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
 │   ├── SlotLost · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
+│   ├── EventFilesIncomplete · EventUnreadable
 │   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed
 │       BackfillInterrupted (BackfillGaveWay)
 │       BackfillNeeded · ObjectsFailed · ValueDoesNotFit · ToastedKey · TargetMovedOn · TargetLost

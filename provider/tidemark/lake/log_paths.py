@@ -14,7 +14,16 @@ from tidemark.lake.failures import storage_errors_named
 from tidemark.lake.storage import canonical_uri
 from tidemark.model.foreign_json import foreign_object
 
-__all__ = ["MARK", "LogEntry", "entries", "event_logs_root", "has_batch", "logs_root", "remove_log"]
+__all__ = [
+    "MARK",
+    "LogEntry",
+    "entries",
+    "event_logs_root",
+    "has_batch",
+    "logs_root",
+    "remove_log",
+    "written_files_path",
+]
 
 MARK = "tidemark_capture"  # the key of a capture's facts in the userMetadata of its commit
 _ROOM = "change_streams"
@@ -58,6 +67,11 @@ def logs_root(workspace: str) -> str:
 def event_logs_root(workspace: str) -> str:
     """The directory of the event logs of replications; `workspace` is `<lake root>/_tidemark`."""
     return f"{canonical_uri(workspace)}/{_EVENT_LOGS}"
+
+
+def written_files_path(event_log: str) -> str:
+    """The path of the table that says how far the events of an event log were written as files."""
+    return f"{canonical_uri(event_log)}_files"
 
 
 def remove_log(log_path: str, options: Mapping[str, str] | None = None) -> None:

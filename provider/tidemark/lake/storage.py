@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -53,8 +55,6 @@ def canonical_uri(location: str) -> str:
     names for S3, are `s3`.
     """
     if not _SCHEME.match(location):
-        import os
-
         return "file://" + _without_last_slash(os.path.abspath(location))
     scheme, rest = location.split(":", 1)
     if scheme.lower() == "file":
@@ -166,6 +166,21 @@ class Storage:
             opened: IO[bytes] = self._filesystem.open(self._below(name), "rb")
         with storage_errors_named(self._uri_of(name), misuse=False), opened:
             yield opened
+
+    def write(self, name: str, content: bytes) -> None:
+        """The file `name` with this content, whole or not at all; its directories are created. An existing file is
+        replaced.
+        """
+        place = self._below(name)
+        with storage_errors_named(self._uri_of(name)):
+            if not self.is_local:  # object stores have no directories, and put a whole object
+                self._filesystem.pipe_file(place, content)
+                return
+            directory, _, last = place.rpartition("/")
+            self._filesystem.makedirs(directory, exist_ok=True)
+            unfinished = f"{directory}/.{last}.{uuid.uuid4().hex}"
+            self._filesystem.pipe_file(unfinished, content)
+            os.replace(unfinished, place)
 
     def modified_at(self, name: str) -> datetime:
         """Modification time, UTC, in whole milliseconds as Delta sees it."""

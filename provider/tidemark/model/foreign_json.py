@@ -12,7 +12,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from tidemark.model.codec import from_plain
@@ -26,10 +26,12 @@ _BITS = 2**63
 _hints = functools.cache(typing.get_type_hints)
 
 
-def parsed(text: str | bytes) -> Any:
-    """The value of a required text. Raises ValueError, also if the text is nested too deeply."""
+def parsed(text: str | bytes, *, number: Callable[[str], Any] | None = None) -> Any:
+    """The value of a required text. Raises ValueError, also if the text is nested too deeply. `number`: a function
+    from the digits of a number to its value.
+    """
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=number, parse_float=number, parse_constant=number)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 

@@ -25,9 +25,9 @@ from tidemark.replication.driver.log_forms import LogForm, form_of_kind
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemark.replication.model.jobs import ApplyEvents, CaptureEvents, ExpireEvents
+    from tidemark.replication.model.jobs import ApplyEvents, CaptureEvents, ExpireEvents, WriteEventFiles
 
-    _Request = CaptureEvents | ApplyEvents | ExpireEvents
+    _Request = CaptureEvents | ApplyEvents | ExpireEvents | WriteEventFiles
 
 __all__ = [
     "NO_OBJECT",
@@ -125,7 +125,10 @@ def newest_batch(spark: SparkSession, log: DeltaLog, app_id: str, request: _Requ
 
 
 def require_whole(
-    spark: SparkSession, store_id: str, request: ApplyEvents | ExpireEvents, options: Mapping[str, str] | None = None
+    spark: SparkSession,
+    store_id: str,
+    request: ApplyEvents | ExpireEvents | WriteEventFiles,
+    options: Mapping[str, str] | None = None,
 ) -> DeltaLog:
     """For a reader: the log. Raises EventLogChanged if it is gone, or batches that the store knows are."""
     try:

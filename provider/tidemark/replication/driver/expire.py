@@ -13,7 +13,9 @@ from tidemark.lake.event_logs import capture_app_id
 from tidemark.replication.driver.event_log import require_whole, widths
 from tidemark.replication.driver.object_events import from_place
 from tidemark.replication.driver.wide_rows import fitted
+from tidemark.replication.driver.written_files import files_needed_from
 from tidemark.replication.model.jobs import ExpireEvents, ExpireReport
+from tidemark.replication.planning.events import Change
 from tidemark.sql.identifiers import string_literal
 from tidemark.sql.statements import path_name
 
@@ -36,43 +38,49 @@ def expire_events(
     stop_if_due: Callable[[], None] = lambda: None,
 ) -> ExpireReport:
     """Remove, in one commit, the events of batches that were read before `request.before`. Events that `request.needed`
-    names stay, and so does the newest batch, by which a restored log is known.
+    names stay, and so do those that are not in all event files. The newest batch stays, by which a restored log is
+    known, and SCHEMA events stay, by which files know the columns of later events.
 
     At the same time captures may append, and apply jobs may read the events they need; VACUUM takes the files. A second
     run removes what the first has left. Raises EventLogChanged.
     """
     log = require_whole(session, store_id, request, options)
     with fitted(session, *widths(log, capture_app_id(store_id, request.replication_uid))):
-        return _expired(session, log, request, say, stop_if_due)
+        files = files_needed_from(session, request.event_log, options)
+        return _expired(session, log, request, files, say, stop_if_due)
 
 
 def _expired(
     session: SparkSession,
     log: DeltaLog,
     request: ExpireEvents,
+    files: str | None,
     say: Callable[[str], None],
     stop_if_due: Callable[[], None],
 ) -> ExpireReport:
-    events = session.read.format("delta").load(log.uri)
+    events = session.read.format("delta").load(log.uri).where(F.col("change") != Change.SCHEMA.value)
     may_go = events.where((F.col("read_timestamp") < F.lit(request.before)) & (F.col("batch") < request.batches))
     (last,) = may_go.agg(F.max("batch")).collect()[0]
     if last is None:
         return ExpireReport(0)
-    old, needed = F.col("batch") <= last, is_needed(request.needed)
+    unwritten = F.lit(False) if files is None else F.col("position") >= files
+    old, needed = F.col("batch") <= last, is_needed(request.needed) | unwritten
     found = events.where(old).groupBy("object_id", needed.alias("needed")).count().collect()
     gone = sum(row["count"] for row in found if not row["needed"])
-    held = {row["object_id"]: row["count"] for row in found if row["needed"]}
+    held = {row["object_id"]: row["count"] for row in found if row["needed"] and row["object_id"]}
     say(f"{gone} events up to batch {last} go; {sum(held.values())} are needed yet")
     stop_if_due()
     if gone:
-        until_committed()(_delete, session, log.uri, last, request.needed)  # somebody may compact the log
+        until_committed()(_delete, session, log.uri, last, request.needed, files)  # somebody may compact the log
     return ExpireReport(gone, held)
 
 
-def _delete(session: SparkSession, uri: str, last: int, needed: Mapping[str, LogPosition]) -> None:
+def _delete(session: SparkSession, uri: str, last: int, needed: Mapping[str, LogPosition], files: str | None) -> None:
     """By SQL: Delta's own API needs a plugin in a server of Spark Connect."""
     kept = "".join(f" AND NOT coalesce({_needed_text(source_id, at)}, false)" for source_id, at in needed.items())
-    session.sql(f"DELETE FROM {path_name(uri)} WHERE batch <= {last}{kept}")
+    written = "" if files is None else f" AND position < {string_literal(files)}"
+    schemas = string_literal(Change.SCHEMA.value)
+    session.sql(f"DELETE FROM {path_name(uri)} WHERE batch <= {last} AND change <> {schemas}{written}{kept}")
 
 
 def _needed_text(source_id: str, at: LogPosition) -> str:

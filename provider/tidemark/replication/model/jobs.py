@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from tidemark.model.jobs import ErrorRecord, Job
 from tidemark.model.source_address import SourceKind
@@ -26,6 +27,7 @@ __all__ = [
     "BACKFILL_OBJECT",
     "CAPTURE_EVENTS",
     "EXPIRE_EVENTS",
+    "WRITE_EVENT_FILES",
     "AppliedObject",
     "AppliedObjects",
     "ApplyEvents",
@@ -37,8 +39,11 @@ __all__ = [
     "CaptureReport",
     "CapturedObject",
     "ColumnRules",
+    "EventFilesReport",
     "ExpireEvents",
     "ExpireReport",
+    "FileFormat",
+    "WriteEventFiles",
 ]
 
 
@@ -249,6 +254,44 @@ class ExpireReport:
     held: Mapping[str, int] = field(default_factory=dict)
 
 
+class FileFormat(StrEnum):
+    """The format of event files."""
+
+    JSON = "json"  # lines, packed with gzip
+    AVRO = "avro"
+
+
+@dataclass(frozen=True)
+class WriteEventFiles:
+    """Write the events before `end` that `target` does not have as files. `batches`: as in ApplyEvents. `schemas`: some
+    that the objects have or had; the event log has the others. `file_bytes`, `interval_seconds`: after so much a file
+    ends; a range that was begun keeps its own.
+    """
+
+    replication_uid: str
+    stream: str
+    event_log: str
+    batches: int
+    end: LogPosition
+    target: str
+    format: FileFormat
+    file_bytes: int
+    interval_seconds: float
+    schemas: tuple[TableSchema, ...] = ()
+
+
+@dataclass(frozen=True)
+class EventFilesReport:
+    """`written`: the target has every event before it. `events`: of each folder. `continued`: files that an earlier
+    attempt had begun were among them.
+    """
+
+    written: LogPosition
+    files: int
+    events: Mapping[str, int] = field(default_factory=dict)
+    continued: bool = False
+
+
 CAPTURE_EVENTS = Job(
     "capture_events", CaptureEvents, CaptureReport, "replication.driver.job_capture_events:capture_events"
 )
@@ -257,3 +300,9 @@ BACKFILL_OBJECT = Job(
 )
 APPLY_EVENTS = Job("apply_events", ApplyObjects, AppliedObjects, "replication.driver.job_apply_events:apply_objects")
 EXPIRE_EVENTS = Job("expire_events", ExpireEvents, ExpireReport, "replication.driver.job_expire_events:expire_events")
+WRITE_EVENT_FILES = Job(
+    "write_event_files",
+    WriteEventFiles,
+    EventFilesReport,
+    "replication.driver.job_write_event_files:write_event_files",
+)

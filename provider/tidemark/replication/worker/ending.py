@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tidemark.control.store import ControlStore
-from tidemark.lake.log_paths import remove_log
+from tidemark.lake.log_paths import remove_log, written_files_path
 from tidemark.replication.model.replication import Actor, Replication
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker.definitions import begin_drop, drop_replication
@@ -31,8 +31,8 @@ def end_replication(
     storage_options: Mapping[str, str] | None = None,
     force: bool = False,
 ) -> Ended:
-    """Drop slot and publication, then what the store knows, then the event log; targets stay. Without `source` nothing
-    is dropped there.
+    """Drop slot and publication, then what the store knows, then the event log. Targets and event files stay. Without
+    `source` nothing is dropped there.
 
     Slot first: a source whose slot nobody reads keeps its log until its disk is full. Killed in between, it is dropped
     by the next run. Raises ReplicationRefused while a job of it may be alive, unless `force`; ReplicationNotFound, as a
@@ -42,4 +42,5 @@ def end_replication(
     gone = None if source is None else source(ending).drop(ending)
     dropped = drop_replication(store, ending.name, by=by)
     remove_log(dropped.event_log, storage_options)
+    remove_log(written_files_path(dropped.event_log), storage_options)
     return Ended(dropped, gone)
