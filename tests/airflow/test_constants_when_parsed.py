@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ from tidemark.operators.pipes import CreatePipeOperator, RefreshPipeOperator, Ru
 from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.replication_capture import CaptureEventsOperator
+from tidemark.operators.replication_files import EventFilesOperator
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, RecoverReplicationOperator
 from tidemark.operators.replication_objects import BackfillObjectOperator, RequestBackfillOperator
 from tidemark.operators.replication_retention import ExpireEventLogOperator
@@ -47,6 +48,11 @@ APPEND = {"stream": "s", "target": "t.copy", "write_as": "append"}
 MERGE = {"stream": "s", "target": "t.copy", "write_as": "merge", "keys": ["id"]}
 SQL = {"stream": "s", "write_as": "sql", "sql": "INSERT INTO t.copy SELECT id FROM s"}
 FUNCTION = {"stream": "s", "target": ["a.b", "a.c"], "write_as": "jobs.mine:write"}
+
+
+def event_files(**arguments: Any) -> EventFilesOperator:
+    return EventFilesOperator(**{"replication": "r", "target": "/data", **arguments})
+
 
 BAD_WRITES: list[tuple[dict[str, Any], str]] = [
     ({**APPEND, "write_as": "apend"}, "write_as='apend'"),
@@ -261,6 +267,15 @@ REPLICATE = {"replication": "r", "source_conn_id": "shop", "target": "mirror"}
             ["end"],
         ),
         (lambda **a: ExpireEventLogOperator(replication="r", **a), "keep_days", [0, "7", "{{ d }}"], [-1, "long"]),
+        (lambda **a: event_files(**a), "target", ["/d", "s3://b/c", "{{ t }}"], ["d", "", 5, "s3://u:p@b/c"]),
+        (lambda **a: event_files(**a), "format", ["json", "AVRO", "{{ f }}"], ["csv", None]),
+        (lambda **a: event_files(**a), "file_mb", [0.5, "250", "{{ m }}"], [0, 2000, "nan", "large", None]),
+        (
+            lambda **a: event_files(**a),
+            "file_interval",
+            [60, "0.5", timedelta(minutes=15), "{{ i }}"],
+            [0, -1, 100_000, timedelta(days=2), "soon"],
+        ),
         (lambda **a: CreateChangeStreamOperator(**{**WATCH, **a}), "change_stream", ["{{ c }}"], ["my stream", "", 5]),
         (
             lambda **a: CreateChangeStreamOperator(change_stream="c", **a),

@@ -429,6 +429,7 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
         hold_shop_replication,
         recover_shop_replication,
         release_shop_replication,
+        shop_event_files,
         shop_in_rounds,
         shop_is_replicated,
         shop_replication,
@@ -457,6 +458,11 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
     assert run_dag(shop_within_seconds).returned("replicate.rounds")["objects"]["shop.orders"]["events"] == 1
     assert run_dag(shop_in_rounds).returned("rounds")["rounds"] == 1
     assert run_dag(expire_shop_events).returned("expire")["events"] == 0  # nothing is a week old
+    monkeypatch.setattr(shop_event_files.get_task("files"), "target", str(tmp_path / "events"))
+    files = run_dag(shop_event_files).returned("files")
+    assert files["events"] == {"shop_orders": 3, "_control": 1}
+    assert len(list((tmp_path / "events" / "shop_orders").rglob("*.avro"))) == files["files"] - 1
+    assert run_dag(shop_event_files).returned("files")["files"] == 0
     monkeypatch.setattr(expire_shop_events.get_task("expire"), "keep_days", "0")
     expired = run_dag(expire_shop_events).returned("expire")
     assert (expired["events"] > 0, expired["held"]) == (True, {})

@@ -1,4 +1,4 @@
-"""How far the events of an event log were written as files: the range of each target, in a table beside the log."""
+"""How far the events of an event log were written as files. A table beside the log has the range of each target."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ class EventFilesOperator(SparkOperator, ReplicationOperator):
     folder. Raises ReplicationNotFound, ReplicationRefused, EventLogChanged, EventFilesIncomplete, InvalidArgument.
 
     :param replication: its name. (templated)
-    :param target: a directory or a URI, without a password; the connection's storage options are used. (templated)
+    :param target: an absolute path or a URI, without a password; the connection's storage options hold for it.
+        (templated)
     :param format: `json` or `avro`. (templated)
     :param file_mb: a file ends before it has more megabytes, before packing; 1000 at most. (templated)
     :param file_interval: a file ends after so many seconds of source time, or a timedelta; a day at most. (templated)
@@ -107,10 +108,11 @@ def _place_of(argument: str, value: object) -> str:
     from tidemark.hooks._secrets import require_no_password
     from tidemark.lake.storage import canonical_uri
 
-    if not isinstance(value, str) or not value.strip():
-        raise InvalidArgument(argument=argument, value=value, problem="name a directory or a URI")
-    require_no_password(argument, value)
-    return canonical_uri(value.strip())
+    text = value.strip() if isinstance(value, str) else ""
+    if not text.startswith("/") and "://" not in text:
+        raise InvalidArgument(argument=argument, value=value, problem="give an absolute path, or a URI")
+    require_no_password(argument, text)
+    return canonical_uri(text)
 
 
 def _format_of(argument: str, value: object) -> str:

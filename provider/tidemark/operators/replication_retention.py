@@ -20,7 +20,7 @@ __all__ = ["ExpireEventLogOperator"]
 class ExpireEventLogOperator(SparkOperator, ReplicationOperator):
     """Takes out of a replication's event log what was captured long ago and every target has.
 
-    No event expires that an object's target lacks, or that a running backfill may need. An object that lags, needs a
+    No event expires that an object's target lacks, that a running backfill may need, or that event files lack. An object that lags, needs a
     backfill or cannot be written holds back its own events, and no others. VACUUM takes the files. Of a replication
     that has captured nothing no JVM starts. A retry does what is left. Returns {replication, before, events, held}:
     `events` went, `held` are as old and still needed, by object. Raises ReplicationNotFound, ReplicationRefused,
@@ -46,7 +46,7 @@ class ExpireEventLogOperator(SparkOperator, ReplicationOperator):
         done = expire_events(self.runtime(), self.replication, keep=keep, key=key_of(context))
         self.log.info("%s events that were captured before %s have gone.", done.events, done.before.isoformat())
         for name, count in sorted(done.held.items()):
-            self.log.warning("%s holds back %s events that are as old: its target does not have them.", name, count)
+            self.log.warning("%s holds back %s events that are as old: a target or event files lack them.", name, count)
         return {
             "replication": self.replication,
             "before": done.before.isoformat(),

@@ -8,6 +8,7 @@ from airflow.sdk import DAG, Param, TriggerRule
 
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_continuous import ReplicateContinuouslyOperator
+from tidemark.operators.replication_files import EventFilesOperator
 from tidemark.operators.replication_lifecycle import (
     PauseReplicationOperator,
     RecoverReplicationOperator,
@@ -134,6 +135,18 @@ with DAG("shop_is_replicated", schedule=None, catchup=False) as shop_is_replicat
 
     done >> fresh
 # [END shop_is_replicated]
+
+# [START shop_event_files]
+with DAG("shop_event_files", schedule=timedelta(minutes=15), catchup=False, max_active_runs=1) as shop_event_files:
+    files = EventFilesOperator(
+        task_id="files",
+        replication="shop",
+        target="/data/events/shop",
+        format="avro",
+        file_mb=50,
+        file_interval=60,
+    )
+# [END shop_event_files]
 
 # [START expire_shop_events]
 with DAG("expire_shop_events", schedule="@daily", catchup=False, max_active_runs=1) as expire_shop_events:

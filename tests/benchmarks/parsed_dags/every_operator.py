@@ -37,6 +37,7 @@ from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_continuous import ReplicateContinuouslyOperator
+from tidemark.operators.replication_files import EventFilesOperator
 from tidemark.operators.replication_lifecycle import (
     PauseReplicationOperator,
     RecoverReplicationOperator,
@@ -135,6 +136,7 @@ with DAG(
     hold = PauseReplicationOperator(task_id="hold", **shop)
     go_on = ResumeReplicationOperator(task_id="go_on", **shop)
     recover = RecoverReplicationOperator(task_id="recover", **shop, position="now")
+    event_files = EventFilesOperator(task_id="event_files", **shop, target="/data/events")
     let_go = ExpireEventLogOperator(task_id="let_go", **shop)
     end = DropReplicationOperator(task_id="end", **shop)
     whole = replicate("whole", **shop)
@@ -151,6 +153,7 @@ with DAG(
         >> hold
         >> go_on
         >> recover
+        >> event_files
         >> let_go
         >> end
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields, replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,25 +14,23 @@ from typing import Any
 import fastavro
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from tests.databases.postgresql.captured import SourceWorld
 from tests.engine.replication.capturing import NOW, CaptureWorld
 from tests.engine.replication.event_histories import STORE
+from tests.engine.replication.written_events import contents, of_files, of_log, read_back
 from tests.object_store import BUCKET, ObjectStore, running_object_store
 from tests.postgresql import PostgresServer
 from tidemark.errors import EventFilesIncomplete
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.log_paths import written_files_path
 from tidemark.lake.written_files import newest_range
-from tidemark.model.codec import from_json
 from tidemark.replication.driver.event_files import write_event_files
 from tidemark.replication.driver.event_log import EVENT_COLUMNS
 from tidemark.replication.driver.expire import expire_events
 from tidemark.replication.model.jobs import EventFilesReport, ExpireEvents, ExpireReport, FileFormat, WriteEventFiles
-from tidemark.replication.model.replication import START, TableSchema
-from tidemark.replication.planning.event_files import FileEvent, event_of_avro, event_of_json
-from tidemark.replication.planning.events import schema_key
+from tidemark.replication.model.replication import START
+from tidemark.replication.planning.event_files import FileEvent
 
 pytestmark = pytest.mark.spark
 
@@ -86,54 +84,6 @@ def write(world: CaptureWorld, kind: FileFormat = FileFormat.JSON, **more: Any) 
     return write_event_files(world.spark, STORE, request_of(world, kind, **more))
 
 
-def contents(world: CaptureWorld) -> dict[str, bytes]:
-    root = world.home / "files"
-    return {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*")) if one.is_file()}
-
-
-def schemas_in(files: Mapping[str, bytes]) -> dict[str, TableSchema]:
-    """As a reader finds them: by the SCHEMA events of `_control`."""
-    found = {}
-    for name, content in files.items():
-        if name.startswith("_control/"):
-            for line in gzip.decompress(content).splitlines():
-                event = event_of_json(line)
-                if event.change == "SCHEMA":
-                    schema = from_json(TableSchema, event.payload)
-                    found[schema_key(schema)] = schema
-    return found
-
-
-def read_back(files: Mapping[str, bytes]) -> list[FileEvent]:
-    import io
-
-    schemas, events = schemas_in(files), []
-    for name, content in files.items():
-        if name.endswith(".avro"):
-            reader = fastavro.reader(io.BytesIO(content))
-            events += [event_of_avro(record, reader.writer_schema) for record in reader]
-        else:
-            assert name.endswith(".jsonl.gz")
-            events += [event_of_json(line, schemas) for line in gzip.decompress(content).splitlines()]
-    return sorted(events, key=lambda one: (one.position, one.sequence))
-
-
-def of_log(world: CaptureWorld) -> list[dict[str, Any]]:
-    """The log's events, with times in milliseconds."""
-    millis = {name: F.date_trunc("millisecond", name) for name in ("read_timestamp", "source_timestamp")}
-    rows = world.rows.where("change <> 'HEARTBEAT'").withColumns(millis).orderBy("position", "sequence").collect()
-    return [comparable(row.asDict(recursive=True)) for row in rows]
-
-
-def comparable(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Times as local ones, as PySpark gives them; the payload as a value; a list as a list."""
-    found = {name: list(value) if isinstance(value, tuple) else value for name, value in event.items()}
-    for name in ("read_timestamp", "source_timestamp"):
-        at = found[name]
-        found[name] = at.astimezone().replace(tzinfo=None) if isinstance(at, datetime) and at.tzinfo else at
-    return {**found, "payload": json.loads(found["payload"])}
-
-
 def change_everything(world: CaptureWorld) -> None:
     world.source.sql(
         f"INSERT INTO t VALUES {ROW}, {NULLS}, {ODD}",
@@ -157,7 +107,7 @@ def test_what_was_written_reads_back_as_the_events_of_the_log(world: CaptureWorl
     report = write(world, kind)
     assert [one.name for one in fields(FileEvent)] == list(EVENT_COLUMNS)
     files = contents(world)
-    found, expected = [comparable(asdict(one)) for one in read_back(files)], of_log(world)
+    found, expected = of_files(world), of_log(world)
     assert {one["change"] for one in expected} >= {"SCHEMA", "TRUNCATE", "MESSAGE", "UPDATE-DELETE", "DELETE"}
     assert found == expected
     ends = Counter("".join(Path(name).suffixes[-2:]) for name in files if not name.startswith("_control"))
@@ -252,7 +202,7 @@ def test_after_a_death_the_same_files_are_written_whatever_was_captured_since(
     assert report.continued
     found = contents(world)
     assert {name: found[name] for name in left} == left
-    assert [comparable(asdict(one)) for one in read_back(found)] == of_log(world)
+    assert of_files(world) == of_log(world)
 
 
 def test_large_backlogs_are_written_in_ranges_of_whole_batches(world: CaptureWorld) -> None:
@@ -262,7 +212,7 @@ def test_large_backlogs_are_written_in_ranges_of_whole_batches(world: CaptureWor
     log = DeltaLog.open(written_files_path(world.request.event_log))
     assert log.state().transactions[next(iter(log.state().transactions))] == 4  # two ranges, begun and done
     assert report.events["public_free"] == 40
-    assert [comparable(asdict(one)) for one in read_back(contents(world))] == of_log(world)
+    assert of_files(world) == of_log(world)
 
 
 def test_two_targets_are_written_apart_and_a_deleted_row_begins_again(world: CaptureWorld) -> None:

@@ -39,7 +39,7 @@ def expire_events(
 ) -> ExpireReport:
     """Remove, in one commit, the events of batches that were read before `request.before`. Events that `request.needed`
     names stay, and so do those that are not in all event files. The newest batch stays, by which a restored log is
-    known, and SCHEMA events stay, by which files know the columns of later events.
+    known. SCHEMA events stay, too: event files need them for the columns of later events.
 
     At the same time captures may append, and apply jobs may read the events they need; VACUUM takes the files. A second
     run removes what the first has left. Raises EventLogChanged.

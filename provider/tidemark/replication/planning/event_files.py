@@ -3,8 +3,8 @@
 A reader gives each JSON line to `event_of_json`, and each record of an Avro file to `event_of_avro`. Files of
 Datastream lack the fields that an event log has beyond them. They follow from the others:
 
-- The position is a text that sorts as Datastream documents: MySQL by file number and offset, Oracle by SCN, `rs_id` and
-  `ssn`, PostgreSQL and SQL Server by source timestamp and LSN. Rows of a backfill of MySQL come before all of them.
+- The position is a text that sorts as Datastream documents. MySQL sorts by file number and offset, Oracle by SCN,
+  `rs_id` and `ssn`, PostgreSQL and SQL Server by source timestamp and LSN. Backfilled rows of MySQL come first.
 - `read_method` is spelled as in the documentation; produced files of PostgreSQL have `postgresql-cdc`.
 - An update of MySQL or Oracle is one UPDATE-INSERT. For a row with a key it becomes an UPDATE, and the UPDATE-DELETE of
   a moved key a DELETE. Both halves may have one place in the log; the DELETE is the first of them.
@@ -68,8 +68,8 @@ def is_backfill(event: FileEvent) -> bool:
 
 
 def event_of_json(line: str | bytes, schemas: Mapping[str, TableSchema] | None = None) -> FileEvent:
-    """The event of a line. `schemas` by their `schema_key`, such as the SCHEMA events of `_control` have them: times
-    then are canonical texts, else they stay as they are written. Raises EventUnreadable.
+    """The event of a line. `schemas` by their `schema_key`, such as the SCHEMA events of `_control` have them. With
+    them times become canonical texts, else they stay as they are written. Raises EventUnreadable.
     """
     try:
         record = parsed(line, number=JsonNumber)

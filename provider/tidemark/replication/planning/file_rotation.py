@@ -22,8 +22,8 @@ _PLAIN = frozenset("-_.~")
 
 @dataclass(frozen=True)
 class Rotation:
-    """A file ends before the event with which it would have more than `max_bytes`, or at `interval` of source time
-    since its first event.
+    """A file ends before the event with which it would have more than `max_bytes`. It also ends at `interval` of source
+    time since its first event.
     """
 
     max_bytes: int

@@ -31,8 +31,8 @@ class EventsExpired:
 
 def expire_events(runtime: Runtime, name: str, *, keep: timedelta, key: TransactionKey | None = None) -> EventsExpired:
     """Delete the events older than `keep` from the event log, by a job if anything was captured. Events that a target
-    does not have stay, and so do those of an object that is being copied, and those that event files lack. In any
-    state of the replication.
+    or event files do not have stay, and so do those of an object that is being copied. In any state of the
+    replication.
 
     The decision holds for any duration of the job. Positions of targets only grow, and a copy that begins later is as
     of a later position than any deleted event. Killed anywhere, a second run does what is left. Raises
