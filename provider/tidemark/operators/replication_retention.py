@@ -20,11 +20,11 @@ __all__ = ["ExpireEventLogOperator"]
 class ExpireEventLogOperator(SparkOperator, ReplicationOperator):
     """Takes out of a replication's event log what was captured long ago and every target has.
 
-    No event expires that an object's target lacks, that a running backfill may need, or that event files lack. An object that lags, needs a
-    backfill or cannot be written holds back its own events, and no others. VACUUM takes the files. Of a replication
-    that has captured nothing no JVM starts. A retry does what is left. Returns {replication, before, events, held}:
-    `events` went, `held` are as old and still needed, by object. Raises ReplicationNotFound, ReplicationRefused,
-    EventLogChanged, InvalidArgument.
+    No event expires that an object's target or event files lack, or that a running backfill may need. An object that
+    lags, needs a backfill or cannot be written holds back its own events, and no others. VACUUM takes the files. Of a
+    replication that has captured nothing no JVM starts. A retry does what is left. Returns {replication, before,
+    events, held}: `events` went, `held` are as old and still needed, by object. Raises ReplicationNotFound,
+    ReplicationRefused, EventLogChanged, InvalidArgument.
 
     :param replication: its name. (templated)
     :param keep_days: how long events are kept at least after they were captured; a fraction is fine. (templated)

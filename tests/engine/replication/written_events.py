@@ -65,7 +65,10 @@ def comparable(event: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("read_timestamp", "source_timestamp"):
         at = found[name]
         found[name] = at.astimezone().replace(tzinfo=None) if isinstance(at, datetime) and at.tzinfo else at
-    return {**found, "payload": json.loads(found["payload"])}
+    payload = json.loads(found["payload"])
+    if payload.get("plain"):  # JSON of any layout
+        payload["plain"] = json.loads(payload["plain"])
+    return {**found, "payload": payload}
 
 
 def of_files(world: CaptureWorld) -> list[dict[str, Any]]:

@@ -73,17 +73,18 @@ def text_of_json(value: Any, kind: UnifiedType | None = None) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
-        return json_of(value)
+        return json_of(value, "" if kind is not None and kind.kind is TypeKind.ARRAY else " ")
     found = _ISO.fullmatch(value) if kind is not None and kind.kind in _MOMENTS else None
     return str(value) if found is None else f"{found[1]} {found[2]}{'+00' if found[3] else ''}"
 
 
-def json_of(value: Any) -> str:
-    """The JSON text of a value that was parsed with JsonNumber for its numbers."""
+def json_of(value: Any, space: str = " ") -> str:
+    """The JSON text of a value that was parsed with JsonNumber for its numbers. `space`: behind commas and colons."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json_text(str(name))}: {json_of(one)}" for name, one in value.items()) + "}"
+        pairs = (f"{json_text(str(name))}:{space}{json_of(one, space)}" for name, one in value.items())
+        return "{" + f",{space}".join(pairs) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(json_of(one) for one in value) + "]"
+        return "[" + f",{space}".join(json_of(one, space) for one in value) + "]"
     if isinstance(value, str) and not isinstance(value, JsonNumber):
         return json_text(value)
     named = {True: "true", False: "false"} if isinstance(value, bool) else {None: "null"}

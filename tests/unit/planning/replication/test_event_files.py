@@ -223,7 +223,7 @@ VALUES = [
     (UnifiedType(TypeKind.DATETIME), ["2024-02-29 12:00:00", "2024-02-29 12:00:00.1", "0001-01-01 00:00:00"]),
     (UnifiedType(TypeKind.TIMESTAMP), ["2024-02-29 12:00:00.123456+00", "9999-12-31 23:59:59.999999+00"]),
     (UnifiedType(TypeKind.JSON), ['{"a": 1.50}', "null", '"text"', "5", "[1, {}]"]),
-    (UnifiedType(TypeKind.ARRAY, item=UnifiedType(TypeKind.INTEGER)), ['["1", null]', '[["1"], ["2"]]']),
+    (UnifiedType(TypeKind.ARRAY, item=UnifiedType(TypeKind.INTEGER)), ['["1",null]', '[["1"],["2"]]']),
 ]
 EACH = [(kind, text) for kind, texts in VALUES for text in texts]
 
