@@ -19,7 +19,7 @@ from tests.databases.postgresql.captured import SourceWorld
 from tests.engine.replication.capturing import NOW, CaptureWorld
 from tests.engine.replication.event_histories import STORE
 from tests.engine.replication.written_events import contents, of_files, of_log, read_back
-from tests.object_store import BUCKET, ObjectStore, running_object_store
+from tests.object_store import BUCKET, running_object_store
 from tests.postgresql import PostgresServer
 from tidemark.errors import EventFilesIncomplete
 from tidemark.lake.delta_log import DeltaLog
@@ -290,14 +290,11 @@ def test_nothing_captured_is_nothing_to_write(world: CaptureWorld) -> None:
 def test_files_are_written_to_an_object_store(world: CaptureWorld) -> None:
     captured(world, "INSERT INTO free VALUES (1, 'a')")
     with running_object_store() as store:
-        _write_to(store, world)
-
-
-def _write_to(store: ObjectStore, world: CaptureWorld) -> None:
-    from tidemark.lake.storage import Storage
-
-    storage = Storage(f"s3://{BUCKET}/events", store.options)
-    storage.write("public_free/one.jsonl.gz", b"before")
-    storage.write("public_free/one.jsonl.gz", b"after")
-    assert store.keys() == ["events/public_free/one.jsonl.gz"]
-    assert storage.read_bytes("public_free/one.jsonl.gz") == b"after"
+        request = request_of(world, target=f"s3://{BUCKET}/events")
+        assert write_event_files(world.spark, STORE, request, store.options).files == 2
+        names = store.keys()
+        assert sorted(name.split("/")[1] for name in names) == ["_control", "public_free"]
+        put = {name: gzip.decompress(store.client.get_object(Bucket=BUCKET, Key=name)["Body"].read()) for name in names}
+        assert write_event_files(world.spark, STORE, request, store.options).files == 0
+    (row,) = [json.loads(lines) for name, lines in put.items() if "/public_free/" in name]
+    assert row["payload"] == {"a": 1, "b": "a"}

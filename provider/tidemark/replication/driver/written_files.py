@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["WrittenFiles", "files_needed_from"]
 
 _TYPES = {"str": "string", "int": "bigint", "bool": "boolean", "float": "double"}
-_DDL = ", ".join(f"`{one.name}` {_TYPES[str(one.type)]}" for one in fields(FileRange))
+_COLUMNS = {one.name: _TYPES[str(one.type)] for one in fields(FileRange)}
+_DDL = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS.items())
 
 
 class WrittenFiles:
@@ -73,7 +74,8 @@ class WrittenFiles:
 
     def _save(self, wanted: FileRange) -> None:
         """Delta skips a number that it has, and does not say so."""
-        row = self._session.createDataFrame([tuple(asdict(wanted).values())], _DDL)
+        values = (F.lit(value).cast(_COLUMNS[name]).alias(name) for name, value in asdict(wanted).items())
+        row = self._session.range(1).select(*values)  # without a process of Python beside Spark
         writer = row.write.format("delta").mode("overwrite").option("userMetadata", wanted.to_text())
         writer = writer.option("replaceWhere", f"target = {string_literal(wanted.target)}")
         writer.option("txnAppId", self._app_id).option("txnVersion", wanted.number).save(self._log.uri)
