@@ -48,10 +48,24 @@ def test_host_and_port_have_the_defaults_of_the_database(address: Define) -> Non
     assert (found.host, found.port, found.password) == ("localhost", 5432, None)
 
 
+def test_a_mysql_or_mariadb_needs_no_database_and_has_extras_of_its_own(address: Define) -> None:
+    extra = {"ssl_mode": "VERIFY_CA", "ssl_ca": "/ca.pem", "charset": "utf8", "hash_secret": CANARY * 2}
+    found = address(conn_type="mysql", port=None, schema=None, extra=json.dumps(extra))
+    parameters = {"ssl_mode": "VERIFY_CA", "ssl_ca": "/ca.pem"}
+    expected = SourceAddress(SourceKind.MYSQL, "db", 3306, "", "ana", CANARY, parameters, CANARY * 2)
+    assert found == expected
+    files = {"ssl": {"ca": "/ca.pem", "cert": "/c.pem", "key": "/k.pem"}}
+    nested = address(conn_type="mariadb", extra=json.dumps(files))
+    assert nested.kind is SourceKind.MARIADB
+    assert nested.parameters == {"ssl_ca": "/ca.pem", "ssl_cert": "/c.pem", "ssl_key": "/k.pem"}
+    with pytest.raises(InvalidArgument, match="sslmode is not supported"):
+        address(conn_type="mysql", extra=json.dumps({"sslmode": "require"}))
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"conn_type": "mysql"}, "type is 'mysql'"),
+        ({"conn_type": "oracle"}, "type is 'oracle'"),
         ({"login": None}, "lacks its login"),
         ({"schema": ""}, "name of the database"),
         ({"extra": json.dumps({"iam": True})}, "extra iam is not supported"),

@@ -57,6 +57,7 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.ObjectNotFound,
     errors.ObjectNotReplicable,
     errors.ObjectRecreated,
+    errors.LogPurged,
     errors.SlotLost,
     errors.SlotForeign,
     errors.SlotAhead,

@@ -11,6 +11,7 @@ __all__ = [
     "EventFilesIncomplete",
     "EventLogChanged",
     "EventUnreadable",
+    "LogPurged",
     "ObjectFailed",
     "ObjectNotFound",
     "ObjectNotReplicable",
@@ -122,6 +123,12 @@ class SourceSetBack(ReplicationError):
 class SlotLost(ReplicationError):
     """Replication slot {slot} {problem}. Commits after {position} that were not captured can no longer be read. Recover
     the replication from an explicit position and backfill its objects.
+    """
+
+
+class LogPurged(SlotLost):
+    """{source} {problem}. Commits after {position} that were not captured can no longer be read. Recover the
+    replication from an explicit position and backfill its objects.
     """
 
 

@@ -37,7 +37,7 @@ TidemarkError
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked) · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
-│   ├── SlotLost · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
+│   ├── SlotLost (LogPurged) · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
 │   ├── EventFilesIncomplete · EventUnreadable
 │   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed
 │       BackfillInterrupted (BackfillGaveWay)

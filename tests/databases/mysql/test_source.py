@@ -12,7 +12,7 @@ from tests.databases.mariadb import PASSWORD, BinlogServer
 from tests.databases.mysql.captured import BinlogWorld
 from tests.databases.mysql.conftest import with_setting
 from tests.until import wait_until
-from tidemark.errors import InvalidArgument, SlotLost, SourceIsAnother, SourceRefused, SourceSetBack, SourceUnreachable
+from tidemark.errors import InvalidArgument, LogPurged, SourceIsAnother, SourceRefused, SourceSetBack, SourceUnreachable
 from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import (
     FoundObject,
@@ -169,9 +169,9 @@ def test_another_server_and_a_log_that_is_gone_end_it_for_good(own_server: Binlo
     with pytest.raises(SourceIsAnother, match="of a M"):
         source.require_ours(replace(replication, kind=other))
     wait_until(lambda: _purged(world))
-    with pytest.raises(SlotLost, match="purged"):
+    with pytest.raises(LogPurged, match="purged"):
         source.require_ours(replication)
-    with pytest.raises(SlotLost, match=r"test-bin\.000001"):
+    with pytest.raises(LogPurged, match=r"test-bin\.000001"):
         source.has_changes(replication, world.here())
     reset = "RESET MASTER" if own_server.kind is SourceKind.MARIADB else "RESET BINARY LOGS AND GTIDS"
     last = world.here()

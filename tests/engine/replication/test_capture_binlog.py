@@ -16,7 +16,7 @@ from tests.databases.mariadb import BinlogServer, mariadb_or_skip
 from tests.databases.mysql.captured import BinlogWorld
 from tests.engine.replication.capturing import NOW
 from tests.until import wait_until
-from tidemark.errors import SlotLost, SourceIsAnother, SourceRefused, SourceSetBack, SourceUnreachable
+from tidemark.errors import LogPurged, SourceIsAnother, SourceRefused, SourceSetBack, SourceUnreachable
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.event_logs import batches, capture_app_id
@@ -246,7 +246,7 @@ def test_another_server_or_log_is_noticed_before_anything_is_read(world: Capture
         with pytest.raises(SourceSetBack):
             world.capture()
     world.source.position = replace(place, number=0).position
-    with pytest.raises(SlotLost, match="purged"):
+    with pytest.raises(LogPurged, match="purged"):
         world.capture()
     world.source.position = known
     assert sum(world.capture().events.values()) == 1
@@ -269,7 +269,7 @@ def test_a_server_that_restarts_goes_on_in_a_new_file(spark: SparkSession, tmp_p
         assert world.keys() == ['["1"]', '["2"]']
         source.sql("INSERT INTO t VALUES (3, 'c')", "FLUSH BINARY LOGS", "INSERT INTO t VALUES (4, 'd')")
         wait_until(lambda: _purged(source, parse_file_place(source.position.commit).file))
-        with pytest.raises(SlotLost, match=r"test-bin\.\d+.*purged"):
+        with pytest.raises(LogPurged, match=r"test-bin\.\d+.*purged"):
             world.capture()
         assert world.rows.count() == 3
 

@@ -136,9 +136,10 @@ def _from(source: Source, replication: Replication, asked: LogPosition) -> LogPo
 def _require_in_slot(
     source: Source, replication: Replication, asked: LogPosition, end: LogPosition, system_id: str
 ) -> None:
-    """Raises ReplicationRefused."""
+    """Raises ReplicationRefused. Another cluster has no slot of ours; binary log files need none."""
     begins = source.slot_position(replication)
-    if begins is None or begins > asked or system_id != (replication.system_id or system_id):
+    another = system_id != (replication.system_id or system_id) and not replication.kind.logs_by_file
+    if begins is None or begins > asked or another:
         first = "the time at which it is made anew" if begins is None else position_text(begins)
         for_good = replication.state is ReplicationState.FAILED_PERMANENTLY
         remedy = f"Recover it from {NOW!r}." if for_good else "Its next run goes on from there."

@@ -58,9 +58,9 @@ class BinaryLog:
         return visible_end(self.connection, self.address).position
 
     def resume(self, position: LogPosition) -> None:
-        """Raises SourceSetBack, SlotLost."""
+        """Raises SourceSetBack, LogPurged."""
         if position.commit:
-            require_readable(self.connection, self.address, place_in(position), slot=self.request.slot)
+            require_readable(self.connection, self.address, place_in(position))
 
     def batch(
         self, start: LogPosition, end: LogPosition, schemas: Mapping[str, TableSchema], *, heartbeat: bool
@@ -81,7 +81,7 @@ class BinaryLog:
 
         @contextmanager
         def rows() -> Iterator[Iterator[list[EventRow]]]:
-            with closing(events_from(self.address, begin, slot=self.request.slot)) as events:
+            with closing(events_from(self.address, begin)) as events:
                 yield self._readable(reader.chunks(events), start)
 
         return LogBatch(reader, rows)

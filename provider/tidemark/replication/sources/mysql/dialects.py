@@ -15,24 +15,17 @@ _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 @dataclass(frozen=True)
 class Dialect:
     """`log_status`: statements that answer with file and position of the log's end; the first that the server knows
-    counts. `oldest`: version that is supported. `compressing`: the variable with which the log has compressed events.
+    counts. `oldest`: version that is supported.
     """
 
     kind: SourceKind
     name: str
     oldest: tuple[int, int, int]
     log_status: tuple[str, ...]
-    compressing: str
 
 
-MYSQL = Dialect(
-    SourceKind.MYSQL,
-    "MySQL",
-    (8, 0, 14),
-    ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"),
-    "binlog_transaction_compression",
-)
-MARIADB = Dialect(SourceKind.MARIADB, "MariaDB", (10, 5, 0), ("SHOW MASTER STATUS",), "log_bin_compress")
+MYSQL = Dialect(SourceKind.MYSQL, "MySQL", (8, 0, 14), ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"))
+MARIADB = Dialect(SourceKind.MARIADB, "MariaDB", (10, 11, 0), ("SHOW MASTER STATUS",))
 
 
 def dialect_of(version: str) -> Dialect:

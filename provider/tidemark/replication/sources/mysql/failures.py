@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tidemark.errors import SlotLost, SourceLocked, SourceRefused, SourceUnreachable
+from tidemark.errors import LogPurged, SourceLocked, SourceRefused, SourceUnreachable
 from tidemark.errors.tree import TidemarkError
 from tidemark.model.source_address import SourceAddress
 
 if TYPE_CHECKING:
-    import pymysql
+    pass
 
 __all__ = ["connect_failure", "failures_named", "log_failure", "said", "source_text"]
 
@@ -82,12 +82,12 @@ def failures_named(address: SourceAddress) -> Iterator[None]:
         raise _failure(error, address) from error
 
 
-def log_failure(error: pymysql.err.Error, address: SourceAddress, slot: str, position: str) -> TidemarkError:
-    """Of a log that could not be read: SlotLost if the server has removed it."""
+def log_failure(error: Exception, address: SourceAddress, position: str) -> TidemarkError:
+    """Of a log that could not be read: LogPurged if the server has removed it."""
     text = said(error, address)
     if _code(error) == _READING_THE_LOG and _GONE.search(text):
-        problem = f"has no log any more from there on ({text})"
-        return SlotLost(slot=slot, problem=problem, position=position)
+        problem = f"does not have its binary log from there on any more ({text})"
+        return LogPurged(source=source_text(address), problem=problem, position=position)
     return _failure(error, address)
 
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tidemark.errors import SlotLost, SourceRefused, SourceSetBack, SourceUnreachable
-from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.errors import LogPurged, SourceRefused, SourceSetBack, SourceUnreachable
+from tidemark.model.source_address import SourceAddress
 from tidemark.replication.planning.positions import FilePlace
 from tidemark.replication.sources.mysql.connection import Connection, rows_of
 from tidemark.replication.sources.mysql.dialects import MARIADB, dialect_of
@@ -15,7 +15,6 @@ from tidemark.replication.sources.mysql.failures import source_text
 
 __all__ = [
     "bytes_behind",
-    "executed_gtids",
     "file_sizes",
     "log_end",
     "require_readable",
@@ -105,8 +104,8 @@ def bytes_behind(connection: Connection, place: FilePlace) -> int:
     )
 
 
-def require_readable(connection: Connection, address: SourceAddress, place: FilePlace, *, slot: str) -> None:
-    """All that was committed behind `place` is in the files that the server has. Raises SlotLost if it has removed one
+def require_readable(connection: Connection, address: SourceAddress, place: FilePlace) -> None:
+    """All that was committed behind `place` is in the files that the server has. Raises LogPurged if it has removed one
     of them; SourceSetBack if its log does not come as far, since it was restored or begun again.
     """
     sizes = file_sizes(connection)
@@ -115,19 +114,12 @@ def require_readable(connection: Connection, address: SourceAddress, place: File
     ends = [FilePlace.of_file(file, size) for file, size in sizes.items()]
     ours = [one for one in ends if one.base == place.base]
     if ours and place.number < min(one.number for one in ours):
-        problem = f"needs the binary log {place.file}, which the server has purged (the oldest is {ours[0].file})"
-        raise SlotLost(slot=slot, problem=problem, position=place.text)
+        problem = f"has purged its binary log {place.file} (the oldest that it has is {ours[0].file})"
+        raise LogPurged(source=source_text(address), problem=problem, position=place.text)
     last = max(ends, key=lambda one: one.number, default=None)
     raise SourceSetBack(
         source=source_text(address), found="its start" if last is None else last.text, expected=place.text
     )
-
-
-def executed_gtids(connection: Connection, kind: SourceKind) -> str:
-    """The GTIDs that are visible, in one line; "" where the server has none."""
-    variable = "gtid_current_pos" if kind is SourceKind.MARIADB else "gtid_executed"
-    ((found,),) = rows_of(connection, f"SELECT @@GLOBAL.{variable}")
-    return "".join(str(found or "").split())
 
 
 @contextmanager

@@ -38,12 +38,12 @@ class LoggedEvent:
     end: int
 
 
-def events_from(address: SourceAddress, place: FilePlace, *, slot: str) -> Generator[LoggedEvent, None, None]:
+def events_from(address: SourceAddress, place: FilePlace) -> Generator[LoggedEvent, None, None]:
     """Everything that is in the log from `place` on, at this moment. The events of a transaction come together.
 
     The connection is a replica to the server, with an id that no other connection of ours has at the time: of two
-    with one id the server ends the older. It is closed at the end. Raises SlotLost if the server does not have the file
-    any more; SourceUnreachable, SourceRefused.
+    with one id the server ends the older. It is closed at the end. Raises LogPurged if the server has removed the file;
+    SourceUnreachable, SourceRefused.
     """
     import pymysql
 
@@ -52,7 +52,7 @@ def events_from(address: SourceAddress, place: FilePlace, *, slot: str) -> Gener
         checksum = _begin(connection, place)
         yield from _Stream(address, place, checksum).events(connection)
     except (pymysql.err.Error, OSError) as error:
-        raise log_failure(error, address, slot, place.text) from error
+        raise log_failure(error, address, place.text) from error
     finally:
         connection.close()
 

@@ -110,7 +110,7 @@ class BinlogSource:
         return self.current_position()
 
     def require_ours(self, replication: Replication) -> LogPosition:
-        """The captured position. Raises SourceIsAnother, SourceSetBack, SlotLost."""
+        """The captured position. Raises SourceIsAnother, SourceSetBack, LogPurged."""
         with connect(self._address) as connection:
             facts = server_facts(connection)
             same = facts.dialect.kind is replication.kind
@@ -120,7 +120,7 @@ class BinlogSource:
                 raise SourceIsAnother(source=source, found=found, expected=replication.system_id)
             place = None if replication.captured is None else place_of(replication.captured)
             if place is not None:
-                require_readable(connection, self._address, place, slot=replication.slot)
+                require_readable(connection, self._address, place)
         return replication.captured or START
 
     def slot_position(self, replication: Replication) -> LogPosition | None:
@@ -130,12 +130,12 @@ class BinlogSource:
         return None if oldest is None else FilePlace.of_file(oldest, _FIRST).position
 
     def has_changes(self, replication: Replication, until: LogPosition) -> bool:
-        """Whether a table of the selection has rows or a statement in the log. Raises SlotLost."""
+        """Whether a table of the selection has rows or a statement in the log. Raises LogPurged."""
         captured = replication.captured
         place = None if captured is None else place_of(captured)
         if captured is None or place is None or captured >= until:
             return captured is None or place is None
-        with closing(events_from(self._address, place, slot=replication.slot)) as events:
+        with closing(events_from(self._address, place)) as events:
             return any(_is_of(event, replication.selection) for event in _before(events, until))
 
     def advance(self, replication: Replication, to: LogPosition) -> None:

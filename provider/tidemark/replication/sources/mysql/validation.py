@@ -139,7 +139,7 @@ def _of_rights(connection: Connection, address: SourceAddress, facts: ServerFact
         yield SourceProblem(f"User {facts.user} may not see the binary log: {remedy}", Hinders.SERVER)
         return
     try:
-        with closing(events_from(address, end, slot="")) as events:
+        with closing(events_from(address, end)) as events:
             next(events, None)
     except SourceRefused as error:
         remedy = f"GRANT REPLICATION SLAVE ON *.* TO {_account(facts.user)}"
