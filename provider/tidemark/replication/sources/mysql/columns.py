@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from tidemark.replication.sources.mysql.charsets import BINARY, Charsets, Decoder, decoder_of
 from tidemark.replication.sources.mysql.json_binary import double_text, json_of
-from tidemark.replication.sources.mysql.packed import decimal_size, decimal_text
+from tidemark.replication.sources.mysql.packed import decimal_of, decimal_size
 
 __all__ = ["LoggedColumn", "Reader", "native_of", "reader_of"]
 
@@ -105,8 +105,8 @@ def reader_of(column: LoggedColumn, charsets: Charsets) -> Reader:
     if kind in _WHOLE:
         return _whole(_WHOLE[kind][1], not column.unsigned)
     if kind == DECIMAL:
-        size = decimal_size(first, second)
-        return lambda data, at: (decimal_text(data, at, first, second), at + size)
+        size, digits = decimal_size(first, second), decimal_of(first, second)
+        return lambda data, at: (digits(data, at), at + size)
     if kind in _FRACTIONAL:
         return {TIMESTAMP2: _timestamp2, DATETIME2: _datetime2, TIME2: _time2}[kind](first)
     if kind == BIT:
