@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.databases.mariadb import BinlogServer
+from tests.databases.mariadb import BinlogServer, mariadb_or_skip
 from tests.databases.mysql.captured import BinlogWorld
 from tests.databases.mysql.conftest import with_setting
 from tidemark.errors import SourceRefused
@@ -162,3 +162,12 @@ def test_compressed_events_are_read_or_refused(own_server: BinlogServer, compres
     else:
         with pytest.raises(SourceRefused, match="compressed"):
             world.batch()
+
+
+def test_statements_name_tables_in_any_case_where_the_server_does() -> None:
+    with mariadb_or_skip(("--lower-case-table-names=1",)) as server:
+        world = BinlogWorld(server)
+        world.sql("CREATE TABLE Orders (id INT PRIMARY KEY)")
+        world.replicate("orders")
+        world.sql("INSERT INTO orders VALUES (1)", "TRUNCATE TABLE ORDERS")
+        assert [str(event["change"]) for event in world.events()] == ["INSERT", "TRUNCATE"]

@@ -67,6 +67,7 @@ class BinaryLog:
     ) -> LogBatch:
         """A connection of its own reads it, as a replica does."""
         begin, until = place_in(start), place_in(end)
+        ((any_case,),) = rows_of(self.connection, "SELECT @@GLOBAL.lower_case_table_names")
         reader = TransactionReader(
             objects={one.source_id: one for one in self.request.objects},
             schemas=dict(schemas),
@@ -77,6 +78,7 @@ class BinaryLog:
             max_events=self.request.options.max_events,
             source=source_text(self.address),
             mariadb=dialect_of(str(self.connection.get_server_info())) is MARIADB,
+            any_case=bool(any_case),
         )
 
         @contextmanager

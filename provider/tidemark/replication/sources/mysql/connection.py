@@ -26,7 +26,7 @@ SESSION = {  # whatever user, database or server say: one text for each value, a
     "lock_wait_timeout": "5",
     "innodb_lock_wait_timeout": "5",
     "net_write_timeout": "600",
-    "wait_timeout": "600",
+    "wait_timeout": "28800",  # a capture's session is idle while Spark works, and holds nothing
     "group_concat_max_len": "1048576",
 }
 _VERIFIED = {"REQUIRED": ssl.CERT_NONE, "VERIFY_CA": ssl.CERT_REQUIRED, "VERIFY_IDENTITY": ssl.CERT_REQUIRED}

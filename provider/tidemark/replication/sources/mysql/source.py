@@ -184,13 +184,19 @@ def _is_of(event: LoggedEvent, selection: Selection) -> bool:
         return _takes(selection, ObjectName(table.schema, table.table))
     if kind in (binlog.Kind.QUERY, binlog.Kind.MARIADB_QUERY_COMPRESSED):
         query = binlog.decode_query(event.data, compressed=kind == binlog.Kind.MARIADB_QUERY_COMPRESSED)
-        named = (_takes(selection, one.name) for one in effects_of(query.statement, query.schema))
+        named = (_takes_in_any_case(selection, one.name) for one in effects_of(query.statement, query.schema))
         return any(named) or is_change_of_rows(query.statement)
     return kind in (binlog.Kind.COMPRESSED_TRANSACTION, binlog.Kind.INCIDENT)
 
 
 def _takes(selection: Selection, name: ObjectName) -> bool:
     return is_included(selection, name) and not names_object(selection.exclude, name)
+
+
+def _takes_in_any_case(selection: Selection, name: ObjectName) -> bool:
+    """A statement may have a name in another case than the table has."""
+    lower = Selection(tuple(one.lower() for one in selection.include), tuple(one.lower() for one in selection.exclude))
+    return _takes(selection, name) or _takes(lower, ObjectName(name.schema.lower(), name.table.lower()))
 
 
 def _now(connection: Connection) -> datetime:

@@ -70,6 +70,7 @@ class TransactionReader:
     max_events: int
     source: str
     mariadb: bool = False
+    any_case: bool = False  # names in statements may be in another case than those of tables (lower_case_table_names)
     chunk_rows: int = 20_000
     chunk_size: int = 8 << 20
 
@@ -200,9 +201,14 @@ class TransactionReader:
                 " position behind it, and backfill its tables.",
             )
         for effect in effects_of(query.statement, query.schema):
-            captured = self.objects.get(source_id_of(effect.name))
+            captured = self._named(source_id_of(effect.name))
             if captured is not None:
                 self._effect(event, effect.act, captured)
+
+    def _named(self, source_id: str) -> CapturedObject | None:
+        if not self.any_case:
+            return self.objects.get(source_id)
+        return next((one for one in self.objects.values() if one.source_id.lower() == source_id.lower()), None)
 
     def _mentions(self, query: binlog.Query) -> bool:
         """A statement of rows in the schema of an object, or with its table's name in it."""
