@@ -84,7 +84,6 @@ class TransactionReader:
     newest: int | None = None
     heartbeat: bool = False  # these logs keep nothing for a reader
     exhausted: bool = False
-    resume: str | None = None  # GTID of the last transaction that was read
 
     def __post_init__(self) -> None:
         self._rows: list[EventRow] = []
@@ -164,7 +163,6 @@ class TransactionReader:
             raise self._refused("it is a two-phase transaction (XA), whose outcome comes later")
         self._inside = self._two_phase = False
         self._behind = FilePlace.of_file(event.file, event.end)
-        self.resume = self._gtid or self.resume
         if self._sequence:
             self.transactions += 1
             self.newest = self._at
