@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.databases.postgresql.captured import SourceWorld
+from tests.databases.postgresql.event_log import EVENT_COLUMNS
 from tests.engine.replication.capturing import NOW, CaptureWorld
 from tests.engine.replication.event_histories import STORE
 from tests.engine.replication.written_events import contents, of_files, of_log, read_back
@@ -26,7 +27,6 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.log_paths import written_files_path
 from tidemark.lake.written_files import newest_range
 from tidemark.replication.driver.event_files import write_event_files
-from tidemark.replication.driver.event_log import EVENT_COLUMNS
 from tidemark.replication.driver.expire import expire_events
 from tidemark.replication.model.jobs import EventFilesReport, ExpireEvents, ExpireReport, FileFormat, WriteEventFiles
 from tidemark.replication.model.replication import START
