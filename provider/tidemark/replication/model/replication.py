@@ -133,7 +133,7 @@ class Column:
 @dataclass(frozen=True)
 class TableSchema:
     """The columns that an object had at some time, in the source's order. `replaced`: another table took its name at
-    that moment, and rows came with it of which there is no event.
+    that moment. Its rows came without an event.
     """
 
     columns: tuple[Column, ...]

@@ -1,8 +1,8 @@
 """Places in the logs of sources, and the positions that stand for them, which sort as texts.
 
 A log sequence number of PostgreSQL is 16 hexadecimal digits. A place in binary log files is
-`0001-0000000003-000000004711-mysql-bin`: an epoch, the number of the file, the offset in it, and the name that files
-have in common. The epoch is 1; it leaves room for another server whose files continue the same event log.
+`0001-0000000003-000000004711-mysql-bin`. Its parts are an epoch, the number of the file, the offset in it, and the
+common name of the files. The epoch is 1, and leaves room for a server whose files continue the same event log.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def lsn_text(lsn: int) -> str:
 
 @dataclass(frozen=True)
 class FilePlace:
-    """A place in binary log files: `base` is their name without its number, `offset` the byte at which an event of
-    file `number` begins.
+    """A place in binary log files. `base`: their name without its number. `offset`: the byte of file `number` at which
+    an event begins.
     """
 
     base: str

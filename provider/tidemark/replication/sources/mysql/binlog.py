@@ -186,7 +186,7 @@ def decode_query(data: bytes, *, compressed: bool = False) -> Query:
 
 
 def decompressed(data: bytes) -> bytes:
-    """What a MariaDB compressed (log_bin_compress): a byte, the size of the whole, then zlib."""
+    """Content that a MariaDB compressed (log_bin_compress): a byte, the size of the whole, then zlib."""
     return zlib.decompress(data[1 + (data[0] & 7) :])
 
 
@@ -224,14 +224,14 @@ def decode_table_map(data: bytes, *, mariadb: bool) -> TableMap:
 
 
 def _column(kind: int, first: int, second: int) -> LoggedColumn:
-    """ENUM and SET are told as texts of a kind; their meta is the size of a number then."""
+    """ENUM and SET have the type of texts, and their meta names the real type and the size of a number."""
     if kind == STRING and first in (ENUM, SET):
         return LoggedColumn(first, (first, second))
     return LoggedColumn(kind, (first, second))
 
 
 class _Metadata:
-    """What comes behind the types in a table's event."""
+    """The metadata behind the types in a table's event."""
 
     def __init__(self, columns: tuple[LoggedColumn, ...], texts: frozenset[int]) -> None:
         self.columns, self._kinds_of_texts = columns, texts

@@ -54,7 +54,7 @@ class BinaryLog:
     protocol: str = "binlog"
 
     def end(self) -> LogPosition:
-        """As far as every session sees."""
+        """The end of what every session sees."""
         return visible_end(self.connection, self.address).position
 
     def resume(self, position: LogPosition) -> None:

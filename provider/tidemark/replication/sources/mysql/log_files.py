@@ -48,8 +48,8 @@ def log_end(connection: Connection, address: SourceAddress) -> FilePlace:
 
 
 def visible_end(connection: Connection, address: SourceAddress) -> FilePlace:
-    """The end of what every session sees now: all that was committed before this call is before it, and a query that
-    starts after it sees all that is before it.
+    """The end of what every session sees now. All that was committed before this call is before it. A query that starts
+    after this call sees all that is before it.
 
     A MySQL may have transactions in its log whose commit is not complete, which it lists as owned. These are waited
     for. Raises SourceUnreachable if one stays (a replica waits for, or none acknowledges).
@@ -73,8 +73,8 @@ def seen_at(connection: Connection, address: SourceAddress) -> Iterator[FilePlac
     """A transaction that sees one state of the database, and the place of that state in the log.
 
     Of a MariaDB it is exact: the snapshot has every transaction before the place and none behind it. Of a MySQL the
-    snapshot has all before the place, and may have some behind it, whose events change nothing when they are applied
-    again, as each has its whole row.
+    snapshot has all before the place, and may have some behind it. Their events have whole rows, so they change nothing
+    when they are applied again.
     """
     if dialect_of(str(connection.get_server_info())) is not MARIADB:
         place = visible_end(connection, address)
@@ -106,7 +106,7 @@ def bytes_behind(connection: Connection, place: FilePlace) -> int:
 
 def require_readable(connection: Connection, address: SourceAddress, place: FilePlace) -> None:
     """All that was committed behind `place` is in the files that the server has. Raises LogPurged if it has removed one
-    of them; SourceSetBack if its log does not come as far, since it was restored or begun again.
+    of them. Raises SourceSetBack if its log ends before the place, since it was restored or begun again.
     """
     sizes = file_sizes(connection)
     if sizes.get(place.file, -1) >= place.offset:

@@ -1,4 +1,4 @@
-"""The events of a binary log from a place on, as the server sends them to a replica, until it has no more."""
+"""The events of a binary log from a place on, as the server sends them to a replica."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class LoggedEvent:
 def events_from(address: SourceAddress, place: FilePlace) -> Generator[LoggedEvent, None, None]:
     """Everything that is in the log from `place` on, at this moment. The events of a transaction come together.
 
-    The connection is a replica to the server, with an id that no other connection of ours has at the time: of two
-    with one id the server ends the older. It is closed at the end. Raises LogPurged if the server has removed the file;
-    SourceUnreachable, SourceRefused.
+    The connection is a replica to the server, with an id that no other connection of ours has at the time. Of two
+    with one id the server ends the older. The connection is closed at the end. Raises LogPurged if the server has
+    removed the file; SourceUnreachable, SourceRefused.
     """
     import pymysql
 

@@ -25,8 +25,8 @@ def literal(text: str) -> str:
 def source_id_of(name: ObjectName) -> str:
     """The identity of a table is its name: `schema.table`, quoted if a part has a dot or a backquote.
 
-    Nothing else survives in these databases. An ALTER that rebuilds a table and TRUNCATE give it another InnoDB id and
-    another time of creation, so neither tells a table that was made again from one that was altered. The binary log
+    Nothing else survives in these databases. An ALTER that rebuilds a table gives it another InnoDB id and another time
+    of creation, and so does TRUNCATE. So neither distinguishes a recreated table from an altered one. The binary log
     tells it: it has DROP, CREATE and RENAME as statements.
     """
     plain = not any(set(".`") & set(part) for part in (name.schema, name.table))

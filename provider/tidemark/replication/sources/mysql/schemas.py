@@ -41,8 +41,8 @@ class LoggedSchemas:
     """Schemas with the help of the catalog, which is asked at each new form of a table.
 
     Names, types and the key are those of the log at that moment. The catalog is newer. It says whether a column may be
-    NULL, which value older rows have in a new one, and what a BINARY column of the log is. `source`: for errors.
-    `hashed`: how values are, where columns are to be.
+    NULL, and which value older rows have in a new one. It also has the type of columns that the log has as BINARY only.
+    `source`: for errors. `hashed`: how values are, where columns are to be.
     """
 
     connection: Connection

@@ -1,6 +1,6 @@
-"""Statements in a binary log, as far as they say what became of a table. Pure.
+"""Statements in a binary log that change a whole table. Pure.
 
-Rows come as events. What a statement does to all rows of a table at once comes as the statement only.
+Rows come as events. A change of all rows of a table at once comes as a statement only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Act", "Effect", "effects_of", "is_change_of_rows", "words_of"]
 
 
 class Act(Enum):
-    """What a statement does to a table."""
+    """The effect of a statement on a table."""
 
     TRUNCATED = auto()
     LEFT = auto()  # the name has no table any more

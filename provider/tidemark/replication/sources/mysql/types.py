@@ -1,7 +1,7 @@
 """Types of MySQL and MariaDB as unified types. A type without a counterpart is STRING: no type is ever refused.
 
-A type is written the same way whether the catalog tells it or the log: `normal_type` leaves out of the catalog's words
-everything that the log does not have.
+A type has the same words whether it comes from the catalog or the log. `normal_type` leaves out what the log does not
+have.
 """
 
 from __future__ import annotations
