@@ -1,6 +1,7 @@
 """Rows of a batch as each kind of source stages them, and as columns of the event log.
 
-A staged row has the number of its object's facts, the columns of its kind, its sequence, and the parts of an `Event`.
+A staged row has the number of its object's facts and the columns of its kind. Its sequence and the parts of an `Event`
+follow.
 PostgreSQL's rows have positions as numbers: Spark makes the texts, at less cost than Python.
 """
 

@@ -1,4 +1,4 @@
-"""How wide the rows of a table are, from their heads: values that are stored out of line are not read for it.
+"""How wide the rows of a table are, from their heads. Values that are stored out of line are not read.
 
 If more bytes come than expected, the driver says so before memory is short, and the copy begins again, carefully.
 """
