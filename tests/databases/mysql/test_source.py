@@ -102,7 +102,9 @@ def test_rights_that_are_missing_are_told_with_their_statement(own_server: Binlo
     replication = _replication(world)
     own_server.sql("CREATE USER poor@'%' IDENTIFIED BY 'poor password'")
     source = BinlogSource(own_server.address(user="poor", password="poor password"))
-    (problem,) = source.problems(replication, ())
+    waits, problem = source.problems(replication, ())
+    assert "GRANT PROCESS ON *.* TO 'poor'@'%'" in waits.text
+    own_server.sql("GRANT PROCESS ON *.* TO 'poor'@'%'")
     monitor = "BINLOG MONITOR" if own_server.kind is SourceKind.MARIADB else "REPLICATION CLIENT"
     assert f"GRANT {monitor} ON *.* TO 'poor'@'%'" in problem.text
     own_server.sql(f"GRANT {monitor} ON *.* TO 'poor'@'%'")
