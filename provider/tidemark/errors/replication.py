@@ -8,6 +8,8 @@ __all__ = [
     "BackfillGaveWay",
     "BackfillInterrupted",
     "BackfillNeeded",
+    "EnvelopeInvalid",
+    "EnvelopesOutOfOrder",
     "EventFilesIncomplete",
     "EventLogChanged",
     "EventUnreadable",
@@ -100,6 +102,14 @@ class SourceLocked(SourceRefused):
     """{source}: another session holds a lock on {what}: {problem}. Nothing was changed, and no session waits behind
     this one any more. Try again. {remedy}
     """
+
+
+class EnvelopeInvalid(SourceRefused):
+    """{place}: {problem}. Nothing of this batch was written. {remedy}"""
+
+
+class EnvelopesOutOfOrder(SourceRefused):
+    """{place}: {problem}. Its events were not captured. {remedy}"""
 
 
 class SourceDriverNotInstalled(ReplicationError):

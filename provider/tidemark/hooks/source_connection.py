@@ -1,4 +1,6 @@
-"""The database that a replication reads, by an Airflow connection of its own type (`postgres`, `mysql`, `mariadb`)."""
+"""The source that a replication reads, by an Airflow connection: a database by one of its own type (`postgres`, `mysql`,
+`mariadb`), landed envelopes by one of the type `debezium` or `generic`.
+"""
 
 from __future__ import annotations
 
@@ -74,8 +76,12 @@ def address_of(connection: Connection) -> SourceAddress:
     database, and for an unknown extra. A MySQL or MariaDB needs no database.
     """
     kind = _KINDS.get(connection.conn_type or "")
+    if connection.conn_type in ("debezium", "generic"):
+        from tidemark.hooks._debezium_connection import debezium_address
+
+        return debezium_address(connection)
     if kind is None:
-        raise _invalid(connection, f"its type is {connection.conn_type!r}; give one of type postgres or mysql")
+        raise _invalid(connection, f"its type is {connection.conn_type!r}; give one of type postgres, mysql or debezium")
     named = bool(connection.schema) or kind.logs_by_file
     if not connection.login or not named:
         missing = "login" if not connection.login else "schema, which is the name of the database"

@@ -67,6 +67,16 @@ class TopicReader:
         """Ends the connections. Reads that are under way have their own."""
         self._consumer.close()
 
+    def topics(self) -> tuple[str, ...]:
+        """The names of all topics that may be read, sorted."""
+        found = self._asked("", "the list of topics", lambda seconds: self._consumer.list_topics(timeout=seconds))
+        return tuple(sorted(found.topics))
+
+    def cluster_id(self) -> str:
+        """The id of the cluster."""
+        found = self._asked("", "the cluster's id", lambda seconds: self._consumer.list_topics(timeout=seconds))
+        return str(found.cluster_id)
+
     def state(self, topic: str) -> TopicState:
         """The id of a topic and the offsets that it holds now."""
         return TopicState(topic, self._topic_id(topic), tuple(self._bounds(topic)))

@@ -9,8 +9,9 @@ from airflow.providers.openlineage.extractors import OperatorLineage
 from openlineage.client.event_v2 import InputDataset, OutputDataset
 from openlineage.client.facet_v2 import output_statistics_output_dataset
 
+from tidemark.lake.storage import canonical_uri
 from tidemark.lineage.datasets import name_of
-from tidemark.model.source_address import SourceAddress
+from tidemark.model.source_address import SourceAddress, SourceKind
 
 __all__ = ["lineage_of_move", "source_dataset"]
 
@@ -19,7 +20,14 @@ Dataset = tuple[str, str]
 
 
 def source_dataset(address: SourceAddress, object_name: str) -> Dataset:
-    """A table of a database by OpenLineage's naming rules: `postgres://host:5432` and `shop.public.orders`."""
+    """A table of a database by OpenLineage's naming rules: `postgres://host:5432` and `shop.public.orders`. Of landed
+    envelopes: where they are, and the table.
+    """
+    if address.kind is SourceKind.DEBEZIUM:
+        topics = address.database.removeprefix("kafka:")
+        return (f"kafka://{address.host}" if address.host else canonical_uri(address.database)), (
+            f"{topics}/{object_name}" if address.host else object_name
+        )
     return f"postgres://{address.host}:{address.port}", f"{address.database}.{object_name}"
 
 

@@ -15,6 +15,7 @@ class SourceKind(StrEnum):
     POSTGRESQL = "postgresql"
     MYSQL = "mysql"
     MARIADB = "mariadb"
+    DEBEZIUM = "debezium"  # envelopes that a Debezium has landed, of any of its databases
 
     @property
     def logs_by_file(self) -> bool:

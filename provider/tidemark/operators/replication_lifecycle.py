@@ -132,9 +132,10 @@ class RecoverReplicationOperator(ReplicationOperator):
 
 def _require_position(_: str, value: str) -> None:
     """As the source reads it. Raises InvalidArgument."""
+    from tidemark.replication.planning.debezium_marks import BEGINNING
     from tidemark.replication.planning.positions import NOW, require_position
 
-    if str(value).strip().lower() != NOW:
+    if str(value).strip().lower() not in (NOW, BEGINNING):
         require_position(str(value))
 
 

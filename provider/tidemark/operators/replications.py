@@ -51,7 +51,7 @@ class CreateReplicationOperator(ReplicationOperator):
     Returns {replication, state, created}.
 
     :param replication: its name. (templated)
-    :param source_conn_id: Airflow connection of type `postgres`. (templated)
+    :param source_conn_id: Airflow connection of type `postgres`, or of type `debezium` for landed envelopes. (templated)
     :param target: a schema of the lake, or a path. `schema.table` goes to its table `schema_table`, or to the table
         that the option `target_table` names. (templated)
     :param include: patterns of what is replicated, `schema`, `schema.table` or `schema.table.column`, with `*`; nothing
@@ -105,13 +105,15 @@ class CreateReplicationOperator(ReplicationOperator):
         from tidemark.hooks._secrets import require_no_password
         from tidemark.hooks.source_connection import kind_at, source_address
         from tidemark.replication.planning.hiding import marked
+        from tidemark.replication.planning.options import options_of_kind
         from tidemark.replication.worker import definitions
 
         selection, options = selection_of(self.include, self.exclude), options_of(self.target, self.mode, self.options)
         require_conn_id("source_conn_id", self.source_conn_id)
         require_no_password("target", self.target)
         address, by = source_address(self.source_conn_id), by_of(context)
-        options, store = marked(options, address), self.hook.open_store()
+        options = options_of_kind(marked(options, address), address.kind)
+        store = self.hook.open_store()
         try:
             kept = definitions.get_replication(store, self.replication)
         except ReplicationNotFound:

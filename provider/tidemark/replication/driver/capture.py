@@ -109,14 +109,16 @@ class _Run:
         self.source.release(self.position)
 
     def go_on(self, end: LogPosition) -> None:
-        """Batch after batch up to `end`."""
-        while self.position < end:
+        """Batch after batch up to `end`, or up to where the source stops before it."""
+        exhausted = False
+        while self.position < end and not exhausted:
             self.stop_if_due()
             found, staging = self._staged(end)
             if not found.total:
-                self.position = end
+                self.position = found.upto
                 return
             if self._committed(found, staging):
+                exhausted = found.exhausted
                 failpoint("slot.before")
                 self.source.release(self.position)
                 failpoint("slot.moved")

@@ -99,6 +99,22 @@ def _in_files(common: EventsOf) -> dict[str, Column]:
     }
 
 
+def _debezium(common: EventsOf) -> dict[str, Column]:
+    """Places in the input identify events: a record that Debezium has written twice is two."""
+    position, sequence = F.col("commit"), F.col("sequence").cast("string")
+    name = F.concat_ws("|", F.lit(common.system_id), F.col("origin"), F.col("half"))
+    milliseconds = F.coalesce(F.floor(F.col("at") / 1000).cast("string"), F.lit(""))
+    return {
+        "uuid": uuid5(EVENT_NAMESPACE, name),
+        "read_method": F.coalesce(F.col("read_method"), F.lit(common.read_method)),
+        "sort_keys": F.concat(
+            F.array(milliseconds), F.coalesce(F.col("place"), F.array()), F.array(position, sequence)
+        ),
+        "source_metadata": _metadata(F.col("tx_id"), {name: F.col(name) for name in _OF_ENVELOPES}),
+        "position": position,
+    }
+
+
 def _metadata(tx_id: Column, own: Mapping[str, Column]) -> Column:
     return F.struct(
         F.col("schema"),
@@ -142,6 +158,7 @@ _FILES = LogForm(
     },
     filled=_in_files,
 )
+_OF_ENVELOPES = ("connector", "database", "lsn", "log_file", "log_position", "scn", "rs_id", "ssn", "row_id")
 _FORMS: Mapping[SourceKind, LogForm] = {
     SourceKind.POSTGRESQL: LogForm(
         row={"commit": pa.int64(), "xid": pa.int64(), "at": pa.int64(), "lsn": pa.int64(), "nth": pa.int64()},
@@ -151,4 +168,18 @@ _FORMS: Mapping[SourceKind, LogForm] = {
     ),
     SourceKind.MYSQL: _FILES,
     SourceKind.MARIADB: _FILES,
+    SourceKind.DEBEZIUM: LogForm(
+        row={
+            "commit": pa.string(),
+            "origin": pa.string(),
+            "at": pa.int64(),
+            "tx_id": pa.string(),
+            "read_method": pa.string(),
+            "place": pa.list_(pa.string()),
+            **dict.fromkeys(_OF_ENVELOPES, pa.string()),
+        },
+        repeated=("at", "tx_id", "read_method", "connector", "database", "log_file"),
+        metadata=dict.fromkeys(_OF_ENVELOPES, "string"),
+        filled=_debezium,
+    ),
 }

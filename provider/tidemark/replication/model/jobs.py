@@ -87,7 +87,8 @@ class CaptureEvents:
     So a batch holds no time at which an object was replicated already that the job did not know. An object that is
     registered later is backfilled as of a later position. None: up to the end of the log at the job's start, for
     callers whose objects stay the same. `captured` and `batches` are what the store knows; the event log may be further
-    by what an attempt wrote that died.
+    by what an attempt wrote that died. `selection`: of the replication; `left_out`: ids of its objects that are not
+    captured. A source without a catalog stops before a table that is selected, and is none of its objects.
     """
 
     replication_uid: str
@@ -102,6 +103,8 @@ class CaptureEvents:
     objects: tuple[CapturedObject, ...]
     options: ReplicationOptions
     until: LogPosition | None = None
+    selection: Selection = field(default_factory=Selection)
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from tidemark.errors import InvalidArgument
+from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import ReplicationOptions
 from tidemark.replication.planning.selection import require_column_patterns, require_patterns
 from tidemark.replication.planning.target_names import require_target_table
 
-__all__ = ["LONGEST_SOURCE_NAME", "require_options"]
+__all__ = ["LONGEST_SOURCE_NAME", "options_of_kind", "require_options"]
 
 _LONGEST_WAIT = 86400.0  # seconds for which others may wait for a backfill
 LONGEST_SOURCE_NAME = 63  # bytes, of a slot or a publication
 _SLOT_NAME = re.compile(rf"[a-z0-9_]{{1,{LONGEST_SOURCE_NAME}}}")
 _NUMERIC = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
+
+
+def options_of_kind(options: ReplicationOptions, kind: SourceKind) -> ReplicationOptions:
+    """The options as a source of that kind has them: landed envelopes are the copy of a table, and no other is made."""
+    return replace(options, backfill=False) if kind is SourceKind.DEBEZIUM else options
 
 
 def require_options(options: ReplicationOptions) -> None:

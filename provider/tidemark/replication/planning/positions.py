@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tidemark.errors import InvalidArgument
 from tidemark.replication.model.replication import LogPosition
+from tidemark.replication.planning.debezium_marks import time_text
 
 __all__ = [
     "NOW",
@@ -148,8 +149,11 @@ def require_position(text: str) -> None:
 
 def position_text(position: LogPosition) -> str:
     """As the source writes it, so that it can be given back: `16/B374D848`, or `mysql-bin.000003:4711`. `#3` behind it
-    means before the third event of that transaction. A position of another kind is given as it is.
+    means before the third event of that transaction. Of landed envelopes it is the time of a look. A position of another
+    kind is given as it is.
     """
+    if (of_look := time_text(position.commit)) is not None:
+        return of_look
     if _IN_FILES.fullmatch(position.commit) and (place := place_of(position)) is not None:
         text = place.text
     else:

@@ -36,6 +36,7 @@ __all__ = [
     "require_patterns",
     "require_targets",
     "select",
+    "selects",
     "under_known_names",
     "unmatched",
     "why_no_target",
@@ -87,7 +88,7 @@ def select(
     An include of columns takes these and the key. Raises ObjectNotReplicable for a key column that is excluded or
     masked, and for an object with no column left. It does not for an object that is unsupported anyway.
     """
-    taken = (one for one in found if _takes(selection, one.name))
+    taken = (one for one in found if selects(selection, one.name))
     return tuple(
         _with_columns(rules_of(selection, options, held.get(one.source_id, ())), one)
         for one in sorted(taken, key=lambda one: one.name)
@@ -191,7 +192,8 @@ def why_no_target(
     }
 
 
-def _takes(selection: Selection, name: ObjectName) -> bool:
+def selects(selection: Selection, name: ObjectName) -> bool:
+    """Whether the selection takes the object, or columns of it."""
     return is_included(selection, name) and not names_object(selection.exclude, name)
 
 

@@ -121,4 +121,8 @@ def open_source(address: SourceAddress) -> Source:
         from tidemark.replication.sources.mysql.source import BinlogSource
 
         return BinlogSource(address)
+    if address.kind is SourceKind.DEBEZIUM:
+        from tidemark.replication.sources.debezium.source import DebeziumSource
+
+        return DebeziumSource(address)
     raise NotYetSupported(feature=f"A source of kind {address.kind}", instead="PostgreSQL is.")

@@ -31,4 +31,8 @@ def open_change_log(
         from tidemark.replication.sources.mysql.capturing import binary_log
 
         return binary_log(request, address, hashed)
+    if address.kind is SourceKind.DEBEZIUM:
+        from tidemark.replication.sources.debezium.capturing import debezium_log
+
+        return debezium_log(request, address, hashed)
     raise NotYetSupported(feature=f"A source of kind {address.kind}", instead="PostgreSQL is.")

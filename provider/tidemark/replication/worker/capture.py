@@ -255,6 +255,7 @@ def _request(replication: Replication, objects: Collection[StoredObject], until:
         for one in objects
         if one.object.source_id and one.object.selected and one.object.state is not ObjectState.UNSUPPORTED
     )
+    there = {one.source_id for one in captured}
     return CaptureEvents(
         replication_uid=replication.uid,
         stream=replication.name,
@@ -268,6 +269,8 @@ def _request(replication: Replication, objects: Collection[StoredObject], until:
         objects=captured,
         options=replication.options,
         until=until,
+        selection=replication.selection,
+        left_out=tuple(one.object.source_id for one in objects if one.object.source_id not in there),
     )
 
 

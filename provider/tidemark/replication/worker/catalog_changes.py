@@ -130,8 +130,9 @@ class CatalogChanges:
         other = [
             column.name
             for column in found.schema.columns
-            if column.number in there
-            and before.get(column.number or 0, Shown.PLAIN) not in (column.shown, Shown.EXCLUDED)
+            if column.number is not None
+            and column.number in there
+            and before.get(column.number, Shown.PLAIN) not in (column.shown, Shown.EXCLUDED)
         ]
         if other:
             self._mark_missed(stored, HIDDEN_ANEW.format(columns=", ".join(other)))

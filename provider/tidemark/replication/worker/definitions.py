@@ -13,7 +13,7 @@ from tidemark.errors import InvalidArgument, ReplicationExists, ReplicationRefus
 from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import Actor, Replication, ReplicationOptions, ReplicationState, Selection
 from tidemark.replication.planning.hiding import another_secret
-from tidemark.replication.planning.options import LONGEST_SOURCE_NAME, require_options
+from tidemark.replication.planning.options import LONGEST_SOURCE_NAME, options_of_kind, require_options
 from tidemark.replication.planning.selection import require_patterns
 from tidemark.replication.store import object_writes, replications
 from tidemark.streams.planning.names import require_name
@@ -50,6 +50,7 @@ def create_replication(
     require_name(name)
     _require_selection(selection)
     require_options(options)
+    options = options_of_kind(options, kind)
     uid = store.new_id()
     in_the_source = _name_in_the_source(name, uid)
     wanted = Replication(

@@ -8,6 +8,7 @@ from functools import partial
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import ObjectNotReplicable, ReplicationRefused
+from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import (
     Column,
     FoundObject,
@@ -69,7 +70,8 @@ def rediscover(store: ControlStore, source: Source, replication: Replication, *,
     publication are another matter. `by_name`: the source is another cluster, whose ids are of other tables. Raises
     ReplicationRefused where it may have what is hidden, under a name that nobody knows.
     """
-    everything, before = source.discover(replication), remembered(store, replication.name)
+    before = remembered(store, replication.name)
+    everything = _with_remembered(replication, source.discover(replication), before.objects)
     objects, held, tables, there = before.objects, before.held, before.tables, None
     if by_name:
         _require_sure(replication, before, everything)
@@ -90,6 +92,17 @@ def rediscover(store: ControlStore, source: Source, replication: Replication, *,
         *verdict.warnings,
     )
     return Discovery(everything, selected, verdict.stops, warnings, there)
+
+
+def _with_remembered(
+    replication: Replication, found: Sequence[FoundObject], known: Sequence[ReplicatedObject]
+) -> tuple[FoundObject, ...]:
+    """Envelopes show the tables that changed, so a table that they do not show is as it was."""
+    if replication.kind is not SourceKind.DEBEZIUM:
+        return tuple(found)
+    shown = {one.source_id for one in found}
+    kept = (FoundObject(one.name, one.source_id, one.schema) for one in known if one.source_id not in shown)
+    return (*found, *kept)
 
 
 def _require_sure(replication: Replication, before: Remembered, everything: Sequence[FoundObject]) -> None:

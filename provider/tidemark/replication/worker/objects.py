@@ -9,7 +9,8 @@ from types import MappingProxyType
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import ObjectNotReplicable
+from tidemark.errors import ObjectNotReplicable, ReplicationRefused
+from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.catalog import HeldColumn, SeenTable
 from tidemark.replication.model.replication import (
@@ -200,10 +201,12 @@ def request_backfill(
 
     An ACTIVE object stays so, too, unless `restart`. With it the object is PENDING again, its worker ends its job, and
     nothing that the old job answers counts. Names are `schema.table`. Raises ReplicationNotFound, ObjectNotFound,
-    ObjectNotReplicable for one that is unsupported, gone or not selected; then none is requested.
+    ObjectNotReplicable for one that is unsupported, gone or not selected, ReplicationRefused for landed envelopes; then
+    none is requested.
     """
 
     def request(connection: sa.Connection) -> tuple[ReplicatedObject, ...]:
+        _require_backfills(connection, name)
         objects = _found(connection, name, names)
         for one in objects:
             problem = why_no_backfill(one.object)
@@ -219,6 +222,17 @@ def request_backfill(
         return tuple(one.object for one in _found(connection, name, names))
 
     return store.write(request)
+
+
+def _require_backfills(connection: sa.Connection, name: str) -> None:
+    """Raises ReplicationRefused where rows come with the envelopes only."""
+    replication = replications.find(connection, name).replication
+    if replication.kind is SourceKind.DEBEZIUM:
+        problem = (
+            "Tidemark reads envelopes, and copies no table. Have Debezium take a snapshot of it, by a signal"
+            " (execute-snapshot): its rows come as envelopes."
+        )
+        raise ReplicationRefused(replication=replication.name, problem=problem)
 
 
 def stop_backfill(store: ControlStore, name: str, names: Sequence[str], *, by: Actor) -> tuple[ReplicatedObject, ...]:

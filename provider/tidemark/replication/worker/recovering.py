@@ -70,7 +70,7 @@ def recover_from(
         system_id=system_id,
         by=by,
         keep=keep,
-        event_log=event_log(f"{replication.uid}-{start.commit.lower()}") if anew else None,
+        event_log=event_log(f"{replication.uid}-{start.commit.split('~')[0].lower()}") if anew else None,
         there=discovery.there,
     )
 

@@ -1,0 +1,274 @@
+"""Debezium's messages: envelopes of changes, and the messages beside them, by their documented forms.
+
+A landed record is a JSON document. It is the value alone, or an object with `key`, `value` and `headers`. Value and key
+are what Kafka Connect writes, with their schema (`{"schema": …, "payload": …}`) or without.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tidemark.model.foreign_json import parsed
+from tidemark.replication.model.replication import ObjectName
+
+__all__ = [
+    "CONNECTORS",
+    "Envelope",
+    "Landed",
+    "Notice",
+    "NoticeKind",
+    "landed",
+    "landed_document",
+    "landed_value",
+    "message_of",
+    "message_text",
+    "read_method",
+]
+
+CONNECTORS = ("postgresql", "mysql", "mariadb", "oracle", "sqlserver")
+_OPS = frozenset("crudtm")
+_SNAPSHOT = frozenset(
+    {"true", "first", "last", "first_in_data_collection", "last_in_data_collection", "incremental", "initial"}
+)
+_CDC = {
+    "postgresql": "postgres-cdc-wal",
+    "mysql": "mysql-cdc-binlog",
+    "mariadb": "mariadb-cdc-binlog",
+    "oracle": "oracle-cdc-logminer",
+    "sqlserver": "sqlserver-cdc",
+}
+_BACKFILL = {
+    "postgresql": "postgresql-backfill",
+    "mysql": "mysql-backfill-fulldump",
+    "mariadb": "mariadb-backfill-fulldump",
+    "oracle": "oracle-backfill",
+    "sqlserver": "sqlserver-backfill",
+}
+
+
+class NoticeKind(StrEnum):
+    """Messages that are no change of a row."""
+
+    TOMBSTONE = "tombstone"
+    HEARTBEAT = "heartbeat"
+    TRANSACTION = "transaction"  # BEGIN and END of a transaction
+    DDL = "ddl"
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Such a message. `text`: of a DDL the statement."""
+
+    kind: NoticeKind
+    text: str = ""
+
+
+class Landed(NamedTuple):
+    """A record as it was landed, parsed. `with_key`: whether its form has a place for a key."""
+
+    value: Any
+    key: Any = None
+    headers: Mapping[str, Any] = MappingProxyType({})
+    with_key: bool = False
+
+
+class Envelope(NamedTuple):
+    """A change of a row, a TRUNCATE or a logical message. `row_schema`: what the value's schema says of a row, None for
+    a bare value. `key`: the columns of the record's key with their values; None where it has none.
+    """
+
+    op: str
+    source: Mapping[str, Any]
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    row_schema: Mapping[str, Any] | None
+    key: Mapping[str, Any] | None
+    with_key: bool
+    old_key: bool  # a header says that the row had another key before
+    new_key: bool  # a header says that the row has another key next
+    transaction: str | None
+    message: Mapping[str, Any]
+
+    @property
+    def connector(self) -> str:
+        """The kind of database, in Debezium's words."""
+        return str(self.source["connector"])
+
+    @property
+    def name(self) -> ObjectName:
+        """Of the table; MySQL and MariaDB have databases for schemas."""
+        return ObjectName(str(self.source.get("schema") or self.source.get("db") or ""), str(self.source["table"]))
+
+    @property
+    def source_id(self) -> str:
+        """What tells the table from others: the connector's own name, database, schema and table."""
+        said = self.source
+        return f"{said.get('name') or ''}/{said.get('db') or ''}/{said.get('schema') or ''}/{said['table']}"
+
+    @property
+    def row(self) -> Mapping[str, Any] | None:
+        """The row that is, or else the one that was."""
+        return self.after if self.after is not None else self.before
+
+    @property
+    def at(self) -> int | None:
+        """Microseconds since 1970 of the commit in the source."""
+        if isinstance(micros := self.source.get("ts_us"), int):
+            return micros
+        millis = self.source.get("ts_ms")
+        return millis * 1000 if isinstance(millis, int) else None
+
+
+def landed(text: str | bytes) -> Landed:
+    """A record of a line. Raises ValueError for what is no JSON object."""
+    return landed_document(parsed(text, fraction=Decimal))
+
+
+def landed_value(text: str | bytes | None) -> Any:
+    """A key or a value of a Kafka record; None for none. Raises ValueError."""
+    return parsed(text, fraction=Decimal) if text else None
+
+
+def landed_document(document: Any) -> Landed:
+    """A record with key and value, or a value alone. Raises ValueError."""
+    if not isinstance(document, dict):
+        raise ValueError("it is no JSON object")
+    if "op" in document or "schema" in document:
+        return Landed(document)
+    if "value" in document:
+        return Landed(
+            _document(document["value"]), _document(document.get("key")), _headers(document.get("headers")), True
+        )
+    if "topic" in document and "payload" in document:  # as kcat writes a record
+        return Landed(
+            _document(document["payload"]), _document(document.get("key")), _headers(document.get("headers")), True
+        )
+    return Landed(document)
+
+
+def _document(value: Any) -> Any:
+    """A document, also if it was landed as a text."""
+    return parsed(value, fraction=Decimal) if isinstance(value, str) and value.strip() else value or None
+
+
+def _headers(said: Any) -> Mapping[str, Any]:
+    """Of an object, of a list of objects with key and value, or of a flat list of names and values."""
+    if isinstance(said, Mapping):
+        return said
+    if not isinstance(said, list):
+        return {}
+    if all(isinstance(one, Mapping) for one in said):
+        return {str(one.get("key")): one.get("value") for one in said}
+    return dict(zip(map(str, said[::2]), said[1::2], strict=False))
+
+
+def message_of(record: Landed, *, avro: Mapping[str, Any] | None = None) -> Envelope | Notice:
+    """The message in a record. `avro`: the row's schema, of a record that was Avro.
+
+    Raises ValueError, with the reason, for what is none of Debezium's.
+    """
+    if record.value is None:
+        return Notice(NoticeKind.TOMBSTONE)
+    schema, payload = _unwrapped(record.value)
+    if payload is None:
+        return Notice(NoticeKind.TOMBSTONE)
+    if not isinstance(payload, Mapping):
+        raise ValueError("its payload is no object")
+    if "op" not in payload or "source" not in payload:
+        return _notice(payload)
+    return _envelope(record, payload, avro if avro is not None else _row_schema(schema))
+
+
+def _envelope(record: Landed, payload: Mapping[str, Any], row_schema: Mapping[str, Any] | None) -> Envelope:
+    op, source = payload["op"], payload["source"]
+    if op not in _OPS:
+        raise ValueError(f"its op is {op!r}, and Debezium knows c, u, d, r, t and m")
+    if not isinstance(source, Mapping) or source.get("connector") not in CONNECTORS:
+        said = source.get("connector") if isinstance(source, Mapping) else source
+        raise ValueError(f"its connector is {said!r}; read are {', '.join(CONNECTORS)}")
+    if op != "m" and not source.get("table"):
+        raise ValueError("its source names no table")
+    before, after = _row(payload, "before"), _row(payload, "after")
+    if (op in "cur" and after is None) or (op == "d" and before is None and record.key is None):
+        raise ValueError(f"its op is {op!r}, and it has no row")
+    _, key = _unwrapped(record.key)
+    if key is not None and not isinstance(key, Mapping):
+        raise ValueError("its key is no object with the columns of the key")
+    transaction = payload.get("transaction")
+    return Envelope(
+        op=op,
+        source=source,
+        before=before,
+        after=after,
+        row_schema=row_schema,
+        key=key or None,
+        with_key=record.with_key,
+        old_key="__debezium.oldkey" in record.headers,
+        new_key="__debezium.newkey" in record.headers,
+        transaction=str(transaction["id"]) if isinstance(transaction, Mapping) and "id" in transaction else None,
+        message=payload.get("message") or {},
+    )
+
+
+def _unwrapped(value: Any) -> tuple[Mapping[str, Any] | None, Any]:
+    """Schema and payload; no schema for a bare value."""
+    if isinstance(value, Mapping) and set(value) == {"schema", "payload"}:
+        return value["schema"], value["payload"]
+    return None, value
+
+
+def _row(payload: Mapping[str, Any], side: str) -> Mapping[str, Any] | None:
+    row = payload.get(side)
+    if row is not None and not isinstance(row, Mapping):
+        raise ValueError(f"its {side} is no row")
+    return row
+
+
+def _row_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if schema is None:
+        return None
+    for side in ("after", "before"):
+        for one in schema.get("fields") or ():
+            if one.get("field") == side:
+                return dict(one)
+    return None
+
+
+def _notice(payload: Mapping[str, Any]) -> Notice:
+    if payload.get("status") in ("BEGIN", "END") and "id" in payload:
+        return Notice(NoticeKind.TRANSACTION)
+    if "ddl" in payload and ("tableChanges" in payload or "databaseName" in payload or "position" in payload):
+        return Notice(NoticeKind.DDL, str(payload["ddl"] or ""))
+    if set(payload) <= {"ts_ms", "ts_us", "ts_ns"} and payload:
+        return Notice(NoticeKind.HEARTBEAT)
+    raise ValueError(
+        "it has no op and no source, so it is no envelope of Debezium; rows that ExtractNewRecordState has unwrapped"
+        " cannot be read, as they do not say what happened to them"
+    )
+
+
+def read_method(envelope: Envelope) -> str:
+    """How the row was read: from the database's log, or by a snapshot."""
+    snapshot = str(envelope.source.get("snapshot") or "false").lower()
+    if envelope.op != "r" and snapshot not in _SNAPSHOT:
+        return _CDC[envelope.connector]
+    if snapshot == "incremental" and envelope.connector in ("mysql", "mariadb"):
+        return f"{envelope.connector}-backfill-incremental"
+    return _BACKFILL[envelope.connector]
+
+
+def message_text(envelope: Envelope) -> str:
+    """The content of a logical message, which comes in base64."""
+    content = envelope.message.get("content") or ""
+    try:
+        raw = content if isinstance(content, bytes) else base64.b64decode(str(content), validate=True)
+    except binascii.Error:
+        return str(content)
+    return raw.decode("utf-8", "backslashreplace")

@@ -1,0 +1,108 @@
+"""Envelopes in Kafka topics: partitions are lanes, and what was lost before it was read is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.databases.debezium.landed import read_events, reader_of, tables
+from tests.kafka_broker import KafkaBroker, kafka_or_skip
+from tidemark.errors import InvalidArgument, NotYetSupported, SlotLost
+from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.replication.planning.debezium_marks import Mark, mark_of
+from tidemark.replication.sources.debezium.opening import open_input
+from tidemark.replication.sources.debezium.settings import settings_of
+from tidemark.replication.sources.debezium.source import DebeziumSource
+
+pytestmark = [pytest.mark.e2e]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[KafkaBroker]:
+    with kafka_or_skip() as running:
+        yield running
+
+
+def address_of(broker: KafkaBroker, topics: str) -> SourceAddress:
+    settings = {"kafka": json.dumps(dict(broker.address.settings))}
+    return SourceAddress(SourceKind.DEBEZIUM, broker.address.brokers, 0, f"kafka:{topics}", "", parameters=settings)
+
+
+def value(op: str, row: dict[str, Any] | None, table: str = "t", **more: Any) -> bytes:
+    source = {"connector": "mysql", "name": "s", "db": "d", "table": table, "file": "b.1", "pos": 4, "ts_ms": 5}
+    return json.dumps({"op": op, "source": source, "before": None, "after": row, **more}).encode()
+
+
+def send(broker: KafkaBroker, topic: str, partition: int, *keys: int) -> None:
+    for key in keys:
+        broker.send(topic, [value("c", {"id": key})], partition, key=json.dumps({"id": key}).encode())
+
+
+def keys(address: SourceAddress, start: Mark | None = None) -> tuple[list[str], Mark]:
+    reader = reader_of(address, start=start)
+    told = [one["key"] for one in read_events(address, reader) if one["change"] != "SCHEMA"]
+    return told, mark_of(reader.upto)
+
+
+def test_topics_by_pattern_are_read_from_the_last_offset_on(broker: KafkaBroker) -> None:
+    broker.create("one.d.t", partitions=2)
+    broker.create("one.other")
+    send(broker, "one.d.t", 1, 3)
+    send(broker, "one.d.t", 0, 1, 2)
+    broker.send("one.d.t", [None], 0, key=b'{"id": 1}')
+    broker.send("one.other", [b"no envelope"])
+    address = address_of(broker, "one.d.*")
+    told, mark = keys(address)
+    assert told == ['["1"]', '["2"]', '["3"]']
+    assert keys(address, mark)[0] == []
+    send(broker, "one.d.t", 1, 4)
+    assert keys(address, mark)[0] == ['["4"]']
+
+
+def test_headers_mark_the_halves_of_a_moved_key(broker: KafkaBroker) -> None:
+    broker.create("two.d.t")
+    send(broker, "two.d.t", 0, 1)
+    gone = {"key": b'{"id": 1}', "headers": [("__debezium.newkey", b"2")]}
+    broker.send("two.d.t", [value("d", None)], 0, **gone)
+    address = address_of(broker, "two.d.t")
+    told, mark = keys(address)
+    assert told == ['["1"]']  # the other half is still to come
+    come = {"key": b'{"id": 2}', "headers": [("__debezium.oldkey", b"1")]}
+    broker.send("two.d.t", [value("c", {"id": 2})], 0, **come)
+    assert keys(address, mark)[0] == ['["1"]', '["2"]']
+
+
+def test_a_topic_that_was_recreated_and_records_that_expired_are_lost(broker: KafkaBroker) -> None:
+    from confluent_kafka import TopicPartition
+
+    broker.create("three.d.t")
+    send(broker, "three.d.t", 0, 1, 2, 3)
+    address = address_of(broker, "three.d.t")
+    landed = open_input(settings_of(address))
+    ends = landed.ends()
+    (lane,) = ends
+    landed.require_kept({lane: (ends[lane][0], 1)}, "there")
+    broker.admin.delete_records([TopicPartition("three.d.t", 0, 2)])[TopicPartition("three.d.t", 0)].result()
+    with pytest.raises(SlotLost, match="retention"):
+        landed.require_kept({lane: (ends[lane][0], 1)}, "there")
+    broker.admin.delete_topics(["three.d.t"])["three.d.t"].result()
+    with pytest.raises(SlotLost, match="lost the topic"):
+        landed.require_kept(ends, "there")
+    broker.create("three.d.t")
+    with pytest.raises(SlotLost, match="deleted and recreated"):
+        landed.require_kept(ends, "there")
+
+
+def test_avro_with_a_schema_registry_is_refused_by_name(broker: KafkaBroker) -> None:
+    broker.create("four.d.t")
+    broker.send("four.d.t", [b"\0\0\0\0\1\2"], 0, key=b"\0\0\0\0\1\2")
+    with pytest.raises(NotYetSupported, match="schema registry"):
+        tables(address_of(broker, "four.d.t"))
+
+
+def test_topics_need_a_connection_to_brokers() -> None:
+    with pytest.raises(InvalidArgument, match="envelopes_conn_id"):
+        DebeziumSource(SourceAddress(SourceKind.DEBEZIUM, "", 0, "kafka:a", ""))

@@ -1,0 +1,265 @@
+"""Files of envelopes: their forms, their lanes and their order."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from tests.databases.debezium.landed import address_of, land, read_events, reader_of, tables
+from tidemark.errors import EnvelopeInvalid, EnvelopesOutOfOrder, SourceRefused
+from tidemark.replication.planning.debezium_marks import Mark, mark_of
+from tidemark.replication.sources.debezium.inputs import EnvelopeInput
+from tidemark.replication.sources.debezium.lanes import lane_of
+from tidemark.replication.sources.debezium.opening import open_input
+from tidemark.replication.sources.debezium.settings import settings_of
+
+SOURCE = {"connector": "postgresql", "name": "s", "db": "d", "schema": "public", "table": "t", "lsn": 5, "ts_ms": 7}
+
+
+def envelope(op: str, key: Any, after: dict[str, Any] | None, **source: Any) -> dict[str, Any]:
+    value = {"op": op, "source": {**SOURCE, **source}, "before": None, "after": after}
+    return {"key": None if key is None else {"id": key}, "value": value}
+
+
+def keys(directory: Path, **parameters: Any) -> list[str]:
+    return [one["key"] for one in read_events(address_of(directory, **parameters)) if one["change"] != "SCHEMA"]
+
+
+def landed_at(directory: Path) -> EnvelopeInput:
+    return open_input(settings_of(address_of(directory)))
+
+
+@pytest.mark.parametrize(
+    ("name", "lane"),
+    [
+        ("a.json", ""),
+        ("2024/01/02/a.json", ""),
+        ("year=2024/month=01/a.json", ""),
+        ("shop.public.orders/a.json", "shop.public.orders"),
+        ("shop.public.orders/2024/a.json", "shop.public.orders"),
+        ("topics/orders/partition=3/a.json", "topics/orders/partition=3"),
+        ("topics/orders/dt=2024-01-01/partition=3/a.json", "topics/orders/partition=3"),
+    ],
+)
+def test_directories_are_lanes_unless_they_stand_for_a_time(name: str, lane: str) -> None:
+    assert lane_of(name) == lane
+
+
+def test_lines_may_be_compressed_and_other_files_are_not_looked_at(tmp_path: Path) -> None:
+    land(tmp_path, "1.jsonl", [envelope("c", 1, {"id": 1})])
+    lines = "".join(json.dumps(envelope("c", key, {"id": key})) + "\n" for key in (2, 3))
+    (tmp_path / "2.json.gz").write_bytes(gzip.compress(lines.encode()))
+    (tmp_path / "3.txt").write_text("no envelope")
+    (tmp_path / "_SUCCESS").write_text("")
+    (tmp_path / ".4.json").write_text("half")
+    assert keys(tmp_path) == ['["1"]', '["2"]', '["3"]']
+
+
+def test_a_batch_may_end_within_a_compressed_file(tmp_path: Path) -> None:
+    lines = "".join(json.dumps(envelope("c", key, {"id": key})) + "\n" for key in range(1, 6))
+    (tmp_path / "1.json.gz").write_bytes(gzip.compress(lines.encode()))
+    address, mark, found = address_of(tmp_path), Mark(), []
+    for _ in range(4):
+        reader = reader_of(address, max_events=3, start=mark)
+        found += [one["key"] for one in read_events(address, reader) if one["change"] != "SCHEMA"]
+        mark = mark_of(reader.upto)
+    assert found == [f'["{key}"]' for key in range(1, 6)]
+    assert mark.nth is None
+
+
+def test_a_compressed_file_that_was_cut_is_named(tmp_path: Path) -> None:
+    whole = gzip.compress((json.dumps(envelope("c", 1, {"id": 1})) + "\n").encode() * 50)
+    (tmp_path / "1.json.gz").write_bytes(whole[:-20])
+    with pytest.raises(EnvelopeInvalid, match=r"1\.json\.gz: cannot be unpacked"):
+        tables(address_of(tmp_path))
+
+
+def avro_schema(row: list[dict[str, Any]]) -> dict[str, Any]:
+    value = {"type": "record", "name": "Value", "namespace": "s.public.t", "fields": row}
+    source = {
+        "type": "record",
+        "name": "Source",
+        "fields": [{"name": name, "type": "string"} for name in ("connector", "name", "db", "schema", "table")],
+    }
+    return {
+        "type": "record",
+        "name": "Envelope",
+        "namespace": "s.public.t",
+        "fields": [
+            {"name": "before", "type": ["null", value], "default": None},
+            {"name": "after", "type": ["null", "Value"], "default": None},
+            {"name": "source", "type": source},
+            {"name": "op", "type": "string"},
+        ],
+    }
+
+
+ROW = [
+    {"name": "id", "type": "int"},
+    {
+        "name": "total",
+        "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}],
+        "default": None,
+    },
+    {
+        "name": "made",
+        "type": ["null", {"type": "long", "connect.version": 1, "connect.name": "io.debezium.time.MicroTimestamp"}],
+    },
+    {"name": "small", "type": [{"type": "int", "connect.type": "int16", "connect.default": 3}, "null"]},
+    {"name": "raw", "type": ["null", "bytes"]},
+    {"name": "tags", "type": ["null", {"type": "array", "items": ["null", "string"]}]},
+]
+
+
+def test_avro_containers_have_the_types_of_their_schema(tmp_path: Path) -> None:
+    from decimal import Decimal
+
+    source = {name: str(SOURCE[name]) for name in ("connector", "name", "db", "schema", "table")}
+    row = {"id": 1, "total": Decimal("-1.50"), "made": 1, "small": 2, "raw": b"\x00a", "tags": ["x", None]}
+    records = [
+        {"op": "c", "source": source, "before": None, "after": row},
+        {"op": "d", "source": source, "before": row, "after": None},
+    ]
+    with (tmp_path / "1.avro").open("wb") as file:
+        fastavro.writer(file, fastavro.parse_schema(avro_schema(ROW)), records)
+    schema, insert, delete = read_events(address_of(tmp_path, keys={"public.t": ["id"]}))
+    assert [(one["name"], one["type"]["kind"], one["filled"]) for one in schema["payload"]["columns"]] == [
+        ("id", "integer", None),
+        ("total", "decimal", None),
+        ("made", "datetime", None),
+        ("small", "smallint", "3"),
+        ("raw", "bytes", None),
+        ("tags", "array", None),
+    ]
+    wanted = {"id": "1", "total": "-1.50", "made": "1970-01-01 00:00:00.000001", "small": "2", "raw": "0061"}
+    assert insert["payload"] == {**wanted, "tags": '["x", null]'} == delete["payload"]
+    assert (insert["change"], delete["change"], delete["key"]) == ("INSERT", "DELETE", '["1"]')
+
+
+def test_an_avro_container_of_another_schema_is_named(tmp_path: Path) -> None:
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}
+    with (tmp_path / "1.avro").open("wb") as file:
+        fastavro.writer(file, fastavro.parse_schema(schema), [{"id": 1}])
+    with pytest.raises(EnvelopeInvalid, match="its schema Order has no before, after, source and op"):
+        tables(address_of(tmp_path))
+
+
+def test_what_is_no_avro_is_named(tmp_path: Path) -> None:
+    (tmp_path / "1.avro").write_bytes(b"no container")
+    with pytest.raises(EnvelopeInvalid, match="is no file of envelopes"):
+        tables(address_of(tmp_path))
+
+
+def test_records_are_read_in_every_form_in_which_they_are_landed(tmp_path: Path) -> None:
+    kcat = envelope("c", 3, {"id": 3})
+    land(
+        tmp_path,
+        "1.jsonl",
+        [
+            envelope("c", 1, {"id": 1}),
+            {"key": json.dumps({"id": 2}), "value": json.dumps(envelope("c", 2, {"id": 2})["value"])},
+            {"topic": "x", "partition": 0, "offset": 1, "key": json.dumps(kcat["key"]), "payload": kcat["value"]},
+            {"key": {"id": 2}, "value": None},
+            {"ts_ms": 5},
+        ],
+    )
+    assert keys(tmp_path) == ['["1"]', '["2"]', '["3"]']
+
+
+def test_a_file_that_sorts_before_the_mark_is_named_even_if_another_was_deleted(tmp_path: Path) -> None:
+    for name in ("2", "3", "4"):
+        land(tmp_path, f"{name}.jsonl", [envelope("c", int(name), {"id": int(name)})])
+    landed = landed_at(tmp_path)
+    ends = landed.ends()
+    landed.require_kept(ends, "there")
+    (tmp_path / "2.jsonl").unlink()
+    landed.require_kept(ends, "there")  # retention
+    late = land(tmp_path, "1.jsonl", [envelope("c", 1, {"id": 1})])
+    with pytest.raises(EnvelopesOutOfOrder, match=r"1\.jsonl"):
+        landed.require_kept(ends, "there")
+    os.utime(late, (1, 1))
+    with pytest.raises(EnvelopesOutOfOrder, match=r"sorts before 4\.jsonl"):
+        landed.require_kept(ends, "there")
+
+
+def test_a_file_that_changes_after_it_was_passed_is_named(tmp_path: Path) -> None:
+    first = land(tmp_path, "1.jsonl", [envelope("c", 1, {"id": 1})])
+    land(tmp_path, "2.jsonl", [envelope("c", 2, {"id": 2})])
+    landed = landed_at(tmp_path)
+    ends = landed.ends()
+    with first.open("a") as file:
+        file.write("more\n")
+    os.utime(first, (4_000_000_000, 4_000_000_000))
+    with pytest.raises(EnvelopesOutOfOrder, match=r"1\.jsonl came or changed"):
+        landed.require_kept(ends, "there")
+
+
+def test_a_truncate_of_a_table_in_several_partitions_is_refused(tmp_path: Path) -> None:
+    for partition in (0, 1):
+        land(tmp_path, f"t/partition={partition}/1.jsonl", [envelope("c", partition, {"id": partition})])
+    assert len(keys(tmp_path)) == 2
+    land(tmp_path, "t/partition=1/2.jsonl", [envelope("t", None, None)])
+    with pytest.raises(EnvelopeInvalid, match="TRUNCATE"):
+        keys(tmp_path)
+
+
+def test_a_place_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SourceRefused, match="nowhere"):
+        landed_at(tmp_path / "nowhere").ends()
+
+
+def test_a_half_of_a_moved_key_without_the_other_stops_its_object_and_writes_no_null(tmp_path: Path) -> None:
+    come = envelope("c", 2, {"id": 2, "v": "__debezium_unavailable_value"})
+    land(tmp_path, "1.jsonl", [envelope("c", 1, {"id": 1, "v": "x"}), come])
+    *_, event = read_events(address_of(tmp_path))
+    assert (event["change"], event["unchanged"], event["problem"]) == ("INSERT", ["v"], "toasted_key")
+    assert event["payload"] == {"id": "2"}
+
+
+def test_a_row_without_a_schema_after_rows_with_one_is_named(tmp_path: Path) -> None:
+    column = {"field": "id", "type": "int32", "optional": False}
+    day = {"field": "day", "type": "int32", "optional": True, "name": "io.debezium.time.Date"}
+    sides = [{"field": side, "type": "struct", "fields": [column, day]} for side in ("before", "after")]
+    first = envelope("c", 1, {"id": 1, "day": 3})
+    first["value"] = {"schema": {"type": "struct", "fields": sides}, "payload": first["value"]}
+    land(tmp_path, "1.jsonl", [first, envelope("c", 2, {"id": 2, "day": 4})])
+    with pytest.raises(EnvelopeInvalid, match="a row without a schema"):
+        read_events(address_of(tmp_path))
+
+
+def test_a_row_that_its_schema_does_not_describe_is_named(tmp_path: Path) -> None:
+    sides = [{"field": "after", "type": "struct", "fields": [{"field": "id", "type": "int32", "optional": False}]}]
+    for number, (row, said) in enumerate(
+        [({"id": 1, "x": 2}, "a column x, and its schema"), ({"id": "one"}, "column id has the value 'one'")]
+    ):
+        record = envelope("c", 1, row)
+        record["value"] = {"schema": {"type": "struct", "fields": sides}, "payload": record["value"]}
+        land(tmp_path / str(number), "1.jsonl", [record])
+        with pytest.raises(EnvelopeInvalid, match=said):
+            read_events(address_of(tmp_path / str(number)))
+
+
+def test_a_column_that_a_default_filled_tells_its_value_and_one_that_cannot_says_so(tmp_path: Path) -> None:
+    base = [{"field": "id", "type": "int32", "optional": False}]
+    more = [
+        *base,
+        {"field": "a", "type": "int32", "optional": False, "default": 7},
+        {"field": "b", "type": "string", "optional": False},
+        {"field": "c", "type": "string", "optional": True},
+    ]
+    records = []
+    for key, columns, row in ((1, base, {"id": 1}), (2, more, {"id": 2, "a": 1, "b": "x", "c": None})):
+        record = envelope("c", key, row)
+        side = {"field": "after", "type": "struct", "fields": columns}
+        record["value"] = {"schema": {"type": "struct", "fields": [side]}, "payload": record["value"]}
+        records.append(record)
+    land(tmp_path, "1.jsonl", records)
+    *_, widened = [one for one in read_events(address_of(tmp_path)) if one["change"] == "SCHEMA"]
+    told = {one["name"]: (one["filled"], one["unknown_fill"]) for one in widened["payload"]["columns"]}
+    assert told == {"id": (None, False), "a": ("7", False), "b": (None, True), "c": (None, False)}
