@@ -1,4 +1,4 @@
-"""A connection leads to landed envelopes; secrets of brokers and buckets are only in the address, and are shown nowhere."""
+"""A connection leads to landed envelopes; secrets of brokers and buckets are in the address only, and never shown."""
 
 from __future__ import annotations
 

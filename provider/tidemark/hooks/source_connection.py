@@ -1,5 +1,5 @@
-"""The source that a replication reads, by an Airflow connection: a database by one of its own type (`postgres`, `mysql`,
-`mariadb`), landed envelopes by one of the type `debezium` or `generic`.
+"""The source that a replication reads, by an Airflow connection. A database has one of its own type (`postgres`,
+`mysql`, `mariadb`), landed envelopes have one of the type `debezium` or `generic`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def address_of(connection: Connection) -> SourceAddress:
 
         return debezium_address(connection)
     if kind is None:
-        raise _invalid(connection, f"its type is {connection.conn_type!r}; give one of type postgres, mysql or debezium")
+        known = "postgres, mysql or debezium"
+        raise _invalid(connection, f"its type is {connection.conn_type!r}; give one of type {known}")
     named = bool(connection.schema) or kind.logs_by_file
     if not connection.login or not named:
         missing = "login" if not connection.login else "schema, which is the name of the database"

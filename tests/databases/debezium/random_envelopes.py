@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import random
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +13,7 @@ from tidemark.replication.planning.debezium_rows import PLACEHOLDER
 
 __all__ = ["EPOCH", "RandomShop"]
 
-EPOCH = datetime(1970, 1, 1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 _DECIMAL = {
     "name": "org.apache.kafka.connect.data.Decimal",
     "parameters": {"scale": "2", "connect.decimal.precision": "10"},

@@ -263,3 +263,24 @@ def test_a_column_that_a_default_filled_tells_its_value_and_one_that_cannot_says
     *_, widened = [one for one in read_events(address_of(tmp_path)) if one["change"] == "SCHEMA"]
     told = {one["name"]: (one["filled"], one["unknown_fill"]) for one in widened["payload"]["columns"]}
     assert told == {"id": (None, False), "a": ("7", False), "b": (None, True), "c": (None, False)}
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ('{"key": {"id": 2}, "value": {"op": "c", "sour', "cut off, or is still written"),
+        ({"key": {"id": 2}, "value": {"id": 2, "v": "x"}}, "ExtractNewRecordState"),
+        (envelope("c", 2, {"id": 2}, connector="mongodb"), "connector is 'mongodb'"),
+        (envelope("x", 2, {"id": 2}), "its op is 'x'"),
+        (envelope("c", 2, None), "it has no row"),
+        (envelope("c", 2, {"id": 2}, table=None), "names no table"),
+        ({"key": [1], "value": envelope("c", 2, {"id": 2})["value"]}, "its key is no object"),
+        ("[1]\n", "it is no JSON object"),
+        ("[" * 100_000 + "\n", "nested too deeply"),
+    ],
+)
+def test_what_is_no_envelope_is_named_with_its_file(tmp_path: Path, record: Any, said: str) -> None:
+    land(tmp_path, "1.jsonl", [envelope("c", 1, {"id": 1}), record])
+    with pytest.raises(EnvelopeInvalid, match=said) as raised:
+        tables(address_of(tmp_path))
+    assert "1.jsonl" in str(raised.value)

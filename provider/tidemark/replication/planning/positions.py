@@ -149,8 +149,8 @@ def require_position(text: str) -> None:
 
 def position_text(position: LogPosition) -> str:
     """As the source writes it, so that it can be given back: `16/B374D848`, or `mysql-bin.000003:4711`. `#3` behind it
-    means before the third event of that transaction. Of landed envelopes it is the time of a look. A position of another
-    kind is given as it is.
+    means before the third event of that transaction. Landed envelopes have the time of a look, which cannot be given
+    back. A position of another kind is given as it is.
     """
     if (of_look := time_text(position.commit)) is not None:
         return of_look

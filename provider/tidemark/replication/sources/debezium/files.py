@@ -56,8 +56,8 @@ class FileInput:
     def is_behind(self, lanes: Lanes, end: Lanes) -> bool:
         """A lane has more files, or its last one grew."""
         for name, place in end.items():
-            there, read = FileMark(*place), lanes.get(name)
-            if read is None or (there.name, there.done) != (read[0], max(there.done, read[2])):
+            there = FileMark(*place)
+            if name not in lanes or there.is_behind(FileMark(*lanes[name])):
                 return True
         return False
 

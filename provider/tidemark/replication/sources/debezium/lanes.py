@@ -41,6 +41,10 @@ class FileMark(NamedTuple):
         """Whether a part of the file was not read."""
         return self.done < self.size
 
+    def is_behind(self, other: FileMark) -> bool:
+        """Whether it is later in the lane."""
+        return _order(self.name) > _order(other.name) or (self.name == other.name and self.done > other.done)
+
 
 def is_compressed(name: str) -> bool:
     """Whether the file is read as a whole, and never grows."""
