@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
+from tidemark.model.foreign_json import parsed
 from tidemark.model.source_address import SourceAddress, SourceKind
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ _PARAMETERS = ("begin", "unavailable_value")
 def debezium_address(connection: Connection) -> SourceAddress:
     """The address in the connection. Secrets of the connection that it names for brokers or a bucket are masked.
 
-    Raises InvalidArgument for an extra that is unknown, missing or no JSON, and for another type of the named
-    connection; AirflowNotFoundException if that does not exist.
+    Raises InvalidArgument for an extra that is unknown, missing or no JSON. The same for a named connection of another
+    type; AirflowNotFoundException if it does not exist.
     """
     from tidemark.hooks._secrets import require_no_password
 
@@ -99,7 +100,7 @@ def _options_of(connection: Connection, other: Connection) -> Mapping[str, Any]:
 def _object(connection: Connection, extra: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = extra.get(name) or {}
     try:
-        said = json.loads(value) if isinstance(value, str) else value
+        said = parsed(value) if isinstance(value, str) else value
     except ValueError as error:
         raise _invalid(connection, f"its extra {name} is no JSON") from error
     if not isinstance(said, dict):

@@ -108,7 +108,7 @@ class Envelope(NamedTuple):
 
     @property
     def source_id(self) -> str:
-        """What tells the table from others: the connector's own name, database, schema and table."""
+        """The identity of the table: the connector's own name, database, schema and table."""
         said = self.source
         return f"{said.get('name') or ''}/{said.get('db') or ''}/{said.get('schema') or ''}/{said['table']}"
 

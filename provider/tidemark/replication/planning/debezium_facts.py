@@ -1,4 +1,4 @@
-"""What an envelope's source block says of the place of a change in its database's log, by the kind of database."""
+"""The place of a change in its database's log, by the source block of an envelope and the kind of database."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Positions in a place where envelopes are landed: how far each of its lanes was read.
 
-A lane is read in its own order: a partition of a topic, or files in the order of their names. A position has the time
-of a look at all lanes, then the number of an envelope behind that look, then the places in the lanes. So positions grow
-with each look, and sort as texts. Envelopes read up to the look at 12 have positions `12.1`, `12.2` …; the position
-behind the second is `12.2~…`, and the end of that look is `12~…`.
+A lane is read in its own order: a partition of a topic, or files in the order of their names. A position has the
+time of a look at all lanes. The number of an envelope behind that look follows, then the places in the lanes. So
+positions grow with each look, and sort as texts. Envelopes read up to the look at 12 have positions `12.1`, `12.2` and
+so on. The position behind the second is `12.2~…`, and the end of that look is `12~…`.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ class Unavailable:
 
 @dataclass(frozen=True)
 class RowRules:
-    """How an object's rows become events: `numeric_as` as in ReplicationOptions, `hashed` how values of hashed columns
-    are, `unavailable` how a left-out value looks.
+    """The common rules of rows. `numeric_as`: as in ReplicationOptions; `hashed`: how values of hashed columns are;
+    `unavailable`: how a left-out value looks.
     """
 
     numeric_as: str | None
@@ -67,7 +67,7 @@ class RowRules:
 @dataclass(frozen=True)
 class RowForm:
     """The form of a table's rows. `schema`: columns as the lake has them. `texts`: name and conversion of each column
-    of the envelope, in order; None for the conversion of a bare one, whose kind is in `kinds`.
+    of the envelope, in order. A bare column has no conversion, and its kind is in `kinds`.
     """
 
     schema: TableSchema
@@ -79,7 +79,7 @@ class RowForm:
 
     def values(self, row: Mapping[str, Any], *, whole: bool = True) -> Values | None:
         """Canonical texts; None for a bare row that needs another form. `whole`: it has all columns. Raises ValueError
-        with the column's name for a value that is not of its type, and for a column that the schema does not have.
+        for a value that is not of its column's type, and for a column that the schema does not have.
         """
         found: Values = []
         for name, text in self.texts:
@@ -160,8 +160,8 @@ def native_of(kind: TypeKind) -> str:
 def bare_columns(
     row: Mapping[str, Any], keys: Collection[str], known: TableSchema | None, unavailable: Unavailable
 ) -> tuple[Column, ...]:
-    """The columns of a table by a row without a schema. A column keeps its known type while its values fit. One that
-    was null in every row so far is left out: older rows have NULL for it, which is right. Raises ValueError.
+    """The columns of a table by a row without a schema. A column keeps its known type while its values fit. A column
+    that was null in every row so far is left out: older rows have NULL for it, which is right. Raises ValueError.
     """
     before = {} if known is None else {one.name: one.type.kind for one in known.columns}
     columns = []

@@ -25,8 +25,8 @@ _Columns: TypeAlias = "tuple[tuple[Column, ColumnType | None], ...]"
 
 
 def key_columns(envelope: Envelope, named: EnvelopeKeys) -> tuple[str, ...] | None:
-    """The columns of the key; () for a table without one, None for a record that does not tell, of a table whose key
-    nobody has named.
+    """The columns of the key; () for a table without one. None for a record without a place for it, if nobody has named
+    the key of its table.
     """
     if envelope.with_key:
         return tuple(envelope.key or ())
@@ -58,8 +58,8 @@ class TableForms:
     def form(self, envelope: Envelope, captured: CapturedObject, known: TableSchema | None) -> RowForm:
         """The form of the envelope's row. Its schema is `known` itself if the row has these columns, types and key.
 
-        Raises ValueError for a row without the key that its table has, and for one without a schema in a table that had
-        one.
+        Raises ValueError for a row without the key that its table has. The same for a row without a schema, if
+        others had one.
         """
         keys = self._keys(envelope, captured)
         cached = self._forms.get(captured.source_id)

@@ -1,5 +1,5 @@
-"""Debezium's dates and times as canonical texts. A value that is out of the years 1 to 9999 keeps its number, or is
-called infinity; neither fits a column of Delta.
+"""Debezium's dates and times as canonical texts. A value outside the years 1 to 9999 keeps its number, or is
+infinity. Neither fits a column of Delta.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class ColumnType:
 def column_type(field: Field, *, numeric_as: str | None = None) -> ColumnType:
     """The type of a column with a schema. `numeric_as`: as in ReplicationOptions.
 
-    Raises ValueError for a column whose values Debezium was told to write wrongly: an unsigned BIGINT as a signed one,
-    or a decimal as a floating-point number.
+    Raises ValueError for a column whose values Debezium writes wrongly by its settings. Such are an unsigned BIGINT
+    as a signed one, and a decimal as a floating-point number.
     """
     _require_exact(field)
     if field.semantic == _CONNECT + "Decimal":

@@ -20,7 +20,7 @@ _NUMERIC = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
 
 
 def options_of_kind(options: ReplicationOptions, kind: SourceKind) -> ReplicationOptions:
-    """The options as a source of that kind has them: landed envelopes are the copy of a table, and no other is made."""
+    """The options as a source of that kind has them. Landed envelopes are not backfilled: they have the rows."""
     return replace(options, backfill=False) if kind is SourceKind.DEBEZIUM else options
 
 

@@ -41,8 +41,8 @@ class FileInput:
         return {name: tuple(lane.end()) for name, lane in self._lanes().items()}
 
     def require_kept(self, lanes: Lanes, position: str) -> None:
-        """A file may be deleted once it was read. A file that comes too late is seen by its time, and by the number and
-        the names of the files before the mark.
+        """A file may be deleted once it was read. A file that comes too late is recognised by its time, or by the
+        number and the names of files.
         """
         found = self._lanes()
         for name, place in lanes.items():

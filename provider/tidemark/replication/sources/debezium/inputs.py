@@ -64,7 +64,7 @@ class EnvelopeInput(Protocol):
         ...
 
     def records(self, lanes: Lanes, end: Lanes) -> Iterator[Record]:
-        """What is between the two, lane by lane in the order of their names. Raises EnvelopeInvalid, SlotLost."""
+        """The records between the two, lane by lane in the order of their names. Raises EnvelopeInvalid, SlotLost."""
         ...
 
     def has_siblings(self, lane: str, lanes: Lanes) -> bool:

@@ -1,4 +1,4 @@
-"""Files in lanes: which file belongs to which lane, and whether what was read is still what is there."""
+"""Files in lanes: which file belongs to which lane, and whether the files that were read are still the same."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ _BITS = 1 << 64
 
 class FileMark(NamedTuple):
     """How far a lane of files was read: into the file `name`, which had `size` bytes. `done`: bytes of it that were
-    read; of a file that is read as a whole (compressed, Avro) all or none, and then `records` of it were.
+    read. A compressed or Avro file has none or all of them, and `records` counts those that were read.
 
-    `files`, `digest`: the files up to it that were there, and their names; `newest`: the newest of their times, in
-    milliseconds.
+    `files`, `digest`: number and names of the files up to it; `newest`: the newest of their times, in milliseconds.
     """
 
     name: str
@@ -80,7 +79,7 @@ class Lane:
         return self.upto(self.files[-1], done=self.files[-1].size)
 
     def between(self, start: FileMark | None, end: FileMark) -> list[StoredFile]:
-        """The files of which something is to be read."""
+        """The files that have something to read."""
         return [
             one
             for one in self.files

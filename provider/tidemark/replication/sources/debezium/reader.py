@@ -48,7 +48,7 @@ class EnvelopeReader:
     """Reads one batch: envelopes behind the lanes of `start`, until there are `max_events`.
 
     `objects` by their id; `schemas`: the newest of each that the log has, which are kept up to date. It stops before
-    the first envelope of a table that the selection names and nobody has registered: the next look takes it up.
+    the first envelope of a table that is selected and not registered. The next look takes it up.
     `left_out`: ids of registered tables that are not captured.
     """
 
@@ -115,8 +115,8 @@ class EnvelopeReader:
         return rows
 
     def _hold_back(self) -> bool:
-        """At the end of a lane: whether a row that went is left for the next run, as its other half is still to come.
-        Without a header nobody knows, and the row is gone.
+        """At the end of a lane: whether a deleted row waits for the next run, since its other half follows. Only a header
+        says so; without one the row is gone.
         """
         pending, self._pending = self._pending, None
         if pending is None:

@@ -1,4 +1,4 @@
-"""Where envelopes are landed and how they are read, out of the address of a source."""
+"""The place of envelopes, and how they are read, out of the address of a source."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class DebeziumSource:
         return frozenset()
 
     def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
-        """Where the connection says that it begins. One that is recovered begins at the current end."""
+        """The beginning, or now, as the connection says. A replication that is recovered begins at the current end."""
         if replication.captured is None and self._settings.begin == BEGINNING:
             return Mark().position
         return self.current_position()
@@ -114,7 +114,7 @@ class DebeziumSource:
         return captured
 
     def slot_position(self, replication: Replication) -> LogPosition | None:
-        """The beginning: all that is there can be read again."""
+        """The beginning: everything that exists can be read again."""
         return Mark().position
 
     def has_changes(self, replication: Replication, until: LogPosition) -> bool:
@@ -126,7 +126,7 @@ class DebeziumSource:
         """Nothing: files and records are not ours to delete."""
 
     def alerts(self, replication: Replication) -> tuple[str, ...]:
-        """What was lost, or came too late."""
+        """Findings of files and records that were lost, or came too late."""
         if replication.captured is None:
             return ()
         try:
