@@ -284,3 +284,30 @@ def test_what_is_no_envelope_is_named_with_its_file(tmp_path: Path, record: Any,
     with pytest.raises(EnvelopeInvalid, match=said) as raised:
         tables(address_of(tmp_path))
     assert "1.jsonl" in str(raised.value)
+
+
+def test_a_late_file_is_a_change_so_a_reader_looks_and_names_it(tmp_path: Path) -> None:
+    land(tmp_path, "2.jsonl", [envelope("c", 2, {"id": 2})])
+    before = landed_at(tmp_path).ends()
+    assert not landed_at(tmp_path).is_behind(before, landed_at(tmp_path).ends())
+    os.utime(land(tmp_path, "1.jsonl", [envelope("c", 1, {"id": 1})]), (1, 1))
+    assert landed_at(tmp_path).is_behind(before, landed_at(tmp_path).ends())
+
+
+def test_a_late_file_amid_a_run_is_no_part_of_its_marks(tmp_path: Path) -> None:
+    land(tmp_path, "2.jsonl", [envelope("c", key, {"id": key}) for key in (2, 3)])
+    landed = landed_at(tmp_path)
+    ends = landed.ends()
+    os.utime(land(tmp_path, "1.jsonl", [envelope("c", 1, {"id": 1})]), (1, 1))
+    *_, last = landed.records({}, ends)
+    with pytest.raises(EnvelopesOutOfOrder):
+        landed.require_kept({last.lane: last.mark}, "there")
+
+
+def test_a_key_that_moves_between_partitions_is_a_delete_and_an_insert(tmp_path: Path) -> None:
+    gone, come = envelope("d", 1, None), envelope("c", 2, {"id": 2})
+    gone["headers"], come["headers"] = {"__debezium.newkey": "2"}, {"__debezium.oldkey": "1"}
+    land(tmp_path, "t/partition=0/1.jsonl", [envelope("c", 1, {"id": 1}), gone])
+    land(tmp_path, "t/partition=1/1.jsonl", [come])
+    told = [(one["change"], one["key"]) for one in read_events(address_of(tmp_path)) if one["change"] != "SCHEMA"]
+    assert told == [("INSERT", '["1"]'), ("DELETE", '["1"]'), ("INSERT", '["2"]')]

@@ -30,6 +30,7 @@ class FileInput:
 
     def __init__(self, settings: DebeziumSettings) -> None:
         self._settings = settings
+        self._listed: Mapping[str, Lane] | None = None
         self.place = canonical_uri(settings.location)
 
     def identity(self) -> str:
@@ -62,8 +63,8 @@ class FileInput:
         return False
 
     def records(self, lanes: Lanes, end: Lanes) -> Iterator[Record]:
-        """Each file is opened once."""
-        found = self._lanes()
+        """Each file is opened once. The files are those of the last look, so a later one is never part of a mark."""
+        found = self._lanes() if self._listed is None else self._listed
         storage = Storage(self.place, self._settings.storage_options)
         for name, place in end.items():
             start = FileMark(*lanes[name]) if name in lanes else None
@@ -99,6 +100,7 @@ class FileInput:
                 if one.problem is not None:
                     remedy = "Take it away."
                     raise SourceRefused(source=self.place, what=one.name, problem=one.problem, remedy=remedy)
+        self._listed = found
         return found
 
     def _file(

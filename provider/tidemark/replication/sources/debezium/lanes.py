@@ -41,8 +41,11 @@ class FileMark(NamedTuple):
         return self.done < self.size
 
     def is_behind(self, other: FileMark) -> bool:
-        """Whether it is later in the lane."""
-        return _order(self.name) > _order(other.name) or (self.name == other.name and self.done > other.done)
+        """Whether it is later in the lane, or other files are before it: these are judged by the next reader."""
+        if self.name != other.name:
+            return _order(self.name) > _order(other.name)
+        others = self.files > other.files or (self.files == other.files and self.digest != other.digest)
+        return self.done > other.done or others
 
 
 def is_compressed(name: str) -> bool:

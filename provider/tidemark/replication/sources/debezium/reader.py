@@ -115,13 +115,13 @@ class EnvelopeReader:
         return rows
 
     def _hold_back(self) -> bool:
-        """At the end of a lane: whether a deleted row waits for the next run, since its other half follows. Only a header
-        says so; without one the row is gone.
+        """At the end of a lane: whether a deleted row waits for the next run, since its other half follows. A header
+        says so; without one the row is gone. In a topic of several partitions the other half may be anywhere.
         """
         pending, self._pending = self._pending, None
         if pending is None:
             return False
-        if not pending.envelope.new_key:
+        if not pending.envelope.new_key or self.has_siblings(pending.record.lane):
             self._emit(pending.envelope, None, pending.record)
             return False
         lane = pending.record.lane

@@ -43,7 +43,7 @@ class TopicInput:
                 _lane(state.topic, one.partition): (state.topic_id, one.latest)
                 for state in self._states(reader)
                 for one in state.partitions
-                if one.latest > one.earliest or one.latest
+                if one.latest
             }
 
     def require_kept(self, lanes: Lanes, position: str) -> None:
