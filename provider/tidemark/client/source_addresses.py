@@ -21,7 +21,7 @@ def parse_address(url: str) -> SourceAddress:
     Raises InvalidArgument, without the password.
     """
     parts = urlsplit(url)
-    kinds = {kind.value: kind for kind in SourceKind}
+    kinds = {kind.value: kind for kind in _PORTS}
     kind = kinds.get(_OTHER_NAMES.get(parts.scheme, parts.scheme))
     database = unquote(parts.path.removeprefix("/"))
     try:

@@ -311,3 +311,21 @@ def test_a_key_that_moves_between_partitions_is_a_delete_and_an_insert(tmp_path:
     land(tmp_path, "t/partition=1/1.jsonl", [come])
     told = [(one["change"], one["key"]) for one in read_events(address_of(tmp_path)) if one["change"] != "SCHEMA"]
     assert told == [("INSERT", '["1"]'), ("DELETE", '["1"]'), ("INSERT", '["2"]')]
+
+
+def test_a_discovery_shows_the_tables_of_the_envelopes_and_what_keeps_one_out(tmp_path: Path) -> None:
+    from tidemark.model.source_address import SourceKind
+    from tidemark.replication.sources.open import open_source
+    from tidemark.replication.worker.source_discovery import discover_source
+
+    unsigned = {"field": "k", "type": "int64", "parameters": {"__debezium.source.column.type": "BIGINT UNSIGNED"}}
+    wrong = envelope("c", None, {"k": 1}, table="wrong")
+    side = {"field": "after", "type": "struct", "fields": [unsigned]}
+    wrong["value"] = {"schema": {"type": "struct", "fields": [side]}, "payload": wrong["value"]}
+    land(tmp_path, "1.jsonl", [envelope("c", 1, {"id": 1}), wrong, envelope("c", 1, {"id": 1}, schema="other")])
+    found = discover_source(open_source(address_of(tmp_path)), SourceKind.DEBEZIUM)
+    assert found.names.schemas == ("other", "public")
+    told = {one.name.text: one for one in found.tables}
+    assert sorted(told) == ["other.t", "public.t", "public.wrong"]
+    assert told["public.t"].schema.keys == ("id",)
+    assert "bigint.unsigned.handling.mode" in str(told["public.wrong"].problems)

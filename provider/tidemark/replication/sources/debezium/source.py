@@ -19,7 +19,8 @@ from tidemark.replication.model.replication import (
     Replication,
     SourceProblem,
 )
-from tidemark.replication.planning.debezium_marks import BEGINNING, Mark, mark_of, position_at
+from tidemark.replication.model.source_discovery import SourceNames
+from tidemark.replication.planning.debezium_marks import BEGINNING, Lanes, Mark, mark_of, position_at
 from tidemark.replication.planning.debezium_rows import RowRules, Unavailable
 from tidemark.replication.planning.positions import NOW, position_text
 from tidemark.replication.planning.selection import selects
@@ -41,6 +42,11 @@ class DebeziumSource:
         """Which place it is."""
         return self._input.identity()
 
+    def names(self) -> SourceNames:
+        """The place, and the schemas of the first envelopes that it has."""
+        schemas = sorted({one.name.schema for one in self._tables({}, None)})
+        return SourceNames(self._settings.location, (self._settings.location,), tuple(schemas))
+
     def current_position(self) -> LogPosition:
         """A look at all lanes, with its time. A clock that was set back delays events, and loses none."""
         return position_at(datetime.now(UTC), self._input.ends())
@@ -60,10 +66,7 @@ class DebeziumSource:
         """The tables of the envelopes that were not captured yet, as a bounded look shows them: by the first envelope
         of each. Before the start all envelopes are meant.
         """
-        captured = replication.captured or START
-        start = mark_of(captured).lanes
-        rules = RowRules(replication.options.numeric_as, None, Unavailable(self._settings.unavailable))
-        return tables_in(self._input, start, self._input.ends(), self._settings.key_of, rules)
+        return self._tables(mark_of(replication.captured or START).lanes, replication.options.numeric_as)
 
     def seen(self, replication: Replication, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
         """Nothing: envelopes tell the changes of a table themselves."""
@@ -142,3 +145,7 @@ class DebeziumSource:
     def drop(self, replication: Replication) -> tuple[str, ...]:
         """Nothing was made."""
         return ()
+
+    def _tables(self, start: Lanes, numeric_as: str | None) -> tuple[FoundObject, ...]:
+        rules = RowRules(numeric_as, None, Unavailable(self._settings.unavailable))
+        return tables_in(self._input, start, self._input.ends(), self._settings.key_of, rules)
