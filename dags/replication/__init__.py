@@ -1,1 +1,4 @@
-"""A shop's database that is in use while it is replicated: a temporary PostgreSQL, its writer, and the comparison."""
+"""A shop's database that is in use while it is replicated: temporary servers, their writers, and the comparison.
+
+`demo` and `compare` are for any source; `postgresql` and `mariadb` have a source each, with the same modules.
+"""

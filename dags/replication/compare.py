@@ -1,4 +1,4 @@
-"""Compares a target with its table at a position of the log, by the journal that the source's triggers keep."""
+"""Compares the rows of a target with those that its table had. Equal values of a source and of Delta have one text."""
 
 from __future__ import annotations
 
@@ -10,17 +10,33 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from replication.shop import KEYS
-
-__all__ = ["Comparison", "compare", "rows_of_target"]
+__all__ = ["COLUMNS", "KEYS", "TABLES", "Comparison", "Row", "differing", "row_of", "rows_of_target"]
 
 Row = tuple[tuple[str, str | None], ...]
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "customers": ("id",),
+    "orders": ("id",),
+    "order_items": ("order_id", "line"),
+    "visits": (),  # no key: the log has whole old rows
+}
+"""The tables of every shop, and their keys."""
+
+TABLES = tuple(KEYS)
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "customers": ("id", "name", "city", "member_since", "credit", "newsletter", "interests"),
+    "orders": ("id", "customer_id", "status", "placed_at", "promised_for", "weight"),
+    "order_items": ("order_id", "line", "product", "quantity", "price", "note"),
+    "visits": ("at", "customer_id", "page", "took_ms", "is_deleted"),
+}
+"""What a target has of each table, besides metadata."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """`source`: rows that the table had at the position, `target`: rows that its target has; `differs`: rows that only
-    one of them has. `now`: rows that the table has by now.
+    one of them has. `now`: rows that the table has by now. `later`: other rows that only one of them has, as they were
+    written while they were copied.
     """
 
     table: str
@@ -28,22 +44,16 @@ class Comparison:
     target: int
     differs: int
     now: int
+    later: int = 0
 
     @property
     def agrees(self) -> bool:
         return self.differs == 0
 
 
-def compare(connection: Any, table: str, position: str, target: Iterable[Mapping[str, Any]]) -> Comparison:
-    """`position`: as `16/B374D848`; `target`: its rows, with the columns of the table, as Python values."""
-    found = Counter(_row(row) for row in target)
-    states = [_state(connection, table, until) for until in _transactions(connection, position)]
-    state = min(states, key=lambda one: sum(((one - found) + (found - one)).values()))
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM shop.{table}")
-        (now,) = cursor.fetchone()
-    differs = sum(((state - found) + (found - state)).values())
-    return Comparison(table, sum(state.values()), sum(found.values()), differs, now)
+def differing(one: Counter[Row], other: Counter[Row]) -> Counter[Row]:
+    """Rows that only one of both has."""
+    return (one - other) + (other - one)
 
 
 def rows_of_target(table: str, rows: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
@@ -56,43 +66,14 @@ def rows_of_target(table: str, rows: Iterable[Mapping[str, Any]]) -> Iterable[Ma
     by_text: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         plain = {name: value for name, value in row.items() if name != "is_deleted"}
-        text = str(_row(plain))
+        text = str(row_of(plain))
         by_text[text] = plain
         came[text] += -1 if row["is_deleted"] else 1
     return [by_text[text] for text, times in came.items() for _ in range(abs(times))]
 
 
-def _transactions(connection: Any, position: str) -> list[int]:
-    """The last transaction before the position. If the position is between a transaction's last change and
-    the end of its commit, the journal alone cannot decide, and there are two answers.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT coalesce(max(transaction), 0) FROM journal.commits WHERE done <= %s::pg_lsn", (position,)
-        )
-        (surely,) = cursor.fetchone()
-        cursor.execute(
-            "SELECT coalesce(max(transaction), 0) FROM journal.changes JOIN journal.commits USING (transaction)"
-            " WHERE wal < %s::pg_lsn",
-            (position,),
-        )
-        (at_most,) = cursor.fetchone()
-    return sorted({surely, max(surely, at_most)})
-
-
-def _state(connection: Any, table: str, until: int) -> Counter[Row]:
-    """The table's rows when transaction `until` had ended: those inserted and not deleted."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT content::text, sum(CASE WHEN deleted THEN -1 ELSE 1 END) FROM journal.changes"
-            " WHERE relation = %s AND transaction <= %s GROUP BY content HAVING"
-            " sum(CASE WHEN deleted THEN -1 ELSE 1 END) <> 0",
-            (table, until),
-        )
-        return Counter({_row(json.loads(text, parse_float=Decimal)): int(times) for text, times in cursor.fetchall()})
-
-
-def _row(values: Mapping[str, Any]) -> Row:
+def row_of(values: Mapping[str, Any]) -> Row:
+    """A row that is equal to that of the other side if all values are."""
     return tuple(sorted((name, _text(value)) for name, value in values.items()))
 
 
@@ -112,7 +93,7 @@ def _text(value: Any) -> str | None:
 
 
 def _as_time(text: str) -> str:
-    if len(text) < 19 or text[4:5] != "-" or text[10:11] != "T":
+    if len(text) < 19 or text[4:5] != "-" or text[10:11] not in ("T", " "):
         return text
     try:
         return str(_text(datetime.fromisoformat(text)))

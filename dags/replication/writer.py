@@ -1,32 +1,35 @@
-"""Keeps changing the shop: orders are placed, sent and cancelled; rows move to other keys; some work is undone."""
+"""A thread that keeps changing a shop. Statements of a source are in its folder."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Writer"]
+__all__ = ["LONG_NOTE", "Act", "ShopWriter"]
 
+Act = Callable[[Any], None]
 RENUMBERED = 50  # keys move in one transaction of so many: it is rare, and costs a write of its own if a note is long
-LONG_NOTE = 3_000  # characters: it is stored outside of its row
+LONG_NOTE = 3_000  # characters: PostgreSQL stores it outside of its row
 
 
-class Writer(threading.Thread):
-    """A thread that runs transactions, one after another, until `stop`. With one writer, the order of its transactions
-    is that of their commits, so a past state of the shop is known.
+class ShopWriter(threading.Thread, ABC):
+    """Runs transactions, one after another, until `stop`. With one writer, the order of its transactions is that of
+    their commits, so a past state of the shop is known.
 
-    `connection`: an autocommit one of psycopg2 that nobody else uses. `pause`: seconds between transactions. After it
-    has ended, `error` is the reason, or None after `stop`.
+    `connection`: an autocommit one that nobody else uses. `errors`: of its driver. `pause`: seconds between
+    transactions. After it has ended, `error` is the reason, or None after `stop`.
     """
 
-    def __init__(self, connection: Any, *, seed: int = 0, pause: float = 0.02) -> None:
+    def __init__(self, connection: Any, errors: type[Exception], *, seed: int = 0, pause: float = 0.02) -> None:
         super().__init__(name="shop-writer", daemon=True)
         self.transactions = 0
         self.error: BaseException | None = None
         self._connection = connection
+        self._errors = errors
         self._random = random.Random(seed)
         self._pause = pause
         self._ended = threading.Event()
@@ -38,116 +41,52 @@ class Writer(threading.Thread):
 
     def run(self) -> None:
         """Runs one transaction after another."""
-        import psycopg2
-
         try:
             while not self._ended.is_set():
                 self.step()
                 time.sleep(self._pause)
-        except psycopg2.Error as error:
+        except self._errors as error:
             self.error = error
 
     def stop(self) -> None:
         """Returns when its last transaction has ended."""
         self._ended.set()
-        self.join(timeout=30)
+        if self.ident is not None:
+            self.join(timeout=30)
 
     def step(self) -> None:
         """One transaction of one or some acts; every tenth is rolled back, every fifth has a part of it undone."""
-        often = (_visit, self._place_order, self._move_on, self._change_customer)
-        acts: tuple[Callable[[Any], None], ...] = (
-            *often, *often, self._change_note, self._new_customer, self._cancel, self._forget_visits,
-        )  # fmt: skip
-        if self.transactions % RENUMBERED == 0:
-            acts = (self._renumber,)
+        acts = (self._renumber,) if self.transactions % RENUMBERED == 0 else self._acts()
         undone = self._random.random() < 0.1
         with self._connection.cursor() as cursor:
-            cursor.execute("BEGIN")
+            self._begin(cursor)
             for act in self._random.choices(acts, k=self._random.randint(1, 4)):
                 act(cursor)
             if self._random.random() < 0.2:
                 cursor.execute("SAVEPOINT tried")
                 self._random.choice(acts)(cursor)
                 cursor.execute("ROLLBACK TO SAVEPOINT tried")
-            cursor.execute("SELECT txid_current()")
-            (transaction,) = cursor.fetchone()
-            cursor.execute("ROLLBACK" if undone else "COMMIT")
-            if not undone:
-                cursor.execute("INSERT INTO journal.commits VALUES (%s, pg_current_wal_lsn())", (transaction,))
+            self._end(cursor, undone=undone)
         self.transactions += 1
+
+    @abstractmethod
+    def _acts(self) -> Sequence[Act]:
+        """The usual acts, a frequent one several times."""
+
+    @abstractmethod
+    def _renumber(self, cursor: Any) -> None:
+        """Keys themselves change."""
+
+    @abstractmethod
+    def _begin(self, cursor: Any) -> None:
+        """Begins a transaction."""
+
+    @abstractmethod
+    def _end(self, cursor: Any, *, undone: bool) -> None:
+        """Rolls the transaction back, or commits it and tells the journal of its place in the log."""
 
     def _order(self) -> int:
         return self._random.randint(1, max(self._last_order, 1))
 
-    def _place_order(self, cursor: Any) -> None:
-        self._last_order += 1
-        order, customer = self._last_order, self._random.randint(1, max(self._last_customer, 1))
-        cursor.execute(
-            "INSERT INTO shop.orders VALUES (%s, %s, 'placed', clock_timestamp(), NULL, %s)",
-            (order, customer, self._random.random() * 40),
-        )
-        for line in range(1, self._random.randint(2, 4)):
-            note = None if self._random.random() < 0.5 else f"note {order} " * self._random.choice((1, LONG_NOTE // 10))
-            cursor.execute(
-                "INSERT INTO shop.order_items VALUES (%s, %s, %s, %s, %s, %s)",
-                (
-                    order,
-                    line,
-                    f"product {order % 50}",
-                    self._random.randint(1, 9),
-                    self._random.randint(1, 20_000) / 100,
-                    note,
-                ),
-            )
-
-    def _move_on(self, cursor: Any) -> None:
-        cursor.execute(
-            "UPDATE shop.orders SET status = CASE status WHEN 'placed' THEN 'paid' ELSE 'sent' END,"
-            " promised_for = localtimestamp WHERE id = %s",
-            (self._order(),),
-        )
-        # The note is not touched: if it is long, the log does not have it.
-        cursor.execute("UPDATE shop.order_items SET quantity = quantity %% 9 + 1 WHERE order_id = %s", (self._order(),))
-
-    def _change_note(self, cursor: Any) -> None:
-        note = self._random.choice((None, "gift", "wrap it " * (LONG_NOTE // 8)))
-        cursor.execute("UPDATE shop.order_items SET note = %s WHERE order_id = %s", (note, self._order()))
-
-    def _change_customer(self, cursor: Any) -> None:
-        cursor.execute(
-            "UPDATE shop.customers SET credit = credit + 1.25, city = %s, interests = array_append(interests, %s)"
-            " WHERE id = %s",
-            (
-                self._random.choice(("Busan", "Lyon", None)),
-                "chess",
-                self._random.randint(1, max(self._last_customer, 1)),
-            ),
-        )
-
-    def _new_customer(self, cursor: Any) -> None:
-        self._last_customer += 1
-        cursor.execute(
-            "INSERT INTO shop.customers VALUES (%s, %s, 'Quito', current_date, 0, false, '{}')",
-            (self._last_customer, f"Customer {self._last_customer}"),
-        )
-
-    def _cancel(self, cursor: Any) -> None:
-        order = self._order()
-        cursor.execute("DELETE FROM shop.order_items WHERE order_id = %s", (order,))
-        cursor.execute("DELETE FROM shop.orders WHERE id = %s", (order,))
-
-    def _renumber(self, cursor: Any) -> None:
-        """The key itself changes, and with it a long note moves that the log may not have."""
-        self._last_order += 1
-        order = self._order()
-        cursor.execute("UPDATE shop.orders SET id = %s WHERE id = %s", (self._last_order, order))
-        cursor.execute("UPDATE shop.order_items SET order_id = %s WHERE order_id = %s", (self._last_order, order))
-
-    def _forget_visits(self, cursor: Any) -> None:
-        cursor.execute("DELETE FROM shop.visits WHERE ctid IN (SELECT ctid FROM shop.visits LIMIT 2)")
-
-
-def _visit(cursor: Any) -> None:
-    cursor.execute(
-        "INSERT INTO shop.visits VALUES (clock_timestamp(), NULL, '/', 12), (clock_timestamp(), 7, '/b', NULL)"
-    )
+    def _customer(self) -> int:
+        return self._random.randint(1, max(self._last_customer, 1))

@@ -15,9 +15,10 @@ from tests.postgresql import PASSWORD, USER, PostgresServer
 DAGS = Path(__file__).parents[2] / "dags"
 sys.path.insert(0, str(DAGS))
 
-from replication.compare import Comparison, compare, rows_of_target  # noqa: E402 - beside the DAGs that use it
-from replication.shop import COLUMNS, fill, make_shop  # noqa: E402
-from replication.writer import Writer  # noqa: E402
+from replication.compare import COLUMNS, Comparison, rows_of_target  # noqa: E402 - beside the DAGs that use it
+from replication.postgresql.journal import compare  # noqa: E402
+from replication.postgresql.shop import fill, make_shop  # noqa: E402
+from replication.postgresql.writer import Writer  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,11 +13,12 @@ from tests.postgresql import PASSWORD, USER, PostgresServer
 
 sys.path.append(str(Path(__file__).parents[2] / "dags"))
 
-from replication.compare import compare, rows_of_target
+from replication.compare import TABLES, rows_of_target
 from replication.demo import Telling
-from replication.shop import TABLES, fill, make_shop
+from replication.postgresql.journal import compare
+from replication.postgresql.shop import fill, make_shop
+from replication.postgresql.writer import Writer
 from replication.target import read_rows
-from replication.writer import Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tidemark.control.store import ControlStore
     from tidemark.hooks.tidemark import TidemarkHook
-    from tidemark.model.source_address import SourceAddress
+    from tidemark.model.source_address import SourceAddress, SourceKind
     from tidemark.model.streams import TableRef
     from tidemark.replication.model.replication import (
         Actor,
@@ -36,6 +36,7 @@ __all__ = [
     "announce",
     "by_of",
     "default_outlets",
+    "jdbc_packages",
     "lineage_of",
     "most_mapped",
     "names_of",
@@ -139,6 +140,18 @@ def default_outlets(replication: str) -> list[AssetAlias]:
     known at parse time.
     """
     return [] if "{{" in replication else [AssetAlias(replicated_alias(replication))]
+
+
+def jdbc_packages(hook: TidemarkHook, kind: SourceKind) -> tuple[str, ...]:
+    """The driver by which a backfill reads such a database. Spark fetches it. If the connection's `spark_packages` name
+    that driver in a version of their own, there is nothing to add.
+    """
+    from tidemark.model.spark import MARIADB_PACKAGE, POSTGRESQL_PACKAGE
+
+    package = MARIADB_PACKAGE if kind.logs_by_file else POSTGRESQL_PACKAGE
+    driver = package.rpartition(":")[0]
+    named = (hook.settings.spark_packages or "").split(",")
+    return () if any(one.strip().rpartition(":")[0] == driver for one in named) else (package,)
 
 
 def names_of(argument: str, value: Names) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from tidemark.operators._replication import (
     announce,
     by_of,
     default_outlets,
+    jdbc_packages,
     lineage_of,
     names_of,
     place_text,
@@ -70,7 +71,6 @@ class BackfillObjectOperator(SparkOperator, ReplicationOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """The report of the copy."""
         from tidemark.hooks.source_connection import source_address
-        from tidemark.model.spark import POSTGRESQL_PACKAGE
         from tidemark.operators._backfill_progress import read_progress
         from tidemark.replication.worker.backfill import run_backfill
         from tidemark.replication.worker.definitions import get_replication
@@ -79,9 +79,10 @@ class BackfillObjectOperator(SparkOperator, ReplicationOperator):
         partitions = number_of("partitions", self.partitions)
         store = self.hook.open_store()
         wanted = get_object(store, self.replication, self.object_name)
-        address = source_address(get_replication(store, self.replication).source_conn_id)
+        replication = get_replication(store, self.replication)
+        address = source_address(replication.source_conn_id)
         outcome = run_backfill(
-            self.runtime(source=address, packages=(POSTGRESQL_PACKAGE,)),
+            self.runtime(source=address, packages=jdbc_packages(self.hook, replication.kind)),
             wanted.uid,
             by=by_of(context),
             cancel=self.cancel_job,

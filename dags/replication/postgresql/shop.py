@@ -6,25 +6,11 @@ The journal does not depend on Tidemark, and is not replicated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["COLUMNS", "KEYS", "TABLES", "fill", "make_shop"]
+from replication.compare import TABLES
 
-KEYS: Mapping[str, tuple[str, ...]] = {
-    "customers": ("id",),
-    "orders": ("id",),
-    "order_items": ("order_id", "line"),
-    "visits": (),  # no key: the log has whole old rows (REPLICA IDENTITY FULL)
-}
-TABLES = tuple(KEYS)
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "customers": ("id", "name", "city", "member_since", "credit", "newsletter", "interests"),
-    "orders": ("id", "customer_id", "status", "placed_at", "promised_for", "weight"),
-    "order_items": ("order_id", "line", "product", "quantity", "price", "note"),
-    "visits": ("at", "customer_id", "page", "took_ms", "is_deleted"),
-}
-"""What a target has of each table, besides metadata."""
+__all__ = ["fill", "make_shop"]
 
 _TABLES = """
 CREATE SCHEMA shop;
