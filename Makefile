@@ -73,8 +73,8 @@ bench: $(STAMP) ## benchmarks; what they said is in tests/benchmarks/RESULTS.md
 demo: $(STAMP) ## real flights through a stream, DAYS=1; again: it goes on
 	@$(AIRFLOW) $(BIN)/python dags/flights/demo.py --days $(DAYS)
 
-demo-replication: $(STAMP) ## a PostgreSQL that is written to, replicated in ROUNDS=2
-	@$(AIRFLOW) $(BIN)/python dags/replication/demo.py --rounds $(or $(ROUNDS),2)
+demo-replication: $(STAMP) ## a live PostgreSQL, or SOURCE=mariadb, replicated in ROUNDS=2
+	@$(AIRFLOW) $(BIN)/python dags/replication/demo.py --source $(or $(SOURCE),postgresql) --rounds $(or $(ROUNDS),2)
 
 demo-ingest: $(STAMP) ## the ingest service, and four writers that send the flights of a day; two get killed
 	@$(AIRFLOW) $(BIN)/python dags/ingest/demo.py

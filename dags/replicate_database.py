@@ -1,8 +1,9 @@
 """The shop's database, replicated into the lake while it is in use: each table by a backfill, then by its changes.
 
-The connection `shop_database` leads to the PostgreSQL of the tables. `make demo-replication` starts one, fills it and
-keeps changing it. Each run captures the transactions since the last run, and copies new tables as of one exact
-position. Then it applies the captured events to each target. During a long backfill the next runs capture and apply.
+The connection `shop_database` leads to the tables' database: a PostgreSQL, or by type `mysql` a MySQL or MariaDB.
+`make demo-replication` starts one, fills it and keeps changing it. Each run captures the transactions since the last
+run, and copies new tables, those of a PostgreSQL as of one exact position. Then it applies the captured events to each
+target. During a long backfill the next runs capture and apply.
 
 Started by hand with `backfill`, a run copies these tables again. The second DAG only requests backfills, and stops
 running ones. The third DAG expires events that are a week old and that every target has.
@@ -24,7 +25,7 @@ TABLES = Param([], type="array", items={"type": "string"}, description="tables t
 
 with DAG(
     "replicate_database",
-    description="A PostgreSQL database into the lake: backfill, then change data capture",
+    description="A PostgreSQL, MySQL or MariaDB into the lake: backfill, then change data capture",
     schedule=timedelta(minutes=5),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,

@@ -1,4 +1,4 @@
-"""`make demo-replication`: a PostgreSQL that is written to, replicated in some rounds, each compared with its source.
+"""`make demo-replication`: a database that is written to, replicated in some rounds, each compared with its source.
 
 The server is deleted at the end; the replicated tables stay in the lake until the next demo.
 """
@@ -8,14 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import secrets
 import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,15 +22,18 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from flights.airflow_log import DRIVER_LOG, entry_of, reason_of
-from replication.compare import Comparison, compare, rows_of_target
-from replication.install import require_postgresql
-from replication.shop import COLUMNS, TABLES, fill, make_shop
+from replication.compare import COLUMNS, TABLES, Comparison, rows_of_target
+from replication.mariadb.source import mariadb_source
+from replication.postgresql.source import postgresql_source
+from replication.source import DemoSource
 from replication.target import read_rows
-from replication.writer import Writer
-from tidemark.testing import PostgresNotInstalled, ThrowAwayPostgres, throw_away_postgresql
+from tidemark.testing import MariaDBNotInstalled, PostgresNotInstalled
 
 DAG, REPLICATION = "replicate_database", "shop"
-DATABASE = "shop"
+SOURCES: Mapping[str, tuple[str, Callable[[int], AbstractContextManager[DemoSource]]]] = {
+    "mariadb": ("MariaDB", mariadb_source),
+    "postgresql": ("PostgreSQL", postgresql_source),
+}
 STARTING, ENDING = "[DAG TEST] starting task_id=", "[DAG TEST] end task task_id="
 TOLD_BY = "tidemark.operators."  # part of the loggers of operators
 
@@ -58,6 +60,7 @@ class Telling:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", choices=sorted(SOURCES), default="postgresql", help="the kind of database")
     parser.add_argument("--rounds", type=int, default=2, help="runs of the DAG")
     parser.add_argument("--orders", type=int, default=10_000, help="orders that the shop begins with")
     asked = parser.parse_args()
@@ -65,52 +68,65 @@ def main() -> int:
     lake = home / "replication"
     shutil.rmtree(lake, ignore_errors=True)
     lake.mkdir(parents=True)
-    try:
-        require_postgresql()
-    except PostgresNotInstalled as error:
-        print(error)
-        return 1
     began = time.monotonic()
     migrating = threading.Thread(target=_migrate, args=(home,))
     migrating.start()
-    with throw_away_postgresql(password=secrets.token_urlsafe()) as server, _connected(server, "postgres") as admin:
-        admin.cursor().execute(f"CREATE DATABASE {DATABASE}")
-        with _connected(server, DATABASE) as connection, _connected(server, DATABASE) as writing:
-            make_shop(connection)
-            rows = fill(connection, orders=asked.orders)
-            print(f"A throw-away PostgreSQL on port {server.port}, a shop of {rows:,} rows in {len(TABLES)} tables")
+    product, make = SOURCES[asked.source]
+    try:
+        with make(asked.orders) as source:
+            print(
+                f"A throw-away {product} on port {source.port}, a shop of {source.rows:,} rows in {len(TABLES)} tables"
+            )
             migrating.join()
-            code = _rounds(server, connection, writing, lake, asked.rounds)
+            code = _rounds(source, lake, asked.rounds)
+    except (MariaDBNotInstalled, PostgresNotInstalled) as error:
+        print(error)
+        return 1
     if code == 0:
         _look_next(home, lake, time.monotonic() - began)
     return code
 
 
-def _rounds(server: ThrowAwayPostgres, connection: Any, writing: Any, lake: Path, rounds: int) -> int:
-    writer, telling = Writer(writing), Telling()
-    writer.start()
+def _rounds(source: DemoSource, lake: Path, rounds: int) -> int:
+    telling, names = Telling(), [f"shop.{table}" for table in TABLES]
+    source.writer.start()
     print("A writer begins, and goes on all the time: orders, cancellations, new keys, rollbacks", flush=True)
+    if source.how_copied is not None:
+        print(source.how_copied, flush=True)
     try:
         for number in range(1, rounds + 1):
             again = ["shop.customers"] if number == rounds > 1 else []
             print(f"\nRound {number} of {rounds}" + (f": {again[0]} is asked to be copied anew" if again else ""))
-            code = _run(server, lake, telling, {"backfill": again})
+            code = _round(source, lake, telling, names if number == 1 else again, again)
             if code != 0:
-                print(f"\nThe run failed. All of its log: {lake / 'demo.log'}")
                 return code
-            if not _report(connection, lake, writer):
-                return 1
     finally:
-        writer.stop()
-    return 0 if writer.error is None else 1
+        source.writer.stop()
+    if source.writer.error is not None:
+        print(f"The writer failed: {source.writer.error}")
+        return 1
+    if source.how_copied is None:
+        return 0
+    print("\nThe writer has ended. A last run: each table with a key must be its source, row by row")
+    return _round(source, lake, telling, [], [])
 
 
-def _run(server: ThrowAwayPostgres, lake: Path, telling: Telling, conf: Mapping[str, Any]) -> int:
+def _round(source: DemoSource, lake: Path, telling: Telling, copied: Sequence[str], again: Sequence[str]) -> int:
+    """A run of the DAG, and the comparison. `copied`: tables that the run copies, of which `again` are asked for."""
+    with source.copying([name.partition(".")[2] for name in copied]):
+        code = _run(source, lake, telling, {"backfill": list(again)})
+    if code != 0:
+        print(f"\nThe run failed. All of its log: {lake / 'demo.log'}")
+        return code
+    return 0 if _report(source, lake) else 1
+
+
+def _run(source: DemoSource, lake: Path, telling: Telling, conf: Mapping[str, Any]) -> int:
     """Run the DAG in a process of its own; its log goes to a file and, shortened, to the terminal."""
     command = ["airflow", "dags", "test", DAG, "--conf", json.dumps(conf)]
     with (lake / "demo.log").open("a", encoding="utf-8") as log:
         run = subprocess.Popen(
-            command, env=_environment(server, lake), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command, env=_environment(source, lake), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         assert run.stdout is not None
         for line in run.stdout:
@@ -120,13 +136,9 @@ def _run(server: ThrowAwayPostgres, lake: Path, telling: Telling, conf: Mapping[
     return run.wait()
 
 
-def _environment(server: ThrowAwayPostgres, lake: Path) -> Mapping[str, str]:
-    source = {
-        "conn_type": "postgres", "host": "127.0.0.1", "port": server.port, "schema": DATABASE, "login": "postgres",
-        "password": server.password,
-    }  # fmt: skip
+def _environment(source: DemoSource, lake: Path) -> Mapping[str, str]:
     return os.environ | {
-        "AIRFLOW_CONN_SHOP_DATABASE": json.dumps(source),
+        "AIRFLOW_CONN_SHOP_DATABASE": json.dumps(source.airflow_connection),
         "TIDEMARK_LAKE_ROOT": str(lake / "lake"),
         "TIDEMARK_CONTROL_STORE": f"sqlite:///{lake / 'control.db'}",
         "AIRFLOW__LOGGING__JSON_LOGS": "True",
@@ -134,44 +146,32 @@ def _environment(server: ThrowAwayPostgres, lake: Path) -> Mapping[str, str]:
     }
 
 
-def _report(connection: Any, lake: Path, writer: Writer) -> bool:
+def _report(source: DemoSource, lake: Path) -> bool:
     """Prints one line for each table; returns whether all agree."""
-    compared = list(_compared(connection, lake))
-    print(f"\n  {writer.transactions:,} transactions by now; the writer goes on")
-    print(f"  {'table':<14}{'as of':>12}{'source':>10}{'target':>10}{'now':>10}")
+    compared = list(_compared(source, lake))
+    goes_on = "; the writer goes on" if source.writer.is_alive() else ""
+    later = "" if source.how_copied is None else f"{'later':>10}"
+    print(f"\n  {source.writer.transactions:,} transactions by now{goes_on}")
+    print(f"  {'table':<14}{'as of':>24}{'source':>10}{'target':>10}{'now':>10}{later}")
     for position, one in compared:
         verdict = "agree" if one.agrees else f"{one.differs} ROWS DIFFER"
-        print(f"  {one.table:<14}{position:>12}{one.source:>10,}{one.target:>10,}{one.now:>10,}   {verdict}")
+        also = f"{one.later:>10,}" if later else ""
+        print(f"  {one.table:<14}{position:>24}{one.source:>10,}{one.target:>10,}{one.now:>10,}{also}   {verdict}")
     sys.stdout.flush()
     return all(one.agrees for _, one in compared)
 
 
-def _compared(connection: Any, lake: Path) -> Iterator[tuple[str, Comparison]]:
+def _compared(source: DemoSource, lake: Path) -> Iterator[tuple[str, Comparison]]:
     """Compares each target with its table as of the target's position."""
     from tidemark.control.store import ControlStore
-    from tidemark.replication.planning.positions import lsn_of, lsn_text
+    from tidemark.replication.planning.positions import position_text
     from tidemark.replication.worker.objects import objects_of
 
     for one in objects_of(ControlStore(f"sqlite:///{lake / 'control.db'}"), REPLICATION):
         assert one.applied is not None
-        table, position = one.name.table, lsn_text(lsn_of(one.applied))
-        path = Path(one.target.path.removeprefix("file://"))
+        table, path = one.name.table, Path(one.target.path.removeprefix("file://"))
         rows = rows_of_target(table, read_rows(path, COLUMNS[table]))
-        yield position, compare(connection, table, position, rows)
-
-
-@contextmanager
-def _connected(server: ThrowAwayPostgres, database: str) -> Iterator[Any]:
-    import psycopg2
-
-    connection = psycopg2.connect(
-        host="127.0.0.1", port=server.port, user="postgres", password=server.password, dbname=database
-    )
-    connection.autocommit = True
-    try:
-        yield connection
-    finally:
-        connection.close()
+        yield position_text(one.applied), source.compare(table, one.applied, rows)
 
 
 def _migrate(home: Path) -> None:

@@ -71,7 +71,11 @@ def test_backfill_changes_a_backfill_anew_a_pause_and_the_end(
             second = run_dag(dag, conf={"backfill": ["shop.orders"]})
         assert (second.state, second.returned("replicate.prepare")) == ("success", ["shop.orders"])
         assert second.returned("replicate.capture")["events"] > 0
-        assert set(second.returned("replicate.apply")["objects"]) == {"shop.customers", "shop.order_items", "shop.visits"}
+        assert set(second.returned("replicate.apply")["objects"]) == {
+            "shop.customers",
+            "shop.order_items",
+            "shop.visits",
+        }
         found = shop.require_same(spark)
         assert [found[name].later for name in ("customers", "order_items")] == [0, 0]
         run_dag(one(PauseReplicationOperator(task_id="pause", replication=REPLICATION)))

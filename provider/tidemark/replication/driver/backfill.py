@@ -28,6 +28,7 @@ from tidemark.replication.model.catalog import SeenTable
 from tidemark.replication.model.jobs import ApplyEvents, BackfillObject, BackfillReport
 from tidemark.replication.model.marks import ObjectMark, ObjectWrite
 from tidemark.replication.model.replication import START, BackfillProgress, LogPosition, TableSchema, WriteMode
+from tidemark.replication.planning import positions
 from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def backfill_object(
             _named(table.failure),
             _watched(session, request, now, say, leave),
         ):
-            say(f"{name}: copying as of {table.position.commit}, about {request.expected_rows} rows")
+            say(f"{name}: copying as of {positions.position_text(table.position)}, about {request.expected_rows} rows")
             copying.widest, copying.seen = table.widest(careful), table.seen
             rows = table.rows(session, careful)
             with fitted(session, copying.widest, table.mean):
@@ -101,7 +102,8 @@ def backfill_object(
     with fitted(session, copying.widest):
         report = replace(copying.finish(say), seen=seen_of(request, copying.seen))
     leave(BackfillProgress(max(request.expected_rows, report.rows), report.rows, now()))
-    say(f"{name}: {report.rows} rows as of {report.snapshot.commit} are in {report.target.name}")
+    place = positions.position_text(report.snapshot)
+    say(f"{name}: {report.rows} rows as of {place} are in {report.target.name}")
     return report
 
 
