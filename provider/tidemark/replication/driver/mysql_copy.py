@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["mysql_copy"]
 
 _DRIVER = "org.mariadb.jdbc.Driver"
-_OF_DRIVER = re.compile(r"java\.sql\.(?:SQL\w+|BatchUpdateException): ([^\n]+)")
-_NO_DRIVER = re.compile(rf"ClassNotFoundException: {re.escape(_DRIVER)}")
+_BEHIND = r"(?:: |\) )"  # behind the name of an exception; Spark Connect writes the name in parentheses
+_OF_DRIVER = re.compile(rf"java\.sql\.(?:SQL\w+|BatchUpdateException){_BEHIND}([^\n]+)")
+_NO_DRIVER = re.compile(rf"ClassNotFoundException{_BEHIND}{re.escape(_DRIVER)}")
 _ENDED = re.compile(r"out of range in 'exp|was killed|Table definition has changed|Lock wait timeout")
 
 
