@@ -148,4 +148,5 @@ def test_a_driver_that_the_connection_names_in_another_version_is_left(
 
     assert packages(SourceKind.MYSQL, "-") == packages(SourceKind.MARIADB, "a:b:1") == (MARIADB_PACKAGE,)
     assert packages(SourceKind.MARIADB, "a:b:1, org.mariadb.jdbc:mariadb-java-client:3.5.1") == ()
+    assert packages(SourceKind.DEBEZIUM, "a:b:1") == ()
     assert packages(SourceKind.POSTGRESQL, "org.mariadb.jdbc:mariadb-java-client:3.5.1") == (POSTGRESQL_PACKAGE,)

@@ -67,7 +67,7 @@ def make_user(connection: Any, user: str, password: str) -> None:
     """A user with the rights that a replication needs."""
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE USER {user}@'127.0.0.1' IDENTIFIED BY '{password}'")
-        cursor.execute(f"GRANT SELECT, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {user}@'127.0.0.1'")
+        cursor.execute(f"GRANT SELECT, PROCESS, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {user}@'127.0.0.1'")
 
 
 def fill(connection: Any, *, orders: int = 10_000) -> int:

@@ -24,6 +24,7 @@ from tidemark.replication.model.jobs import CaptureEvents, CaptureReport
 from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.planning.events import READ_METHODS
 from tidemark.replication.planning.hiding import hasher_of
+from tidemark.replication.planning.positions import position_text
 from tidemark.replication.sources.change_log import ChangeLog, Found, OpenLog
 from tidemark.replication.sources.open_log import open_change_log
 
@@ -174,7 +175,8 @@ class _Run:
         self.position, self.number, self.widths = upto, batch.number, (batch.widest, batch.mean)
         self.schemas, self.heartbeat = found.schemas, found.heartbeat
         self.captured.add(found)
-        self.say(f"batch {batch.number}: {found.total} events of {found.transactions} transactions, up to {batch.end}")
+        place = position_text(upto)
+        self.say(f"batch {batch.number}: {found.total} events of {found.transactions} transactions, up to {place}")
         return True
 
     def _catch_up(self, found: EventBatch | None) -> None:
