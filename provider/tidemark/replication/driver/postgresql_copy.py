@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["postgresql_copy", "source_rows"]
 
-_OF_DRIVER = re.compile(r"org\.postgresql\.util\.PSQLException(?:: |\) )([^\n]+)")  # Spark Connect has brackets around it
+_OF_DRIVER = re.compile(r"org\.postgresql\.util\.PSQLException(?:: |\) )([^\n]+)")  # Connect has brackets
 _WIDER = re.compile(r"maxResultBuffer|Ran out of memory retrieving query results")
 
 
