@@ -138,6 +138,7 @@ def _end(held: Held) -> LogPosition:
 
 ACTS: dict[str, Callable[[Held], object]] = {
     "system_id": lambda held: held.source.system_id(),
+    "names": lambda held: held.source.names(),
     "current_position": lambda held: held.source.current_position(),
     "parse_position": lambda held: held.source.parse_position("0/1"),
     "discover": lambda held: held.source.discover(held.replication),
