@@ -29,8 +29,10 @@ _hints = functools.cache(typing.get_type_hints)
 def parsed(
     text: str | bytes, *, number: Callable[[str], Any] | None = None, fraction: Callable[[str], Any] | None = None
 ) -> Any:
-    """The value of a required text. Raises ValueError, also if the text is nested too deeply. `number`: a function
-    from the digits of a number to its value; `fraction`: the same for numbers with a point or an exponent only.
+    """The value of a required text. Raises ValueError, also if the text is nested too deeply.
+
+    `number`: a function from the digits of a number to its value. `fraction`: one for numbers with a point or an
+    exponent only.
     """
     try:
         return json.loads(text, parse_int=number, parse_float=fraction or number, parse_constant=number)
