@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,8 +45,9 @@ def shop(server: BinlogServer, airflow_home: Path, tmp_path: Path, monkeypatch: 
 
 @pytest.fixture
 def dag(monkeypatch: pytest.MonkeyPatch) -> DAG:
-    """The DAG as its file has it."""
+    """The DAG as its file has it. A run with a conf leaves that in the params of the object."""
     monkeypatch.syspath_prepend(str(DAGS))
+    monkeypatch.delitem(sys.modules, "replicate_database", raising=False)
     found: DAG = importlib.import_module("replicate_database").dag
     return found
 
