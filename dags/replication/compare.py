@@ -29,7 +29,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "order_items": ("order_id", "line", "product", "quantity", "price", "note"),
     "visits": ("at", "customer_id", "page", "took_ms", "is_deleted"),
 }
-"""What a target has of each table, besides metadata."""
+"""The columns of each table in its target, besides metadata."""
 
 
 @dataclass(frozen=True)

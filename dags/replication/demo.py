@@ -149,9 +149,9 @@ def _environment(source: DemoSource, lake: Path) -> Mapping[str, str]:
 def _report(source: DemoSource, lake: Path) -> bool:
     """Prints one line for each table; returns whether all agree."""
     compared = list(_compared(source, lake))
-    goes_on = "; the writer goes on" if source.writer.is_alive() else ""
+    still_writes = "; the writer goes on" if source.writer.is_alive() else ""
     later = "" if source.how_copied is None else f"{'later':>10}"
-    print(f"\n  {source.writer.transactions:,} transactions by now{goes_on}")
+    print(f"\n  {source.writer.transactions:,} transactions by now{still_writes}")
     print(f"  {'table':<14}{'as of':>24}{'source':>10}{'target':>10}{'now':>10}{later}")
     for position, one in compared:
         verdict = "agree" if one.agrees else f"{one.differs} ROWS DIFFER"

@@ -1,4 +1,4 @@
-"""A thread that keeps changing a shop. Statements of a source are in its folder."""
+"""A thread that keeps changing a shop. Statements that only one source knows are in its folder."""
 
 from __future__ import annotations
 
@@ -74,10 +74,6 @@ class ShopWriter(threading.Thread, ABC):
         """The usual acts, a frequent one several times."""
 
     @abstractmethod
-    def _renumber(self, cursor: Any) -> None:
-        """Keys themselves change."""
-
-    @abstractmethod
     def _begin(self, cursor: Any) -> None:
         """Begins a transaction."""
 
@@ -90,3 +86,19 @@ class ShopWriter(threading.Thread, ABC):
 
     def _customer(self) -> int:
         return self._random.randint(1, max(self._last_customer, 1))
+
+    def _change_note(self, cursor: Any) -> None:
+        note = self._random.choice((None, "gift", "wrap it " * (LONG_NOTE // 8)))
+        cursor.execute("UPDATE shop.order_items SET note = %s WHERE order_id = %s", (note, self._order()))
+
+    def _cancel(self, cursor: Any) -> None:
+        order = self._order()
+        cursor.execute("DELETE FROM shop.order_items WHERE order_id = %s", (order,))
+        cursor.execute("DELETE FROM shop.orders WHERE id = %s", (order,))
+
+    def _renumber(self, cursor: Any) -> None:
+        """The key itself changes, and with it a long note moves that the log may not have."""
+        self._last_order += 1
+        order = self._order()
+        cursor.execute("UPDATE shop.orders SET id = %s WHERE id = %s", (self._last_order, order))
+        cursor.execute("UPDATE shop.order_items SET order_id = %s WHERE order_id = %s", (self._last_order, order))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.airflow.shop_writing import writing
 from tests.postgresql import PASSWORD, USER, PostgresServer
 
 DAGS = Path(__file__).parents[2] / "dags"
@@ -71,14 +72,8 @@ class ReplicatedShop:
     @contextmanager
     def written_to(self, seed: int = 0) -> Iterator[Writer]:
         """A writer changes the shop for as long as the context lasts."""
-        with self.connected() as connection:
-            writer = Writer(connection, seed=seed, pause=0.05)
-            writer.start()
-            try:
-                yield writer
-            finally:
-                writer.stop()
-        assert writer.error is None
+        with self.connected() as connection, writing(Writer(connection, seed=seed, pause=0.05)) as writer:
+            yield writer
 
     def sql(self, text: str) -> list[tuple[Any, ...]]:
         return self.server.sql(text, self.database)

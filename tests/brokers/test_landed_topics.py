@@ -96,7 +96,7 @@ def test_a_topic_that_was_recreated_and_records_that_expired_are_lost(broker: Ka
 
 
 def lost(landed: EnvelopeInput, lanes: Lanes) -> str:
-    """What is said to be lost behind the lanes; "" if all is there."""
+    """The error about losses behind the lanes; "" if all is there."""
     try:
         landed.require_kept(lanes, "there")
     except SlotLost as error:

@@ -51,7 +51,7 @@ TABLES = {
 
 
 class RandomWriter(threading.Thread):
-    """Transactions of every form, until it is told to end; some are rolled back, wholly or in part."""
+    """Transactions of every form until `end`; some are rolled back, wholly or in part."""
 
     def __init__(self, server: BinlogServer, database: str, seed: int) -> None:
         super().__init__(name=f"writer {seed}", daemon=True)

@@ -1,4 +1,4 @@
-"""What `make demo-replication SOURCE=mariadb` judges by: a past state of a table, as journal and writer tell it."""
+"""The judgement of `make demo-replication SOURCE=mariadb`: a past state of a table, by its journal and its writer."""
 
 from __future__ import annotations
 

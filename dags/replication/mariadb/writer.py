@@ -66,10 +66,6 @@ class Writer(ShopWriter):
         )
         cursor.execute("UPDATE shop.order_items SET quantity = quantity %% 9 + 1 WHERE order_id = %s", (self._order(),))
 
-    def _change_note(self, cursor: Any) -> None:
-        note = self._random.choice((None, "gift", "wrap it " * (LONG_NOTE // 8)))
-        cursor.execute("UPDATE shop.order_items SET note = %s WHERE order_id = %s", (note, self._order()))
-
     def _change_customer(self, cursor: Any) -> None:
         cursor.execute(
             "UPDATE shop.customers SET credit = credit + 1.25, city = %s, interests = %s WHERE id = %s",
@@ -86,17 +82,6 @@ class Writer(ShopWriter):
             "INSERT INTO shop.customers VALUES (%s, %s, 'Quito', current_date, 0, false, '')",
             (self._last_customer, f"Customer {self._last_customer}"),
         )
-
-    def _cancel(self, cursor: Any) -> None:
-        order = self._order()
-        cursor.execute("DELETE FROM shop.order_items WHERE order_id = %s", (order,))
-        cursor.execute("DELETE FROM shop.orders WHERE id = %s", (order,))
-
-    def _renumber(self, cursor: Any) -> None:
-        self._last_order += 1
-        order = self._order()
-        cursor.execute("UPDATE shop.orders SET id = %s WHERE id = %s", (self._last_order, order))
-        cursor.execute("UPDATE shop.order_items SET order_id = %s WHERE order_id = %s", (self._last_order, order))
 
     def _replace(self, cursor: Any) -> None:
         """Takes the row of the key away, if there is one, and inserts another."""

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tidemark.errors import InvalidArgument
-from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.model.source_address import PORTS, SourceAddress
 
 __all__ = ["address_in", "addresses_of", "hides", "parse_address"]
 
 SHORTEST_SECRET = 5  # a shorter one would be found in too many texts
 _OTHER_NAMES = {"postgres": "postgresql"}
-_PORTS: Mapping[SourceKind, int] = {SourceKind.POSTGRESQL: 5432, SourceKind.MYSQL: 3306, SourceKind.MARIADB: 3306}
 
 
 def parse_address(url: str) -> SourceAddress:
@@ -21,11 +20,11 @@ def parse_address(url: str) -> SourceAddress:
     Raises InvalidArgument, without the password.
     """
     parts = urlsplit(url)
-    kinds = {kind.value: kind for kind in _PORTS}
+    kinds = {kind.value: kind for kind in PORTS}
     kind = kinds.get(_OTHER_NAMES.get(parts.scheme, parts.scheme))
     database = unquote(parts.path.removeprefix("/"))
     try:
-        port = parts.port or (None if kind is None else _PORTS.get(kind))
+        port = parts.port or (None if kind is None else PORTS.get(kind))
     except ValueError:
         port = None
     if kind is None or port is None or not database or not parts.username:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.model.source_address import PORTS, SourceAddress, SourceKind
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -21,7 +21,6 @@ _KINDS: Mapping[str, SourceKind] = {
     "mysql": SourceKind.MYSQL,
     "mariadb": SourceKind.MARIADB,
 }
-_PORTS: Mapping[SourceKind, int] = {SourceKind.POSTGRESQL: 5432, SourceKind.MYSQL: 3306, SourceKind.MARIADB: 3306}
 
 PASSED_ON = frozenset(
     {
@@ -92,7 +91,7 @@ def address_of(connection: Connection) -> SourceAddress:
     return SourceAddress(
         kind=kind,
         host=connection.host or "localhost",
-        port=connection.port or _PORTS[kind],
+        port=connection.port or PORTS[kind],
         database=connection.schema or "",
         user=connection.login,
         password=connection.password or None,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["SourceAddress", "SourceKind"]
+__all__ = ["PORTS", "SourceAddress", "SourceKind"]
 
 
 class SourceKind(StrEnum):
@@ -21,6 +21,10 @@ class SourceKind(StrEnum):
     def logs_by_file(self) -> bool:
         """Whether its log is binary log files, as MySQL and MariaDB have them."""
         return self in (SourceKind.MYSQL, SourceKind.MARIADB)
+
+
+PORTS: Mapping[SourceKind, int] = {SourceKind.POSTGRESQL: 5432, SourceKind.MYSQL: 3306, SourceKind.MARIADB: 3306}
+"""The port of a database, if an address has none."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def _rules(settings: DebeziumSettings, numeric_as: str | None) -> RowRules:
 
 
 def tables(address: SourceAddress) -> dict[str, FoundObject]:
-    """What a look finds, by `schema.table`."""
+    """The tables that a look finds, by `schema.table`."""
     settings = settings_of(address)
     landed = open_input(settings)
     found = tables_in(landed, {}, landed.ends(), settings.key_of, _rules(settings, None))

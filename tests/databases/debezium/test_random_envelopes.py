@@ -16,7 +16,7 @@ from tidemark.replication.planning.debezium_marks import Mark, mark_of
 
 
 def rows_told(events: list[dict[str, Any]]) -> dict[str, dict[int, dict[str, Any]]]:
-    """What the events say, by the simplest reading of them."""
+    """The rows after all events, by the simplest reading of them."""
     rows: dict[str, dict[str, Any]] = {}
     gone: dict[str, Any] = {}
     for event in events:

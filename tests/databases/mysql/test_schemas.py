@@ -146,7 +146,7 @@ def test_events_without_names_or_columns_are_refused_with_the_remedy(own_server:
 
 @pytest.mark.parametrize("compressed", ["log_bin_compress", "binlog_transaction_compression"])
 def test_compressed_events_are_read_or_refused(own_server: BinlogServer, compressed: str) -> None:
-    """What a MariaDB compresses is read; what a MySQL does is refused with the remedy."""
+    """Compressed events of a MariaDB are read, those of a MySQL are refused with the remedy."""
     world = BinlogWorld(own_server)
     if not own_server.sql(f"SHOW GLOBAL VARIABLES LIKE '{compressed}'"):
         pytest.skip("the other database has it")

@@ -109,7 +109,7 @@ class LandedWorld:
                 run_apply(self.runtime, one.uid, by=self.by)
 
     def turn(self) -> CaptureReport | None:
-        """What a DAG run does, step by step."""
+        """The steps of a DAG run."""
         self.prepare()
         report = self.capture()
         self.apply()

@@ -1,4 +1,4 @@
-"""What a MariaDB commits comes into the event log exactly once, whatever happens to the runs that bring it there."""
+"""Commits of a MariaDB come into the event log exactly once, however runs of capture end."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_another_server_or_log_is_noticed_before_anything_is_read(world: Capture
 
 
 def test_a_server_that_restarts_goes_on_in_a_new_file(spark: SparkSession, tmp_path: Path) -> None:
-    """A crash in between loses nothing that was committed, and a purged log is told by name."""
+    """A crash in between loses nothing that was committed, and the error of a purged log names it."""
     with mariadb_or_skip(("--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1")) as server:
         source = BinlogWorld(server)
         source.sql("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))")

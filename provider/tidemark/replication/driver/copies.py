@@ -13,7 +13,10 @@ from tidemark.replication.model.replication import LogPosition, TableSchema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["RowsTooWide", "TableCopy"]
+__all__ = ["BEHIND", "RowsTooWide", "TableCopy"]
+
+BEHIND = r"(?:: |\) )"
+"""A pattern of what follows the name of an exception. Spark Connect writes the name in parentheses."""
 
 
 class RowsTooWide(BackfillInterrupted):

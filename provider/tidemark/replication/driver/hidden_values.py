@@ -13,7 +13,7 @@ from tidemark.replication.planning.showing import chosen_columns, shown
 from tidemark.replication.sources.fetches import Fetch
 from tidemark.replication.sources.postgresql.pinned import PinnedTable, hash_properties, jdbc_properties
 
-__all__ = ["chosen", "reading_properties", "seen_of"]
+__all__ = ["chosen", "reading_properties", "secret_of", "seen_of"]
 
 
 def chosen(request: BackfillObject, found: TableSchema) -> TableSchema:
@@ -30,14 +30,22 @@ def chosen(request: BackfillObject, found: TableSchema) -> TableSchema:
     return columns.schema
 
 
-def reading_properties(address: SourceAddress, table: PinnedTable, fetch: Fetch, mark: str | None) -> dict[str, str]:
-    """The driver's properties, with the secret if anything is hashed. Raises InvalidArgument if the secret is missing,
-    or another than that of the `mark`.
+def secret_of(address: SourceAddress, schema: TableSchema, mark: str | None) -> str | None:
+    """The secret for the hashed columns of a copy; None if no column is hashed. Raises InvalidArgument if the secret is
+    missing, or another than that of the `mark`.
     """
+    if not any(column.shown is Shown.HASHED for column in schema.columns):
+        return None
+    return require_secret(address.hash_secret, mark, why="hash_columns")
+
+
+def reading_properties(address: SourceAddress, table: PinnedTable, fetch: Fetch, mark: str | None) -> dict[str, str]:
+    """The driver's properties, with the secret if anything is hashed. Raises what `secret_of` does."""
     known = jdbc_properties(address, table.readers, fetch, table.bound)
-    if not any(column.shown is Shown.HASHED for column in table.schema.columns):
+    secret = secret_of(address, table.schema, mark)
+    if secret is None:
         return known
-    more = hash_properties(require_secret(address.hash_secret, mark, why="hash_columns"))
+    more = hash_properties(secret)
     return {**known, **more, "options": f"{known.get('options', '')} {more['options']}".strip()}
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
@@ -18,18 +18,17 @@ from pyspark.sql import functions as F
 from tidemark.errors import BackfillGaveWay, BackfillInterrupted, SourceDriverNotInstalled, TidemarkError
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.spark import MARIADB_PACKAGE
-from tidemark.replication.driver.copies import TableCopy
-from tidemark.replication.driver.hidden_values import chosen
-from tidemark.replication.driver.source_rows import copied_rows
+from tidemark.replication.driver.copies import BEHIND, TableCopy
+from tidemark.replication.driver.hidden_values import chosen, secret_of
+from tidemark.replication.driver.source_rows import Reading, copied_rows
 from tidemark.replication.driver.uuids import uuid5
 from tidemark.replication.driver.values import spark_type, written_value
 from tidemark.replication.model.jobs import BackfillObject
 from tidemark.replication.model.replication import Column as SourceColumn
-from tidemark.replication.model.replication import Shown
 from tidemark.replication.planning.events import EVENT_NAMESPACE
-from tidemark.replication.planning.hiding import pads_of, require_secret
+from tidemark.replication.planning.hiding import pads_of
 from tidemark.replication.planning.positions import position_text
-from tidemark.replication.sources.fetches import MOST_ROWS, Fetch, assumed_width, fetches
+from tidemark.replication.sources.fetches import Fetch, assumed_width
 from tidemark.replication.sources.mysql.connection import SESSION
 from tidemark.replication.sources.mysql.held import HeldTable, fails_unless_held, held_table, still_held
 from tidemark.replication.sources.mysql.jdbc import jdbc_url, tls_properties
@@ -42,9 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["mysql_copy"]
 
 _DRIVER = "org.mariadb.jdbc.Driver"
-_BEHIND = r"(?:: |\) )"  # behind the name of an exception; Spark Connect writes the name in parentheses
-_OF_DRIVER = re.compile(rf"java\.sql\.(?:SQL\w+|BatchUpdateException){_BEHIND}([^\n]+)")
-_NO_DRIVER = re.compile(rf"ClassNotFoundException{_BEHIND}{re.escape(_DRIVER)}")
+_OF_DRIVER = re.compile(rf"java\.sql\.(?:SQL\w+|BatchUpdateException){BEHIND}([^\n]+)")
+_NO_DRIVER = re.compile(rf"ClassNotFoundException{BEHIND}{re.escape(_DRIVER)}")
 _ENDED = re.compile(r"out of range in 'exp|was killed|Table definition has changed|Lock wait timeout")
 
 
@@ -79,18 +77,16 @@ def mysql_copy(request: BackfillObject, address: SourceAddress) -> Iterator[Tabl
 def _rows(
     session: SparkSession, request: BackfillObject, address: SourceAddress, table: HeldTable, *, careful: bool
 ) -> DataFrame:
-    readings = fetches(table.sizes, careful=careful, most=request.fetch_rows or MOST_ROWS)
-    parts = [_read(session, request, address, table, fetch) for fetch in readings]
-    columns = table.schema.columns
-    values = [_value(request, table, number, column).alias(column.name) for number, column in enumerate(columns)]
-    return copied_rows(
-        request,
-        reduce(DataFrame.unionByName, parts),
-        values,
-        uuid=_uuid(request, table),
+    reading = Reading(
+        schema=table.schema,
+        sizes=table.sizes,
         position=table.position,
         taken_at=table.taken_at,
+        read=partial(_read, session, request, address, table),
+        value=partial(_value, request, table),
+        uuid=_uuid(request, table),
     )
+    return copied_rows(request, reading, careful=careful)
 
 
 def _read(
@@ -114,8 +110,9 @@ def _read(
 def _properties(request: BackfillObject, address: SourceAddress, table: HeldTable, fetch: Fetch) -> dict[str, str]:
     """The driver's properties, password and secret among them."""
     variables = {**SESSION, "lock_wait_timeout": "1"}
-    if any(column.shown is Shown.HASHED for column in table.schema.columns):
-        inner, outer = pads_of(require_secret(address.hash_secret, request.rules.hash_mark, why="hash_columns"))
+    secret = secret_of(address, table.schema, request.rules.hash_mark)
+    if secret is not None:
+        inner, outer = pads_of(secret)
         variables |= {INNER: f"'{inner}'", OUTER: f"'{outer}'"}
     password = {"password": address.password} if address.password is not None else {}
     return {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
@@ -14,15 +14,15 @@ from pyspark.sql import functions as F
 
 from tidemark.errors import BackfillGaveWay, TidemarkError
 from tidemark.model.source_address import SourceAddress
-from tidemark.replication.driver.copies import RowsTooWide, TableCopy
+from tidemark.replication.driver.copies import BEHIND, RowsTooWide, TableCopy
 from tidemark.replication.driver.hidden_values import chosen, reading_properties
-from tidemark.replication.driver.source_rows import copied_rows
+from tidemark.replication.driver.source_rows import Reading, copied_rows
 from tidemark.replication.driver.uuids import uuid_of_place
 from tidemark.replication.driver.values import spark_type, written_value
 from tidemark.replication.model.jobs import BackfillObject
 from tidemark.replication.model.replication import Column as SourceColumn
 from tidemark.replication.planning.events import EVENT_NAMESPACE
-from tidemark.replication.sources.fetches import MOST_ROWS, Fetch, assumed_width, fetches
+from tidemark.replication.sources.fetches import Fetch, assumed_width
 from tidemark.replication.sources.postgresql.pinned import PinnedTable, interruption, is_native, jdbc_url, pinned_table
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["postgresql_copy", "source_rows"]
 
-_OF_DRIVER = re.compile(r"org\.postgresql\.util\.PSQLException(?:: |\) )([^\n]+)")  # Connect has brackets
+_OF_DRIVER = re.compile(rf"org\.postgresql\.util\.PSQLException{BEHIND}([^\n]+)")
 _WIDER = re.compile(r"maxResultBuffer|Ran out of memory retrieving query results")
 
 
@@ -62,22 +62,19 @@ def postgresql_copy(request: BackfillObject, address: SourceAddress, patience: t
 def source_rows(
     session: SparkSession, request: BackfillObject, address: SourceAddress, table: PinnedTable, *, careful: bool = False
 ) -> DataFrame:
-    """The target's columns. Nothing is read before the frame is; then it fails with what `named_invalid_value` names,
-    or in the words of the driver. `careful`: as in `fetches`. Raises InvalidArgument if columns are hashed and the
-    secret for that is missing, or another.
+    """`copied_rows` of the table. Raises InvalidArgument if columns are hashed and the secret for that is missing, or
+    another.
     """
-    readings = fetches(table.sizes, careful=careful, most=request.fetch_rows or MOST_ROWS)
-    parts = [_read(session, request, address, table, fetch) for fetch in readings]
-    columns = table.schema.columns
-    values = [_value(request, table, number, column).alias(column.name) for number, column in enumerate(columns)]
-    return copied_rows(
-        request,
-        reduce(DataFrame.unionByName, parts),
-        values,
-        uuid=_uuid(request, table),
+    reading = Reading(
+        schema=table.schema,
+        sizes=table.sizes,
         position=table.snapshot.position,
         taken_at=table.taken_at,
+        read=partial(_read, session, request, address, table),
+        value=partial(_value, request, table),
+        uuid=_uuid(request, table),
     )
+    return copied_rows(request, reading, careful=careful)
 
 
 def _read(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
@@ -13,31 +15,44 @@ from pyspark.sql import functions as F
 from tidemark.jobs.remote import is_remote
 from tidemark.replication.driver.columns import METADATA_COLUMN
 from tidemark.replication.model.jobs import BackfillObject
-from tidemark.replication.model.replication import LogPosition, WriteMode
+from tidemark.replication.model.replication import Column as SourceColumn
+from tidemark.replication.model.replication import LogPosition, TableSchema, WriteMode
 from tidemark.replication.planning.events import Change
+from tidemark.replication.sources.fetches import MOST_ROWS, Fetch, RowSizes, fetches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["copied_rows", "rows_read"]
+__all__ = ["Reading", "copied_rows", "rows_read"]
 
 
-def copied_rows(
-    request: BackfillObject,
-    read: DataFrame,
-    values: Sequence[Column],
-    *,
-    uuid: Column,
-    position: LogPosition,
-    taken_at: datetime,
-) -> DataFrame:
-    """The target's columns. `values`: those of the object, named. `uuid`: of a row, the same for a second reading of
-    the same copy. Nothing is read before the frame is.
+@dataclass(frozen=True)
+class Reading:
+    """The way to read a table's rows. `read`: those of one fetch. `value`: the target's value of a column, by its
+    place. `uuid`: of a row.
     """
-    milliseconds = int(taken_at.timestamp() * 1000)
-    said = F.struct(uuid.alias("uuid"), F.lit(milliseconds).cast("bigint").alias("source_timestamp"))
-    more = _of_events(position, milliseconds) if request.object.mode is WriteMode.APPEND_ONLY else []
-    return read.select(*values, said.alias(METADATA_COLUMN), *more)
+
+    schema: TableSchema
+    sizes: RowSizes
+    position: LogPosition
+    taken_at: datetime
+    read: Callable[[Fetch], DataFrame]
+    value: Callable[[int, SourceColumn], Column]
+    uuid: Column
+
+
+def copied_rows(request: BackfillObject, reading: Reading, *, careful: bool) -> DataFrame:
+    """The target's columns. Nothing is read before the frame is; then it fails with what `named_invalid_value` names,
+    or in the words of the driver. `careful`: as in `fetches`.
+    """
+    wanted = fetches(reading.sizes, careful=careful, most=request.fetch_rows or MOST_ROWS)
+    rows = reduce(DataFrame.unionByName, [reading.read(fetch) for fetch in wanted])
+    columns = reading.schema.columns
+    values = [reading.value(number, column).alias(column.name) for number, column in enumerate(columns)]
+    milliseconds = int(reading.taken_at.timestamp() * 1000)
+    said = F.struct(reading.uuid.alias("uuid"), F.lit(milliseconds).cast("bigint").alias("source_timestamp"))
+    more = _of_events(reading.position, milliseconds) if request.object.mode is WriteMode.APPEND_ONLY else []
+    return rows.select(*values, said.alias(METADATA_COLUMN), *more)
 
 
 @contextmanager

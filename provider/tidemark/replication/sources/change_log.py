@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from tidemark.model.source_address import SourceAddress
@@ -14,7 +14,7 @@ from tidemark.replication.planning.events import TextOf
 if TYPE_CHECKING:
     from tidemark.replication.model.jobs import CaptureEvents
 
-__all__ = ["ChangeLog", "Found", "LogBatch", "ObjectFacts", "OpenLog"]
+__all__ = ["BatchFacts", "ChangeLog", "Found", "LogBatch", "ObjectFacts", "OpenLog"]
 
 
 class ObjectFacts(NamedTuple):
@@ -55,6 +55,21 @@ class Found(Protocol):
     def upto(self) -> LogPosition:
         """Every transaction that commits before it was read."""
         ...
+
+
+@dataclass(kw_only=True)
+class BatchFacts:
+    """The facts of `Found` that are empty at first."""
+
+    facts: list[ObjectFacts] = field(default_factory=lambda: [ObjectFacts(None, None, None, None, None, ())])
+    events: dict[str, int] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+    unasked: set[str] = field(default_factory=set)
+    transactions: int = 0
+    total: int = 0
+    newest: int | None = None
+    exhausted: bool = False
 
 
 @dataclass(frozen=True)

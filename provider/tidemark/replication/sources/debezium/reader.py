@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidemark.errors import EnvelopeInvalid
@@ -23,7 +23,7 @@ from tidemark.replication.planning.debezium_rows import RowRules
 from tidemark.replication.planning.debezium_tables import EnvelopeKeys, TableForms, events_of
 from tidemark.replication.planning.events import Change, Event, Half, json_text, schema_key
 from tidemark.replication.planning.selection import selects
-from tidemark.replication.sources.change_log import ObjectFacts
+from tidemark.replication.sources.change_log import BatchFacts, ObjectFacts
 from tidemark.replication.sources.debezium.inputs import Record
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class _Pending(NamedTuple):
 
 
 @dataclass
-class EnvelopeReader:
+class EnvelopeReader(BatchFacts):
     """Reads one batch: envelopes behind the lanes of `start`, until there are `max_events`.
 
     `objects` by their id; `schemas`: the newest of each that the log has, which are kept up to date. It stops before
@@ -66,16 +66,6 @@ class EnvelopeReader:
     heartbeat: bool = False
     chunk_rows: int = 20_000
     chunk_size: int = 8 << 20
-
-    facts: list[ObjectFacts] = field(default_factory=lambda: [ObjectFacts(None, None, None, None, None, ())])
-    events: dict[str, int] = field(default_factory=dict)
-    changed: set[str] = field(default_factory=set)
-    renamed: dict[str, str] = field(default_factory=dict)
-    unasked: set[str] = field(default_factory=set)
-    transactions: int = 0
-    total: int = 0
-    newest: int | None = None
-    exhausted: bool = False
 
     def __post_init__(self) -> None:
         self._rows: list[tuple[Any, ...]] = []

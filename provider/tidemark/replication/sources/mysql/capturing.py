@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemark.errors import SourceIsAnother, SourceRefused
+from tidemark.errors import SourceIsAnother
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.replication import LogPosition, ObjectName, TableSchema
 from tidemark.replication.planning.events import TextOf
@@ -24,6 +22,7 @@ from tidemark.replication.sources.mysql.log_files import bytes_behind, require_r
 from tidemark.replication.sources.mysql.log_stream import events_from
 from tidemark.replication.sources.mysql.schemas import LoggedSchemas
 from tidemark.replication.sources.mysql.transactions import EventRow, TransactionReader
+from tidemark.replication.sources.undecodable import readable
 
 if TYPE_CHECKING:
     from tidemark.replication.model.jobs import CaptureEvents
@@ -84,7 +83,13 @@ class BinaryLog:
         @contextmanager
         def rows() -> Iterator[Iterator[list[EventRow]]]:
             with closing(events_from(self.address, begin)) as events:
-                yield self._readable(reader.chunks(events), start)
+                yield readable(
+                    reader.chunks(events),
+                    source=source_text(self.address),
+                    what="an event that can be read",
+                    which=f"an event behind {position_text(start)}",
+                    remedy="Exclude the table of it from the replication, if it has a type that is not supported.",
+                )
 
         return LogBatch(reader, rows)
 
@@ -100,17 +105,6 @@ class BinaryLog:
             return created.replace(tzinfo=UTC) if isinstance(created, datetime) else None
         return None
 
-    def _readable(self, chunks: Iterator[list[EventRow]], start: LogPosition) -> Iterator[list[EventRow]]:
-        try:
-            yield from chunks
-        except (ValueError, LookupError, struct.error, zlib.error) as error:
-            raise SourceRefused(
-                source=source_text(self.address),
-                what="an event that can be read",
-                problem=f"an event behind {position_text(start)}: {_without_values(error)}",
-                remedy="Exclude the table of it from the replication, if it has a type that is not supported.",
-            ) from error
-
 
 def place_in(position: LogPosition) -> FilePlace:
     """Of a position that is no START. Raises InvalidArgument for one of another kind of source."""
@@ -118,9 +112,3 @@ def place_in(position: LogPosition) -> FilePlace:
     if place is None:
         raise ValueError("the beginning of all logs is no place in a file")
     return place
-
-
-def _without_values(error: Exception) -> str:
-    """The message of an error of decoding, without the values of the row that it was about."""
-    kind = type(error).__name__
-    return f"{kind}: {error.reason} at {error.start}" if isinstance(error, UnicodeDecodeError) else kind

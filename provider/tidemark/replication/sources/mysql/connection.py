@@ -16,7 +16,7 @@ from tidemark.replication.sources.mysql.failures import connect_failure, failure
 if TYPE_CHECKING:
     import pymysql
 
-__all__ = ["SESSION", "Connection", "connect", "dialect_at", "open_connection", "rows_of"]
+__all__ = ["SESSION", "Connection", "connect", "dialect_at", "open_connection", "rows_of", "ssl_mode"]
 
 Connection: TypeAlias = "pymysql.connections.Connection"
 
@@ -80,6 +80,11 @@ def dialect_at(address: SourceAddress) -> Dialect:
         return dialect_of(connection.get_server_info())
 
 
+def ssl_mode(parameters: Mapping[str, str]) -> str:
+    """As the client of MySQL has it. A file of authorities without a mode is meant to be used."""
+    return parameters.get("ssl_mode", "").upper() or ("VERIFY_CA" if "ssl_ca" in parameters else "PREFERRED")
+
+
 def _driver() -> Any:
     try:
         import pymysql
@@ -110,7 +115,7 @@ def _keywords(address: SourceAddress, timeout: timedelta, read_timeout: int) -> 
 
 def _tls(parameters: Mapping[str, str], source: str) -> dict[str, Any]:
     """`ssl_mode` as the client of MySQL has it; PREFERRED, which is the default, encrypts where the server does."""
-    mode = parameters.get("ssl_mode", "").upper() or ("VERIFY_CA" if "ssl_ca" in parameters else "PREFERRED")
+    mode = ssl_mode(parameters)
     if mode == "DISABLED":
         return {"ssl_disabled": True}
     if mode == "PREFERRED":

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.source_address import SourceAddress
+from tidemark.replication.sources.mysql.connection import ssl_mode
 
 __all__ = ["jdbc_url", "tls_properties"]
 
@@ -26,7 +27,7 @@ def tls_properties(address: SourceAddress) -> dict[str, str]:
     if "ssl_cert" in parameters:
         problem = "a backfill reads by JDBC, which knows no client certificate as a file; let the user in by a password"
         raise InvalidArgument(argument="ssl_cert", value="***", problem=problem)
-    mode = parameters.get("ssl_mode", "").upper() or ("VERIFY_CA" if "ssl_ca" in parameters else "PREFERRED")
+    mode = ssl_mode(parameters)
     if mode not in _MODES:
         return {"sslMode": "disable", "allowPublicKeyRetrieval": "true"}
     authority = {"serverSslCert": parameters["ssl_ca"]} if "ssl_ca" in parameters else {}

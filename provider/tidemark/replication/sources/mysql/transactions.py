@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -12,7 +12,7 @@ from tidemark.model.codec import to_json
 from tidemark.replication.model.replication import LogPosition, ObjectName, TableSchema
 from tidemark.replication.planning.events import Change, Event, EventForm, Half, schema_key
 from tidemark.replication.planning.positions import FilePlace, position_text
-from tidemark.replication.sources.change_log import ObjectFacts
+from tidemark.replication.sources.change_log import BatchFacts, ObjectFacts
 from tidemark.replication.sources.mysql import binlog
 from tidemark.replication.sources.mysql.binlog import Kind
 from tidemark.replication.sources.mysql.columns import Reader
@@ -52,7 +52,7 @@ class _Target(NamedTuple):
 
 
 @dataclass
-class TransactionReader:
+class TransactionReader(BatchFacts):
     """Reads one batch: transactions that begin in [start, end) of the log, until it has `max_events` and the last is
     whole.
 
@@ -73,17 +73,7 @@ class TransactionReader:
     any_case: bool = False  # names in statements may be in another case than those of tables (lower_case_table_names)
     chunk_rows: int = 20_000
     chunk_size: int = 8 << 20
-
-    facts: list[ObjectFacts] = field(default_factory=lambda: [ObjectFacts(None, None, None, None, None, ())])
-    events: dict[str, int] = field(default_factory=dict)
-    changed: set[str] = field(default_factory=set)
-    renamed: dict[str, str] = field(default_factory=dict)
-    unasked: set[str] = field(default_factory=set)
-    transactions: int = 0
-    total: int = 0
-    newest: int | None = None
     heartbeat: bool = False  # these logs keep nothing for a reader
-    exhausted: bool = False
 
     def __post_init__(self) -> None:
         self._rows: list[EventRow] = []
@@ -319,7 +309,7 @@ class TransactionReader:
 
     def _partial(self, event: LoggedEvent) -> None:
         raise self._refused(
-            "its JSON documents are told in part (binlog_row_value_options)",
+            "it has parts of JSON documents only (binlog_row_value_options)",
             "Run SET GLOBAL binlog_row_value_options = '', also for open sessions, then recover the replication from a"
             " position behind it.",
         )

@@ -16,9 +16,8 @@ from tidemark.replication.sources.mysql.connection import connect, rows_of
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["BOUND", "Watch", "watching"]
+__all__ = ["Watch", "watching"]
 
-BOUND = timedelta(seconds=5)
 _SLOWEST_LOOK = 1.0  # seconds
 _WAITING = """
 SELECT ID, USER, STATE, LEFT(COALESCE(INFO, ''), 80) FROM information_schema.PROCESSLIST

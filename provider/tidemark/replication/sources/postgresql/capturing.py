@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from tidemark.errors import SlotBusy, SourceIsAnother, SourceRefused
+from tidemark.errors import SlotBusy, SourceIsAnother
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.planning.events import TextOf
@@ -30,6 +29,7 @@ from tidemark.replication.sources.postgresql.slots import (
     slot_status,
 )
 from tidemark.replication.sources.postgresql.transactions import EventRow, TransactionReader
+from tidemark.replication.sources.undecodable import readable
 
 if TYPE_CHECKING:
     import psycopg2
@@ -96,7 +96,13 @@ class PostgresLog:
         @contextmanager
         def rows() -> Iterator[Iterator[list[EventRow]]]:
             with self._messages(start, end) as messages:
-                yield self._readable(reader.chunks(messages), start)
+                yield readable(
+                    reader.chunks(messages),
+                    source=source_text(self.address),
+                    what="a message that can be read",
+                    which=f"a message of slot {self.request.slot} behind {start.commit}",
+                    remedy="Its database must have an encoding that is known (not SQL_ASCII), its plugin be pgoutput.",
+                )
 
         return LogBatch(reader, rows)
 
@@ -126,20 +132,3 @@ class PostgresLog:
         self.protocol = "replication"
         with connect(self.address, replication=True) as reading, losses_named(self.connection, slot):
             yield read_by_protocol(reading, slot, publication, start, end)
-
-    def _readable(self, chunks: Iterator[list[EventRow]], start: LogPosition) -> Iterator[list[EventRow]]:
-        try:
-            yield from chunks
-        except (ValueError, LookupError, struct.error) as error:
-            raise SourceRefused(
-                source=source_text(self.address),
-                what="a message that can be read",
-                problem=f"a message of slot {self.request.slot} behind {start.commit}: {_without_values(error)}",
-                remedy="Its database must have an encoding that is known (not SQL_ASCII), its plugin be pgoutput.",
-            ) from error
-
-
-def _without_values(error: Exception) -> str:
-    """The message of an error of decoding, without the values of the row that it was about."""
-    kind = type(error).__name__
-    return f"{kind}: {error.reason} at {error.start}" if isinstance(error, UnicodeDecodeError) else kind

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tidemark.model.codec import to_json
 from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.planning.events import Change, Event, EventForm, Half, json_text, schema_key
 from tidemark.replication.planning.positions import position_of_lsn
-from tidemark.replication.sources.change_log import ObjectFacts
+from tidemark.replication.sources.change_log import BatchFacts, ObjectFacts
 from tidemark.replication.sources.postgresql import pgoutput
 from tidemark.replication.sources.postgresql.hidden_columns import HideOf
 from tidemark.replication.sources.postgresql.relations import SchemaOf, form_of
@@ -42,7 +42,7 @@ class _Target(NamedTuple):
 
 
 @dataclass
-class TransactionReader:
+class TransactionReader(BatchFacts):
     """Reads one batch: transactions that commit in [start, end), until it has `max_events` and the last is whole.
 
     `objects` by their id; `schemas`: the newest of each that the log has, which are kept up to date. A chunk of rows
@@ -59,17 +59,7 @@ class TransactionReader:
     hide: HideOf | None = None  # how columns are hidden, where some are
     chunk_rows: int = 20_000
     chunk_size: int = 8 << 20
-
-    facts: list[ObjectFacts] = field(default_factory=lambda: [ObjectFacts(None, None, None, None, None, ())])
-    events: dict[str, int] = field(default_factory=dict)  # of each object, by its registered name
-    changed: set[str] = field(default_factory=set)  # ids of objects with a new schema
-    renamed: dict[str, str] = field(default_factory=dict)
-    unasked: set[str] = field(default_factory=set)  # tables that came though nobody captures them
-    transactions: int = 0
-    total: int = 0
-    newest: int | None = None  # commit time of the last transaction with an event
     behind: int = 0  # behind the last transaction that was read
-    exhausted: bool = False  # nothing more commits before `end`
 
     def __post_init__(self) -> None:
         self._rows: list[EventRow] = []
