@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -99,6 +100,16 @@ def _rows(table: Path) -> list[dict[str, Any]]:
     return ds.dataset(paths, format="parquet").to_table().to_pylist() if paths else []
 
 
+def _commits(table: Path) -> bool:
+    """Whether a process holds the lock of commits to a table (a lock of POSIX, as Java takes it)."""
+    with (table / "_delta_log" / "_tidemark_commit.lock").open("r+b") as lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
 @dataclass
 class Writers:
     """A writer for each channel. `host`: who commits, as `killed_writer.py` has it, or `service` for one of the test.
@@ -129,9 +140,13 @@ class Writers:
         return self._start(channel, SCRIPT, channel, str(last), host)
 
     def pause(self, channel: str) -> subprocess.Popen[bytes]:
-        """A writer that stands still until somebody wakes it. Another one may be started."""
+        """A writer that stands still until somebody wakes it, outside of a commit. Another one may be started."""
         paused = self._running.pop(channel)
         os.killpg(paused.pid, signal.SIGSTOP)
+        while _commits(self.lake / "events"):  # all others would wait for its lock
+            os.killpg(paused.pid, signal.SIGCONT)
+            time.sleep(0.05)
+            os.killpg(paused.pid, signal.SIGSTOP)
         return paused
 
     def kill_at_random(self, times: int) -> Tally:
