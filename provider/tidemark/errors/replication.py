@@ -10,7 +10,9 @@ __all__ = [
     "BackfillNeeded",
     "EnvelopeInvalid",
     "EnvelopesOutOfOrder",
+    "EventFileInvalid",
     "EventFilesIncomplete",
+    "EventFilesOutOfOrder",
     "EventLogChanged",
     "EventUnreadable",
     "LogPurged",
@@ -109,6 +111,14 @@ class EnvelopeInvalid(SourceRefused):
 
 
 class EnvelopesOutOfOrder(SourceRefused):
+    """{place}: {problem}. Its events were not captured. {remedy}"""
+
+
+class EventFileInvalid(SourceRefused):
+    """{place}: {problem}. Nothing of this batch was written. {remedy}"""
+
+
+class EventFilesOutOfOrder(SourceRefused):
     """{place}: {problem}. Its events were not captured. {remedy}"""
 
 

@@ -36,7 +36,8 @@ TidemarkError
 │   └── NotificationsUnreachable · NotificationsNotInstalled
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
-│   ├── SourceUnreachable · SourceRefused (SourceLocked, EnvelopeInvalid, EnvelopesOutOfOrder)
+│   ├── SourceUnreachable · SourceRefused (SourceLocked, EnvelopeInvalid, EnvelopesOutOfOrder,
+│   │   EventFileInvalid, EventFilesOutOfOrder)
 │   ├── SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
 │   ├── SlotLost (LogPurged) · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
 │   ├── EventFilesIncomplete · EventUnreadable

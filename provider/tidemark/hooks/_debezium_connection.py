@@ -13,7 +13,7 @@ from tidemark.model.source_address import SourceAddress, SourceKind
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-__all__ = ["EXTRAS", "debezium_address"]
+__all__ = ["EXTRAS", "debezium_address", "known_extras", "named_keys", "storage_of"]
 
 EXTRAS = frozenset(
     {"location", "envelopes_conn_id", "storage_options", "begin", "keys", "unavailable_value", "hash_secret"}
@@ -29,19 +29,13 @@ def debezium_address(connection: Connection) -> SourceAddress:
     """
     from tidemark.hooks._secrets import require_no_password
 
-    extra: Mapping[str, Any] = {name: one for name, one in connection.extra_dejson.items() if one not in (None, "")}
-    if unknown := sorted(set(extra) - EXTRAS):
-        known = ", ".join(sorted(EXTRAS))
-        raise _invalid(connection, f"its extra {', '.join(unknown)} is not supported here; these are: {known}")
+    extra = known_extras(connection, EXTRAS)
     location = str(extra.get("location") or "").strip()
     if not location:
         raise _invalid(connection, "it lacks the extra location: a directory, a bucket, or kafka: and topics")
     require_no_password("location", location)
     brokers, parameters = _reached(connection, extra, kafka=location.startswith("kafka:"))
     said = {name: str(extra[name]) for name in _PARAMETERS if name in extra}
-    keys = _object(connection, extra, "keys")
-    if any(not isinstance(columns, list) for columns in keys.values()):
-        raise _invalid(connection, "its extra keys is no JSON object from patterns of tables to lists of columns")
     secret = extra.get("hash_secret")
     return SourceAddress(
         kind=SourceKind.DEBEZIUM,
@@ -49,17 +43,31 @@ def debezium_address(connection: Connection) -> SourceAddress:
         port=0,
         database=location,
         user="",
-        parameters={**said, **parameters, "keys": json.dumps(keys)},
+        parameters={**said, **parameters, "keys": named_keys(connection, extra)},
         hash_secret=None if secret is None else str(secret),
         conn_id=connection.conn_id,
     )
 
 
+def known_extras(connection: Connection, known: frozenset[str]) -> Mapping[str, Any]:
+    """The extras that are not empty. Raises InvalidArgument for one that is not `known`."""
+    extra = {name: one for name, one in connection.extra_dejson.items() if one not in (None, "")}
+    if unknown := sorted(set(extra) - known):
+        problem = f"its extra {', '.join(unknown)} is not supported here; these are: {', '.join(sorted(known))}"
+        raise _invalid(connection, problem)
+    return extra
+
+
+def named_keys(connection: Connection, extra: Mapping[str, Any]) -> str:
+    """The extra `keys`, as JSON. Raises InvalidArgument."""
+    keys = _object(connection, extra, "keys")
+    if any(not isinstance(columns, list) for columns in keys.values()):
+        raise _invalid(connection, "its extra keys is no JSON object from patterns of tables to lists of columns")
+    return json.dumps(keys)
+
+
 def _reached(connection: Connection, extra: Mapping[str, Any], *, kafka: bool) -> tuple[str, Mapping[str, str]]:
     """Brokers with their settings, or the options of a file system."""
-    from airflow.sdk import BaseHook
-
-    from tidemark.hooks._secrets import mask_connection
     from tidemark.hooks.kafka_connection import kafka_address
 
     named = str(extra.get("envelopes_conn_id") or "").strip()
@@ -68,11 +76,22 @@ def _reached(connection: Connection, extra: Mapping[str, Any], *, kafka: bool) -
             raise _invalid(connection, "topics need the extra envelopes_conn_id, of a connection of the type kafka")
         found = kafka_address(named)
         return found.brokers, {"kafka": json.dumps(dict(found.settings))}
+    return "", {"storage_options": storage_of(connection, extra, named)}
+
+
+def storage_of(connection: Connection, extra: Mapping[str, Any], named: str) -> str:
+    """The options of a file system, as JSON; `named`: the connection with the credentials, or "". Secrets are masked.
+    Raises InvalidArgument, AirflowNotFoundException.
+    """
+    from airflow.sdk import BaseHook
+
+    from tidemark.hooks._secrets import mask_connection
+
     options = _object(connection, extra, "storage_options")
     if named:
         options = {**_options_of(connection, BaseHook.get_connection(named)), **options}
     mask_connection({"storage_options": dict(options)}, password=None, store_url=None)
-    return "", {"storage_options": json.dumps(options)}
+    return json.dumps(options)
 
 
 def _options_of(connection: Connection, other: Connection) -> Mapping[str, Any]:
@@ -93,7 +112,7 @@ def _options_of(connection: Connection, other: Connection) -> Mapping[str, Any]:
         if region := extra.get("region_name"):
             options["client_kwargs"] = {"region_name": region}
         return options
-    problem = f"envelopes_conn_id names {other.conn_id} of the type {other.conn_type!r}; give aws, tidemark or kafka"
+    problem = f"the connection names {other.conn_id} of the type {other.conn_type!r}; give aws, tidemark or kafka"
     raise _invalid(connection, problem)
 
 

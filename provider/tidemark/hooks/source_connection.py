@@ -1,5 +1,6 @@
 """The source that a replication reads, by an Airflow connection. A database has one of its own type (`postgres`,
-`mysql`, `mariadb`), landed envelopes have one of the type `debezium` or `generic`.
+`mysql`, `mariadb`). Landed envelopes have one of the type `debezium` or `generic`, and event files one of the type
+`event_files`, or `generic` with the extra `kind`.
 """
 
 from __future__ import annotations
@@ -75,12 +76,16 @@ def address_of(connection: Connection) -> SourceAddress:
     database, and for an unknown extra. A MySQL or MariaDB needs no database.
     """
     kind = _KINDS.get(connection.conn_type or "")
+    if is_of_event_files(connection):
+        from tidemark.hooks._event_files_connection import event_files_address
+
+        return event_files_address(connection)
     if connection.conn_type in ("debezium", "generic"):
         from tidemark.hooks._debezium_connection import debezium_address
 
         return debezium_address(connection)
     if kind is None:
-        known = "postgres, mysql or debezium"
+        known = "postgres, mysql, debezium or event_files"
         raise _invalid(connection, f"its type is {connection.conn_type!r}; give one of type {known}")
     named = bool(connection.schema) or kind.logs_by_file
     if not connection.login or not named:
@@ -98,6 +103,14 @@ def address_of(connection: Connection) -> SourceAddress:
         parameters=_parameters(connection, extra, passed_on),
         hash_secret=_secret(connection.extra_dejson),
         conn_id=connection.conn_id,
+    )
+
+
+def is_of_event_files(connection: Connection) -> bool:
+    """Whether the connection leads to a folder of event files."""
+    kind = SourceKind.EVENT_FILES.value
+    return connection.conn_type == kind or (
+        connection.conn_type == "generic" and connection.extra_dejson.get("kind") == kind
     )
 
 

@@ -11,7 +11,7 @@ from openlineage.client.facet_v2 import output_statistics_output_dataset
 
 from tidemark.lake.storage import canonical_uri
 from tidemark.lineage.datasets import name_of
-from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.model.source_address import SourceAddress
 
 __all__ = ["lineage_of_move", "source_dataset"]
 
@@ -21,9 +21,9 @@ Dataset = tuple[str, str]
 
 def source_dataset(address: SourceAddress, object_name: str) -> Dataset:
     """A table of a database by OpenLineage's naming rules: `postgres://host:5432` and `shop.public.orders`. Of landed
-    envelopes: where they are, and the table.
+    envelopes and event files: where they are, and the table.
     """
-    if address.kind is SourceKind.DEBEZIUM:
+    if address.kind.is_landed:
         topics = address.database.removeprefix("kafka:")
         return (f"kafka://{address.host}" if address.host else canonical_uri(address.database)), (
             f"{topics}/{object_name}" if address.host else object_name

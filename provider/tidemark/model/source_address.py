@@ -16,11 +16,19 @@ class SourceKind(StrEnum):
     MYSQL = "mysql"
     MARIADB = "mariadb"
     DEBEZIUM = "debezium"  # envelopes that a Debezium has landed, of any of its databases
+    EVENT_FILES = "event_files"  # files in Datastream's layout, of any of its databases
 
     @property
     def logs_by_file(self) -> bool:
         """Whether its log is binary log files, as MySQL and MariaDB have them."""
         return self in (SourceKind.MYSQL, SourceKind.MARIADB)
+
+    @property
+    def is_landed(self) -> bool:
+        """Whether others have read the database, and landed its rows and changes. There is no catalog then, and nothing
+        to copy.
+        """
+        return self in (SourceKind.DEBEZIUM, SourceKind.EVENT_FILES)
 
 
 PORTS: Mapping[SourceKind, int] = {SourceKind.POSTGRESQL: 5432, SourceKind.MYSQL: 3306, SourceKind.MARIADB: 3306}

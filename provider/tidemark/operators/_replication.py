@@ -144,12 +144,11 @@ def default_outlets(replication: str) -> list[AssetAlias]:
 
 def jdbc_packages(hook: TidemarkHook, kind: SourceKind) -> tuple[str, ...]:
     """The driver by which a backfill reads such a database. Spark fetches it. If the connection's `spark_packages` name
-    that driver in a version of their own, there is nothing to add. Landed envelopes need no driver.
+    that driver in a version of their own, there is nothing to add. What others have landed needs no driver.
     """
-    from tidemark.model.source_address import SourceKind
     from tidemark.model.spark import MARIADB_PACKAGE, POSTGRESQL_PACKAGE
 
-    if kind is SourceKind.DEBEZIUM:
+    if kind.is_landed:
         return ()
     package = MARIADB_PACKAGE if kind.logs_by_file else POSTGRESQL_PACKAGE
     driver = package.rpartition(":")[0]

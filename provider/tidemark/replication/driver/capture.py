@@ -17,6 +17,7 @@ from tidemark.lake.event_logs import EventBatch, capture_app_id
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.driver.captured import Captured, captured_since
 from tidemark.replication.driver.event_log import append_events, newest_batch, open_event_log
+from tidemark.replication.driver.late_events import without_overtaken
 from tidemark.replication.driver.log_forms import EventsOf
 from tidemark.replication.driver.staging import EventStaging
 from tidemark.replication.driver.wide_rows import fitted
@@ -167,7 +168,10 @@ class _Run:
         )
         common = EventsOf(request.stream, READ_METHODS[request.kind], request.system_id, batch.number, self.now)
         with fitted(self.session, staging.widest, staging.mean):
-            newest = append_events(self.log, self.app_id, request, batch, staging.events(self.session, common))
+            events = staging.events(self.session, common)
+            if found.late:
+                events = without_overtaken(self.session, self.log, events)
+            newest = append_events(self.log, self.app_id, request, batch, events)
         if newest != batch:
             self.say(f"another capture has written batch {batch.number}; going on behind {newest.end}")
             self._catch_up(newest)

@@ -20,7 +20,7 @@ from tidemark.failpoints import failpoint
 from tidemark.lake.event_logs import capture_app_id
 from tidemark.lake.storage import Storage
 from tidemark.lake.written_files import FileRange
-from tidemark.model.codec import from_json
+from tidemark.model.codec import from_json, to_json
 from tidemark.replication.driver.event_lines import ControlLines, EventEncoder, encoder_of
 from tidemark.replication.driver.event_log import require_whole, widths
 from tidemark.replication.driver.object_events import from_position
@@ -28,6 +28,7 @@ from tidemark.replication.driver.wide_rows import fitted
 from tidemark.replication.driver.written_files import WrittenFiles
 from tidemark.replication.model.jobs import EventFilesReport, FileFormat, WriteEventFiles
 from tidemark.replication.model.replication import LogPosition, TableSchema
+from tidemark.replication.planning.event_file_ranges import FilesOfRange, RangeFile, list_name
 from tidemark.replication.planning.events import Change, schema_key
 from tidemark.replication.planning.file_rotation import (
     CONTROL_FOLDER,
@@ -95,6 +96,8 @@ class _Writing:
     counts: Counter[str] = field(default_factory=Counter)
     known: dict[str, TableSchema] | None = None
     encoders: dict[tuple[FileFormat, str], EventEncoder] = field(default_factory=dict)
+    listed: list[RangeFile] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
 
     def run(self) -> EventFilesReport:
         """Range by range."""
@@ -160,13 +163,24 @@ class _Writing:
         control = F.col("change").isin(*CONTROL_KINDS)
         kind = FileFormat(one.format)
         rotation = Rotation(one.file_bytes, timedelta(seconds=one.interval_seconds))
+        self.listed, self.keys = [], set()
         for folder, frame in ((None, rows.where(~control)), (CONTROL_FOLDER, rows.where(control))):
             self._write_all(_sorted(frame, _ORDER if folder is None else _ORDER[2:]), folder, kind, rotation)
+        self._list(one)
         self.say(f"{one.events} events up to {one.end} are in files at {one.target}")
         failpoint("files.before")
         stored = self.written.store(replace(one, done=True))
         failpoint("files.stored")
         return stored
+
+    def _list(self, one: FileRange) -> None:
+        """Behind the last file, so that a reader knows which files are whole. It depends on the events alone, too."""
+        known = self._schemas() if self.keys else {}
+        files = FilesOfRange(
+            self.request.stream, one.start, one.end, tuple(self.listed), {key: known[key] for key in sorted(self.keys)}
+        )
+        name = list_name(one.number, self.request.replication_uid)
+        self.storage.write(name.text, to_json(files).encode())
 
     def _write_all(self, events: Iterator[Any], folder: str | None, kind: FileFormat, rotation: Rotation) -> None:
         file: _File | None = None
@@ -179,9 +193,9 @@ class _Writing:
             )
             if file is None or part.events == 1:
                 self._write(file)
-                file = _File(self._name(event, at, folder, kind), folder or event["object"], encoder, part, [])
-            file.part = part
-            file.items.append(item)
+                place = LogPosition(event["position"], event["sequence"])
+                file = _File(self._name(event, at, folder, kind), folder or event["object"], encoder, part, [], place)
+            file.add(item, part, LogPosition(event["position"], event["sequence"]))
         self._write(file)
 
     def _write(self, file: _File | None) -> None:
@@ -191,6 +205,7 @@ class _Writing:
         self.storage.write(file.name, file.encoder.file_of(file.items, file.name))
         self.files += 1
         self.counts[file.folder] += len(file.items)
+        self.listed.append(RangeFile(file.name, file.first, file.last, len(file.items)))
         failpoint("files.first")
 
     def _name(self, event: Any, at: datetime, folder: str | None, kind: FileFormat) -> str:
@@ -209,6 +224,7 @@ class _Writing:
         if event["change"] in CONTROL_KINDS:
             return ControlLines()
         key = (kind, event["schema_key"])
+        self.keys.add(event["schema_key"])
         if key not in self.encoders:
             self.encoders[key] = encoder_of(kind, self._schema(event))
         return self.encoders[key]
@@ -244,6 +260,13 @@ class _File:
     encoder: EventEncoder
     part: FilePart
     items: list[Any]
+    first: LogPosition
+    last: LogPosition = field(init=False)
+
+    def add(self, item: Any, part: FilePart, place: LogPosition) -> None:
+        """One more event."""
+        self.part, self.last = part, place
+        self.items.append(item)
 
     def takes(self, event: Any, folder: str | None) -> bool:
         """Whether its encoder fits the event."""

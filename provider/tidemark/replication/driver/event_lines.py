@@ -141,8 +141,9 @@ def _head(event: Any, *, iso: bool) -> dict[str, Any]:
 
 
 def _sort_key(place: int, text: str | None) -> int | str | None:
-    """The timestamp and the sequence are numbers, the LSN between them is text."""
-    return text if text is None or place == 1 else int(text)
+    """The timestamp and the sequence are numbers, a place in the source's log between them is text."""
+    is_number = text is not None and place != 1 and text.isascii() and text.isdecimal() and text == str(int(text))
+    return int(text or 0) if is_number else text
 
 
 def _extension(event: Any) -> dict[str, Any]:

@@ -115,6 +115,22 @@ def _debezium(common: EventsOf) -> dict[str, Column]:
     }
 
 
+def _event_files(common: EventsOf) -> dict[str, Column]:
+    """Events keep the identity that their files say. Behind the file's own sort keys come the place in the log of the
+    source, as a text that sorts, and the place in this log.
+    """
+    position, sequence = F.col("commit"), F.col("sequence").cast("string")
+    name = F.concat_ws("|", F.lit(common.system_id), F.col("origin"), F.col("half"))
+    places = F.array(F.col("order"), F.col("step").cast("string"), position, sequence)
+    return {
+        "uuid": F.coalesce(F.col("uuid"), uuid5(EVENT_NAMESPACE, name)),
+        "sort_keys": F.concat(F.coalesce(F.col("sort_keys"), F.array()), places),
+        "source_metadata": _metadata(F.col("tx_id"), {name: F.col(name) for name in _OF_ENVELOPES}),
+        "read_method": F.coalesce(F.col("read_method"), F.lit(common.read_method)),
+        "position": position,
+    }
+
+
 def _metadata(tx_id: Column, own: Mapping[str, Column]) -> Column:
     return F.struct(
         F.col("schema"),
@@ -181,5 +197,22 @@ _FORMS: Mapping[SourceKind, LogForm] = {
         repeated=("at", "tx_id", "read_method", "connector", "database", "log_file"),
         metadata=dict.fromkeys(_OF_ENVELOPES, "string"),
         filled=_debezium,
+    ),
+    SourceKind.EVENT_FILES: LogForm(
+        row={
+            "commit": pa.string(),
+            "origin": pa.string(),
+            "at": pa.int64(),
+            "uuid": pa.string(),
+            "tx_id": pa.string(),
+            "read_method": pa.string(),
+            "sort_keys": pa.list_(pa.string()),
+            "order": pa.string(),
+            "step": pa.int64(),
+            **dict.fromkeys(_OF_ENVELOPES, pa.string()),
+        },
+        repeated=("at", "tx_id", "read_method", "connector", "database", "log_file"),
+        metadata=dict.fromkeys(_OF_ENVELOPES, "string"),
+        filled=_event_files,
     ),
 }

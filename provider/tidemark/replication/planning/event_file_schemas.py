@@ -8,7 +8,7 @@ from typing import Any
 from tidemark.replication.model.replication import TableSchema, TypeKind, UnifiedType
 from tidemark.replication.planning.types import decimal_of
 
-__all__ = ["EXTENSION", "SOURCE_NAME", "avro_names", "event_schema"]
+__all__ = ["EXTENSION", "OF_SOURCES", "SOURCE_NAME", "avro_names", "event_schema"]
 
 EXTENSION = "tidemark"
 """The field that Datastream does not have: the event's place in the log, and facts about its row."""
@@ -16,9 +16,13 @@ EXTENSION = "tidemark"
 SOURCE_NAME = "sourceName"
 """The property of a field whose column has a name that Avro does not take."""
 
+OF_SOURCES = ("database", "log_file", "log_position", "gtid", "server_id", "connector", "scn", "rs_id", "ssn", "row_id")
+"""Fields of `source_metadata` that some kinds of source have, beside the common ones."""
+
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _TEXTS = {"type": "array", "items": "string"}
 _OPTIONAL = ["null", "string"]
+_PLACE = ["null", "string", "long"]
 _MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 _DATE = {"type": "int", "logicalType": "date"}
 _PRIMITIVES: dict[TypeKind, Any] = {
@@ -57,6 +61,7 @@ def event_schema(schema: TableSchema) -> dict[str, Any]:
         {"name": "tx_id", "type": _OPTIONAL},
         {"name": "lsn", "type": _OPTIONAL},
         {"name": "primary_keys", "type": _TEXTS},
+        *({"name": name, "type": _PLACE, "default": None} for name in OF_SOURCES),
     ]
     return {
         "type": "record",

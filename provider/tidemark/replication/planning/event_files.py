@@ -21,13 +21,13 @@ from typing import Any
 
 from tidemark.errors import EventUnreadable
 from tidemark.model.foreign_json import parsed
-from tidemark.replication.model.replication import TableSchema
+from tidemark.replication.model.replication import TableSchema, UnifiedType
 from tidemark.replication.planning.event_file_schemas import EXTENSION, SOURCE_NAME
 from tidemark.replication.planning.events import GOES, Change, json_text
 from tidemark.replication.planning.file_rotation import CONTROL_KINDS
 from tidemark.replication.planning.unified_values import JsonNumber, json_of, text_of_avro, text_of_json
 
-__all__ = ["FileEvent", "event_of_avro", "event_of_json", "is_backfill"]
+__all__ = ["FileEvent", "event_of_avro", "event_of_json", "event_of_record", "is_backfill"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INVALID = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
@@ -73,11 +73,17 @@ def event_of_json(line: str | bytes, schemas: Mapping[str, TableSchema] | None =
     """
     try:
         record = parsed(line, number=JsonNumber)
-        change = record["source_metadata"].get("change_type")
-        if change in CONTROL_KINDS:
-            return _event(record, json_of(record["payload"]), {})
         schema = (schemas or {}).get(record.get("schema_key") or "")
-        kinds = {} if schema is None else {column.name: column.type for column in schema.columns}
+    except _INVALID as error:
+        raise EventUnreadable(problem=f"{type(error).__name__}: {error}") from error
+    return event_of_record(record, {} if schema is None else {column.name: column.type for column in schema.columns})
+
+
+def event_of_record(record: Mapping[str, Any], kinds: Mapping[str, UnifiedType]) -> FileEvent:
+    """The event of a line that was parsed with JsonNumber. `kinds`: types of columns. Raises EventUnreadable."""
+    try:
+        if record["source_metadata"].get("change_type") in CONTROL_KINDS:
+            return _event(record, json_of(record["payload"]), {})
         payload = {name: text_of_json(value, kinds.get(name)) for name, value in record["payload"].items()}
         return _event(record, _payload_text(payload), payload)
     except _INVALID as error:

@@ -38,11 +38,12 @@ __all__ = [
 ]
 
 EVENT_NAMESPACE = uuid.UUID("5c1e4b8e-3d0f-5a52-9a55-0d5b6c1f7e21")
-READ_METHODS = {  # what the events of a source say of how they were read; envelopes say it themselves
+READ_METHODS = {  # what the events of a source say of how they were read; envelopes and event files say it themselves
     SourceKind.POSTGRESQL: "postgres-cdc-wal",
     SourceKind.MYSQL: "mysql-cdc-binlog",
     SourceKind.MARIADB: "mariadb-cdc-binlog",
     SourceKind.DEBEZIUM: "debezium",
+    SourceKind.EVENT_FILES: "event-files",
 }
 TOASTED_KEY = "toasted_key"
 _NULL = "null"

@@ -74,8 +74,9 @@ def text_of_json(value: Any, kind: UnifiedType | None = None) -> str | None:
         return "true" if value else "false"
     if not isinstance(value, str):
         return json_of(value, "" if kind is not None and kind.kind is TypeKind.ARRAY else " ")
-    found = _ISO.fullmatch(value) if kind is not None and kind.kind in _MOMENTS else None
-    return str(value) if found is None else f"{found[1]} {found[2]}{'+00' if found[3] else ''}"
+    if kind is None or kind.kind not in _MOMENTS or (found := _ISO.fullmatch(value)) is None:
+        return str(value)
+    return f"{found[1]} {found[2]}{'+00' if kind.kind is TypeKind.TIMESTAMP else ''}"  # Datastream leaves zones out
 
 
 def json_of(value: Any, space: str = " ") -> str:

@@ -36,7 +36,8 @@ class Found(Protocol):
     `facts`: of the objects, by their number in a row. `events`: of each object, by its registered name. `changed`: ids
     of objects with a new schema; `schemas`: the newest of each. `renamed`: object → its name now. `unasked`: tables
     that came though nobody captures them. `total`: events; `newest`: commit time of the last transaction with one, in
-    microseconds. `heartbeat`: whether one is still wanted. `exhausted`: nothing more commits before the end.
+    microseconds. `heartbeat`: whether one is still wanted. `exhausted`: nothing more commits before the end. `late`:
+    some events may be older than events of the log, of the same row.
     """
 
     facts: list[ObjectFacts]
@@ -50,6 +51,7 @@ class Found(Protocol):
     newest: int | None
     heartbeat: bool
     exhausted: bool
+    late: bool
 
     @property
     def upto(self) -> LogPosition:
@@ -70,6 +72,7 @@ class BatchFacts:
     total: int = 0
     newest: int | None = None
     exhausted: bool = False
+    late: bool = False
 
 
 @dataclass(frozen=True)

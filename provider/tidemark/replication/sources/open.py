@@ -125,4 +125,8 @@ def open_source(address: SourceAddress) -> Source:
         from tidemark.replication.sources.debezium.source import DebeziumSource
 
         return DebeziumSource(address)
+    if address.kind is SourceKind.EVENT_FILES:
+        from tidemark.replication.sources.event_files.source import EventFileSource
+
+        return EventFileSource(address)
     raise NotYetSupported(feature=f"A source of kind {address.kind}", instead="PostgreSQL is.")

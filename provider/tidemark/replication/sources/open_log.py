@@ -35,4 +35,8 @@ def open_change_log(
         from tidemark.replication.sources.debezium.capturing import debezium_log
 
         return debezium_log(request, address, hashed)
+    if address.kind is SourceKind.EVENT_FILES:
+        from tidemark.replication.sources.event_files.capturing import event_file_log
+
+        return event_file_log(request, address, hashed)
     raise NotYetSupported(feature=f"A source of kind {address.kind}", instead="PostgreSQL is.")

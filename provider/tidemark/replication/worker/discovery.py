@@ -8,7 +8,6 @@ from functools import partial
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import ObjectNotReplicable, ReplicationRefused
-from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import (
     Column,
     FoundObject,
@@ -97,8 +96,8 @@ def rediscover(store: ControlStore, source: Source, replication: Replication, *,
 def _with_remembered(
     replication: Replication, found: Sequence[FoundObject], known: Sequence[ReplicatedObject]
 ) -> tuple[FoundObject, ...]:
-    """Envelopes show the tables that changed, so a table that they do not show is as it was."""
-    if replication.kind is not SourceKind.DEBEZIUM:
+    """Envelopes and event files show the tables that changed. A table that they do not show is as it was."""
+    if not replication.kind.is_landed:
         return tuple(found)
     shown = {one.source_id for one in found}
     kept = (FoundObject(one.name, one.source_id, one.schema) for one in known if one.source_id not in shown)

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import Actor, FoundObject, ObjectState, Replication
 from tidemark.replication.planning.lifecycle import ObjectAct
 from tidemark.replication.planning.selection import is_backfilled
@@ -33,9 +32,9 @@ def mark_unpublished(
     """Mark the objects that are about to be published and are not: `published` and `selected` by their ids in the
     source. To be called before they are: once they are published, nothing tells that they were not. An existing
     publication has an object also while it is unsupported, and not captured. A second run before that marks them again.
-    Landed envelopes are not published, and have no such gaps.
+    What others have landed is not published, and has no such gaps.
     """
-    if replication.kind is SourceKind.DEBEZIUM:
+    if replication.kind.is_landed:
         return
     supported = {one.source_id for one in selected if one.unsupported is None}
     added, others = supported - set(published), replication.options.publication is not None

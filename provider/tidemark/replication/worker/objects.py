@@ -52,6 +52,16 @@ __all__ = [
     "to_work_at",
 ]
 
+_NO_COPY = {  # of sources that others have landed: how rows come anew
+    SourceKind.DEBEZIUM: (
+        "Tidemark reads envelopes, and copies no table. Have Debezium take a snapshot of it, by a signal"
+        " (execute-snapshot): its rows come as envelopes."
+    ),
+    SourceKind.EVENT_FILES: (
+        "Tidemark reads event files, and copies no table. Have Datastream backfill the object: its rows come as files."
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Registered:
@@ -201,7 +211,7 @@ def request_backfill(
 
     An ACTIVE object stays so, too, unless `restart`. With it the object is PENDING again, its worker ends its job, and
     nothing that the old job answers counts. Names are `schema.table`. Raises ReplicationNotFound, ObjectNotFound,
-    ObjectNotReplicable for one that is unsupported, gone or not selected, ReplicationRefused for landed envelopes; then
+    ObjectNotReplicable for one that is unsupported, gone or not selected, ReplicationRefused for what others have landed; then
     none is requested.
     """
 
@@ -225,14 +235,10 @@ def request_backfill(
 
 
 def _require_backfills(connection: sa.Connection, name: str) -> None:
-    """Raises ReplicationRefused where rows come with the envelopes only."""
+    """Raises ReplicationRefused where rows come with envelopes or event files only."""
     replication = replications.find(connection, name).replication
-    if replication.kind is SourceKind.DEBEZIUM:
-        problem = (
-            "Tidemark reads envelopes, and copies no table. Have Debezium take a snapshot of it, by a signal"
-            " (execute-snapshot): its rows come as envelopes."
-        )
-        raise ReplicationRefused(replication=replication.name, problem=problem)
+    if replication.kind.is_landed:
+        raise ReplicationRefused(replication=replication.name, problem=_NO_COPY[replication.kind])
 
 
 def stop_backfill(store: ControlStore, name: str, names: Sequence[str], *, by: Actor) -> tuple[ReplicatedObject, ...]:
