@@ -74,9 +74,9 @@ class FileForms:
         base = known or captured.registered
         if base is not None and (late or record.event.change == Change.TRUNCATE):
             return _plain(base.columns)
-        before = (
-            TableSchema(cached) if cached is not None else None if base is None else TableSchema(_plain(base.columns))
-        )
+        if cached is None and base is not None:
+            cached = _plain(base.columns)
+        before = None if cached is None else TableSchema(cached)
         columns = record.columns_after(before, self._keys(record, captured))
         return columns if cached is None or columns != cached else cached
 
@@ -85,9 +85,8 @@ class FileForms:
         if keys is None:
             raise ValueError(f"table {captured.name.text}: {KEY_UNKNOWN}")
         if not keys and captured.keys and not record.own:
-            raise ValueError(
-                f"table {captured.name.text}: it has no key, which is {', '.join(captured.keys)} elsewhere"
-            )
+            elsewhere = ", ".join(captured.keys)
+            raise ValueError(f"table {captured.name.text}: it has no key, which is {elsewhere} elsewhere")
         return keys
 
 

@@ -50,7 +50,7 @@ def _of_line(line: bytes, number: int, place: str, columns: Columns) -> FileReco
     except ValueError as error:
         raise invalid(place, f"has no JSON object in line {number} ({error}){cut}") from error
     except EventUnreadable as error:
-        raise invalid(place, f"has no event in line {number} ({error.problem}){cut}") from error
+        raise invalid(place, f"has no event in line {number} ({error.facts['problem']}){cut}") from error
 
 
 def _avro(opened: IO[bytes], place: str, columns: Columns, numeric_as: str | None) -> Iterator[FileRecord]:
@@ -61,14 +61,15 @@ def _avro(opened: IO[bytes], place: str, columns: Columns, numeric_as: str | Non
         header: Any = found.writer_schema
         require_header(header)
         own = header_columns(header, numeric_as)
-        for number, document in enumerate(found, 1):
+        for document in found:
+            number += 1
             if not isinstance(document, dict):
                 raise ValueError("its records are no objects")
             yield avro_record(document, header, columns(document.get("schema_key")) or own)
     except (ValueError, EOFError, zlib.error) as error:
         raise invalid(place, f"is no file of events behind record {number}: {error}") from error
     except EventUnreadable as error:
-        raise invalid(place, f"has no event in record {number} ({error.problem})") from error
+        raise invalid(place, f"has no event in record {number} ({error.facts['problem']})") from error
 
 
 def header_columns(header: Any, numeric_as: str | None) -> tuple[Column, ...]:

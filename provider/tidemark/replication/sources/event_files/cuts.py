@@ -1,7 +1,7 @@
 """How far a folder of Datastream's files was read.
 
-Datastream writes files of any minute at any time, as a backfill has the minute at which it began. So new files are known
-by their times, and a *cut* has all files up to a time. The files between two cuts are read in the order of their
+Datastream writes files of any minute at any time, as a backfill has the minute at which it began. So new files are
+known by their times, and a *cut* has all files up to a time. The files between two cuts are read in the order of their
 minutes and names.
 """
 

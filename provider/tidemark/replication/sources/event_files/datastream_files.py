@@ -167,7 +167,7 @@ class DatastreamFolder:
     def _columns(self, storage: Storage, file: StoredFile) -> tuple[Column, ...] | None:
         """By the schema that Datastream may write beside a file of JSON, under the same name."""
         plain = file.name
-        while plain.endswith(ENDINGS) or plain.endswith(".gz"):
+        while plain.endswith((*ENDINGS, ".gz")):
             plain = plain.rpartition(".")[0]
         beside = self._schemas.get(file.name) or self._schemas.get(plain)
         if beside is None or file.name.endswith(".avro"):

@@ -36,7 +36,7 @@ class EventFolder(Protocol):
         ...
 
     def require_kept(self, lanes: Lanes, position: str) -> None:
-        """Say nothing if all behind `lanes` can be read, and no file came unseen. Raises SlotLost, EventFilesOutOfOrder."""
+        """That all behind `lanes` can be read, and no file came unseen. Raises SlotLost, EventFilesOutOfOrder."""
         ...
 
     def is_behind(self, lanes: Lanes, end: Lanes) -> bool:

@@ -120,12 +120,8 @@ class OwnFolder:
         return sum(one.events for name in names for one in self._range(name).files if one.last > mark.place)
 
     def _between(self, mark: _Mark, until: _Mark) -> list[ListName]:
-        return [
-            one
-            for one in self._names()
-            if one.number <= until.number
-            and (one.number > mark.number or (one.number == mark.number and not mark.whole))
-        ]
+        first = mark.number + 1 if mark.whole else mark.number
+        return [one for one in self._names() if first <= one.number <= until.number]
 
     def _names(self) -> list[ListName]:
         with input_errors_named(self.place, "the event files"):
