@@ -1,4 +1,6 @@
-"""A replication of landed envelopes with a store, an event log and targets of its own, turned in this process."""
+"""A replication of landed envelopes or event files with a store, an event log and targets of its own, turned in this
+process.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tests.databases.debezium.landed import address_of
 from tidemark.control.store import ControlStore
 from tidemark.jobs.run import run
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.model.source_address import SourceAddress
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.replication.model.replication import (
     Actor,
@@ -66,7 +68,7 @@ class LandedWorld:
         create_replication(
             self.store,
             name=NAME,
-            kind=SourceKind.DEBEZIUM,
+            kind=self.address.kind,
             source_conn_id="envelopes",
             selection=selection or Selection(),
             options=ReplicationOptions(target=f"{home}/lake", **options),

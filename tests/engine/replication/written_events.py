@@ -23,8 +23,10 @@ __all__ = ["contents", "of_files", "of_log", "read_back"]
 
 
 def contents(world: CaptureWorld) -> dict[str, bytes]:
+    """The files with events, without the lists of ranges."""
     root = world.home / "files"
-    return {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*")) if one.is_file()}
+    files = [one for one in sorted(root.rglob("*")) if one.is_file() and one.parent.name != "_ranges"]
+    return {str(one.relative_to(root)): one.read_bytes() for one in files}
 
 
 def schemas_in(files: Mapping[str, bytes]) -> dict[str, TableSchema]:
