@@ -1,4 +1,4 @@
-"""What others have landed is captured and applied by runs of a DAG: envelopes of a Debezium, and files of a Datastream."""
+"""Runs of a DAG capture and apply what others have landed: envelopes of a Debezium, and files of a Datastream."""
 
 from __future__ import annotations
 

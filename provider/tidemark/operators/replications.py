@@ -51,9 +51,8 @@ class CreateReplicationOperator(ReplicationOperator):
     Returns {replication, state, created}.
 
     :param replication: its name. (templated)
-    :param source_conn_id: Airflow connection of type `postgres`, `mysql`, `debezium` for landed
-        envelopes, or `event_files` for files in Datastream's layout.
-        (templated)
+    :param source_conn_id: Airflow connection of type `postgres`, `mysql`, `debezium` for landed envelopes, or
+        `event_files` for files in Datastream's layout. (templated)
     :param target: a schema of the lake, or a path. `schema.table` goes to its table `schema_table`, or to the table
         that the option `target_table` names. (templated)
     :param include: patterns of what is replicated, `schema`, `schema.table` or `schema.table.column`, with `*`; nothing
