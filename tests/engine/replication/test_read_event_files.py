@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,6 +72,13 @@ def told(world: LandedWorld) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows.orderBy("position", "sequence").select(*TOLD, millis).collect()]
 
 
+def comparable(events: list[tuple[Any, ...]], kind: FileFormat) -> list[tuple[Any, ...]]:
+    """Avro has no zeros at the end of a second."""
+    if kind is FileFormat.JSON:
+        return events
+    return [(*one[:3], re.sub(r"(:\d\d\.\d*?)0+\"", r"\1\"", one[3]), *one[4:]) for one in events]
+
+
 def target(world: LandedWorld, table: str) -> list[tuple[Any, ...]]:
     frame = world.spark.read.format("delta").load(f"{world.home}/lake/{table}")
     return sorted(map(tuple, frame.drop("datastream_metadata").collect()), key=repr)
@@ -87,7 +95,7 @@ def test_files_that_were_written_give_the_same_events_and_targets(
         origin.turn()
         write_files(origin, files, kind)
         copy.turn()
-        assert told(copy) == told(origin)
+        assert comparable(told(copy), kind) == comparable(told(origin), kind)
     for table in ("public_orders", "public_items"):
         assert target(copy, table) == target(origin, table)
     assert {one[2] for one in told(copy)} >= {"SCHEMA", "TRUNCATE", "INSERT", "UPDATE", "DELETE"}
