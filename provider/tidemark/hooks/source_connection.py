@@ -1,5 +1,5 @@
 """The source that a replication reads, by an Airflow connection. A database has one of its own type (`postgres`,
-`mysql`, `mariadb`). Landed envelopes have one of the type `debezium` or `generic`, and event files one of the type
+`mysql`, `mariadb`). Landed envelopes have one of the type `debezium` or `generic`. Event files have one of the type
 `event_files`, or `generic` with the extra `kind`.
 """
 

@@ -144,7 +144,7 @@ def default_outlets(replication: str) -> list[AssetAlias]:
 
 def jdbc_packages(hook: TidemarkHook, kind: SourceKind) -> tuple[str, ...]:
     """The driver by which a backfill reads such a database. Spark fetches it. If the connection's `spark_packages` name
-    that driver in a version of their own, there is nothing to add. What others have landed needs no driver.
+    that driver in a version of their own, there is nothing to add. A source that others have landed needs no driver.
     """
     from tidemark.model.spark import MARIADB_PACKAGE, POSTGRESQL_PACKAGE
 

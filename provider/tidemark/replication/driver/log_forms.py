@@ -116,8 +116,8 @@ def _debezium(common: EventsOf) -> dict[str, Column]:
 
 
 def _event_files(common: EventsOf) -> dict[str, Column]:
-    """Events keep the identity that their files say. Behind the file's own sort keys come the place in the log of the
-    source, as a text that sorts, and the place in this log.
+    """Events keep the identity that their files say. The file's own sort keys are first. Then comes the place in the
+    log of the source, as a text that sorts, then the place in this log.
     """
     position, sequence = F.col("commit"), F.col("sequence").cast("string")
     name = F.concat_ws("|", F.lit(common.system_id), F.col("origin"), F.col("half"))

@@ -1,4 +1,4 @@
-"""The columns of a table as event files show them: by the schema of Avro, or by the values of JSON lines alone."""
+"""The columns of a table as event files show them: by the schema of Avro, or by values of JSON alone."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def with_keys(columns: tuple[Column, ...], keys: Collection[str]) -> tuple[Colum
 
 def bare_columns(payload: Mapping[str, Any], known: TableSchema | None) -> tuple[Column, ...]:
     """The columns by the values of a JSON line, parsed with JsonNumber. A column keeps its known type while its values
-    fit, and is kept if the line does not have it. One that was always null is left out: it has no type.
+    fit, and is kept if the line does not have it. A column that was always null is left out: it has no type.
     """
     before = {} if known is None else {one.name: one.type.kind for one in known.columns}
     found = dict(before)

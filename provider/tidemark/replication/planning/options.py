@@ -20,7 +20,9 @@ _NUMERIC = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
 
 
 def options_of_kind(options: ReplicationOptions, kind: SourceKind) -> ReplicationOptions:
-    """The options as a source of that kind has them. What others have landed is not backfilled: it has the rows."""
+    """The options as a source of that kind has them. Sources that others have landed are not backfilled: they have the
+    rows.
+    """
     return replace(options, backfill=False) if kind.is_landed else options
 
 

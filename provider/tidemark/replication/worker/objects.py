@@ -211,8 +211,8 @@ def request_backfill(
 
     An ACTIVE object stays so, too, unless `restart`. With it the object is PENDING again, its worker ends its job, and
     nothing that the old job answers counts. Names are `schema.table`. Raises ReplicationNotFound, ObjectNotFound,
-    ObjectNotReplicable for one that is unsupported, gone or not selected, ReplicationRefused for what others have
-    landed; then none is requested.
+    ObjectNotReplicable for one that is unsupported, gone or not selected; then none is requested. ReplicationRefused
+    for a source that others have landed.
     """
 
     def request(connection: sa.Connection) -> tuple[ReplicatedObject, ...]:

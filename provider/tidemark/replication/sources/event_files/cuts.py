@@ -23,7 +23,7 @@ _BITS = 1 << 64
 
 
 class Cut(NamedTuple):
-    """All files up to the time `millis` since 1970, of which `name` is the last. `files`, `digest`: their number and
+    """All files up to the time `millis` since 1970; `name` is the last of them. `files`, `digest`: their number and
     names.
     """
 

@@ -53,8 +53,8 @@ class DatastreamFolder:
         return {FOLDER: FolderMark(cut, cut).lane} if cut.files else {}
 
     def require_kept(self, lanes: Lanes, position: str) -> None:
-        """A file may be deleted once it was read. One that came unseen has an old time, and is known by the number and
-        the names of files.
+        """A file may be deleted once it was read. A file that came unseen has an old time, and is known by the
+        number and the names of files.
         """
         mark = FolderMark.of(lanes.get(FOLDER))
         found = self._list()

@@ -19,8 +19,8 @@ NO_SCHEMA = (
 
 
 def tables_in(folder: EventFolder, start: Lanes, end: Lanes, named: TableKeys) -> tuple[FoundObject, ...]:
-    """The tables between the two, each by its first event. One that no sample shows is found by a later look: capture
-    stops before it. Raises EventFileInvalid.
+    """The tables between the two, each by its first event. A table that no sample shows is found by a later look:
+    capture stops before it. Raises EventFileInvalid.
     """
     found: dict[str, FoundObject] = {}
     for read in folder.samples(start, end):
