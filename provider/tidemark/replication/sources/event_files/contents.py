@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, TypeAlias, cast
 
 from tidemark.errors import EventUnreadable, SourceDriverNotInstalled
 from tidemark.model.foreign_json import parsed
@@ -19,6 +20,7 @@ __all__ = ["ENDINGS", "Columns", "header_columns", "records_of"]
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".avro")
 LONGEST_LINE = 1 << 28
+BUFFER = 1 << 20
 Columns: TypeAlias = Callable[["str | None"], "tuple[Column, ...] | None"]
 """The columns of a `schema_key`; None if nobody knows them."""
 
@@ -30,7 +32,8 @@ def records_of(opened: IO[bytes], place: str, columns: Columns, numeric_as: str 
     if place.endswith(".avro"):
         yield from _avro(opened, place, columns, numeric_as)
         return
-    number, lines = 0, gzip.GzipFile(fileobj=opened) if place.endswith(".gz") else opened
+    buffered = io.BufferedReader(cast("io.RawIOBase", opened), BUFFER)
+    number, lines = 0, gzip.GzipFile(fileobj=buffered) if place.endswith(".gz") else buffered
     while True:
         try:
             line = lines.readline(LONGEST_LINE)
