@@ -57,7 +57,7 @@ def write_files(world: LandedWorld, files: Path, kind: FileFormat) -> None:
         interval_seconds=3600,
         schemas=tuple(one.schema for one in world.objects().values()),
     )
-    write_event_files(world.spark, world.store.store_id(), request, most=100)
+    write_event_files(world.spark, world.store.store_id(), request, most=50)
 
 
 def land_all(world: LandedWorld, shop: RandomShop, number: int) -> None:
@@ -84,20 +84,24 @@ def target(world: LandedWorld, table: str) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, frame.drop("datastream_metadata").collect()), key=repr)
 
 
-@pytest.mark.parametrize("kind", FileFormat)
+@pytest.mark.parametrize("kind", some(FileFormat, [FileFormat.JSON], "both formats are read in test_own_files.py"))
 def test_files_that_were_written_give_the_same_events_and_targets(
     spark: SparkSession, tmp_path: Path, kind: FileFormat
 ) -> None:
-    origin, shop, files = of(spark, tmp_path, "origin"), RandomShop(3), tmp_path / "files"
-    copy = of(spark, tmp_path, "copy", address=address_of(files), max_events=70)
+    origin, shop, files = of(spark, tmp_path, "origin"), RandomShop(3, tables=("orders",)), tmp_path / "files"
+    copy = of(spark, tmp_path, "copy", address=address_of(files))
     for number in range(2):
         land_all(origin, shop, number)
-        origin.turn()
+        origin.prepare()
+        origin.capture()
         write_files(origin, files, kind)
-        copy.turn()
+        copy.prepare()
+        copy.capture()
         assert comparable(told(copy), kind) == comparable(told(origin), kind)
-    for table in ("public_orders", "public_items"):
-        assert target(copy, table) == target(origin, table)
+    for world in (origin, copy):
+        world.apply()
+    assert target(copy, "public_orders") == target(origin, "public_orders")
+    assert len(target(copy, "public_orders")) == len(shop.rows["orders"]) > 0
     assert {one[2] for one in told(copy)} >= {"SCHEMA", "TRUNCATE", "INSERT", "UPDATE", "DELETE"}
     assert any(one[6] for one in told(copy))  # values that were left out
     copy.jobs.clear()
@@ -108,17 +112,20 @@ def test_files_that_were_written_give_the_same_events_and_targets(
 
 
 def test_files_of_a_range_that_is_not_whole_are_left_for_the_next_run(spark: SparkSession, tmp_path: Path) -> None:
-    origin, shop, files = of(spark, tmp_path, "origin"), RandomShop(4), tmp_path / "files"
+    origin, shop, files = of(spark, tmp_path, "origin", max_events=60), RandomShop(4), tmp_path / "files"
     land_all(origin, shop, 0)
-    origin.turn()
+    origin.prepare()
+    origin.capture()
     write_files(origin, files, FileFormat.JSON)
     lists = sorted((files / "_control/_ranges").iterdir())
     hidden = lists[-1].rename(tmp_path / lists[-1].name)
     copy = of(spark, tmp_path, "copy", address=address_of(files))
-    copy.turn()
+    copy.prepare()
+    copy.capture()
     assert 0 < len(told(copy)) < len(told(origin))
     hidden.rename(lists[-1])
-    copy.turn()
+    copy.prepare()
+    copy.capture()
     assert told(copy) == told(origin)
     (first, *_) = json.loads(lists[-1].read_text())["files"]
     lists[-1].rename(lists[-1].with_name(lists[-1].name.replace("0", "9", 1)))  # another range, whose file is lost
@@ -136,10 +143,11 @@ def test_files_of_datastream_that_come_late_and_twice_give_the_rows_of_the_datab
     stream = RandomStream(seed=5)
     copy = of(spark, tmp_path, "copy", address=address_of(tmp_path / "files"), max_events=70)
     (tmp_path / "files").mkdir()
-    for files in stream.files(runs=3, changes=60):
+    for files in stream.files(runs=2, changes=60):
         for name, lines in files.items():
             drop(tmp_path / "files", name, lines)
-        copy.turn()
+        copy.prepare()
+        copy.capture()
     copy.turn()
     assert stream.late > 0
     assert stream.twice > 0
