@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.objects import AT_ONCE
 from tidemark.replication.model.replication import LogPosition
 from tidemark.replication.store.schema import object_writes, replicated_objects
 
@@ -30,7 +31,9 @@ __all__ = [
     "open_one",
     "open_runs",
     "renew",
+    "renew_all",
     "reopen",
+    "unsettled",
 ]
 
 _of = object_writes.c
@@ -120,6 +123,17 @@ def left_over(connection: sa.Connection, object_uid: str) -> ObjectWrite | None:
     return write if given_up else None
 
 
+def unsettled(connection: sa.Connection, replication_uid: str) -> frozenset[str]:
+    """Uids of the replication's objects with a write that is open, or one that was given up and may be taken up."""
+    query = (
+        sa.select(_of.object_uid)
+        .join(replicated_objects, replicated_objects.c.uid == _of.object_uid)
+        .where(replicated_objects.c.replication_uid == replication_uid)
+        .where(_of.state.in_((WriteState.OPEN.value, WriteState.GIVEN_UP.value)))
+    )
+    return frozenset(connection.execute(query).scalars())
+
+
 def heard_of(connection: sa.Connection, replication_uid: str, *, now: datetime) -> tuple[ObjectWrite, ...]:
     """Writes of the replication's objects whose leases last, also those that have ended since."""
     query = (
@@ -184,6 +198,19 @@ def renew(connection: sa.Connection, write: ObjectWrite, *, run: str | None, unt
     """The worker of that run lives; True while the write is open and this run's."""
     standing = _same(write) & (_of.state == WriteState.OPEN.value) & (_of.run == run)
     return connection.execute(object_writes.update().where(standing).values(lease_until=until)).rowcount == 1
+
+
+def renew_all(
+    connection: sa.Connection, object_uids: Sequence[str], *, run: str | None, until: datetime
+) -> frozenset[str]:
+    """As `renew`, for the open backfills of many objects; the uids of those that are still this run's."""
+    mine = (_of.state == WriteState.OPEN.value) & (_of.kind == WriteKind.BACKFILL.value) & (_of.run == run)
+    found: set[str] = set()
+    for start in range(0, len(object_uids), AT_ONCE):
+        these = mine & _of.object_uid.in_(object_uids[start : start + AT_ONCE])
+        connection.execute(object_writes.update().where(these).values(lease_until=until))
+        found.update(connection.execute(sa.select(_of.object_uid).where(these)).scalars())
+    return frozenset(found)
 
 
 def may_be_alive(connection: sa.Connection, replication_uid: str, *, now: datetime) -> datetime | None:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.control.objects import touch
+from tidemark.control.objects import AT_ONCE, touch
 from tidemark.errors import BackfillNeeded, ObjectNotFound, ObjectNotReplicable
-from tidemark.model.codec import from_json, from_plain, to_json
+from tidemark.model.codec import to_json
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.catalog import HeldColumn, SeenTable
 from tidemark.replication.model.replication import (
     Actor,
     BackfillProgress,
     LogPosition,
-    ObjectName,
     ObjectState,
     ReplicatedObject,
     ReplicationTransition,
     TableSchema,
     WriteMode,
 )
+from tidemark.replication.store.object_rows import StoredObject, stored_of, target_of
 from tidemark.replication.store.replication_errors import keep_of
 from tidemark.replication.store.replications import keep_transition
 from tidemark.replication.store.schema import replicated_objects, replications
@@ -40,6 +38,7 @@ __all__ = [
     "insert",
     "known_as",
     "left_in",
+    "move_on",
     "of_replication",
     "of_uids",
     "place",
@@ -56,46 +55,28 @@ _KIND = "replicated_table"
 _of = replicated_objects.c
 
 
-@dataclass(frozen=True)
-class StoredObject:
-    """An object with what only the store knows.
-
-    `captured_schema`: the newest that the event log has an event of. `keys`: the key as the catalog has it now.
-    `excluded`: columns that no event shows. `changed_until`: no event at or behind it was captured; None: none at all.
-    `expected_rows`: by statistics. `seen`: the result of the last look at the catalog; `held`: columns that a name of
-    theirs hides. `notices`: what somebody should look at, in words.
-    """
-
-    object: ReplicatedObject
-    captured_schema: TableSchema | None
-    keys: tuple[str, ...]
-    excluded: tuple[str, ...]
-    changed_until: LogPosition | None
-    expected_rows: int
-    seen: SeenTable | None = None
-    held: tuple[HeldColumn, ...] = ()
-    notices: tuple[str, ...] = ()
-
-
 def by_uid(connection: sa.Connection, uid: str) -> StoredObject:
     """The object with that uid. Raises ObjectNotFound."""
     row = connection.execute(sa.select(replicated_objects).where(_of.uid == uid)).mappings().first()
     if row is None:
         raise ObjectNotFound(replication="any", object=uid, known="others")
-    return _stored(row)
+    return stored_of(row)
 
 
 def of_replication(connection: sa.Connection, replication_uid: str) -> tuple[StoredObject, ...]:
     """Every object of the replication, by name; sorted here, since databases differ in how they sort."""
     query = sa.select(replicated_objects).where(_of.replication_uid == replication_uid)
-    found = (_stored(row) for row in connection.execute(query).mappings())
+    found = (stored_of(row) for row in connection.execute(query).mappings())
     return tuple(sorted(found, key=lambda one: one.object.name))
 
 
 def of_uids(connection: sa.Connection, uids: Sequence[str]) -> tuple[StoredObject, ...]:
     """The objects with these uids, of any replication; uids without an object are left out."""
-    query = sa.select(replicated_objects).where(_of.uid.in_(uids))
-    return tuple(_stored(row) for row in connection.execute(query).mappings())
+    found: list[StoredObject] = []
+    for start in range(0, len(uids), AT_ONCE):
+        query = sa.select(replicated_objects).where(_of.uid.in_(uids[start : start + AT_ONCE]))
+        found.extend(stored_of(row) for row in connection.execute(query).mappings())
+    return tuple(found)
 
 
 def find(connection: sa.Connection, replication_uid: str, name: str, *, replication: str) -> StoredObject:
@@ -104,7 +85,7 @@ def find(connection: sa.Connection, replication_uid: str, name: str, *, replicat
     query = sa.select(replicated_objects).where(_of.replication_uid == replication_uid, named == name)
     row = connection.execute(query).mappings().first()
     if row is not None:
-        return _stored(row)
+        return stored_of(row)
     names = connection.execute(sa.select(named).where(_of.replication_uid == replication_uid)).scalars()
     known = ", ".join(sorted(names)) or "none"
     raise ObjectNotFound(replication=replication, object=name, known=known)
@@ -114,7 +95,7 @@ def left_in(connection: sa.Connection, target: TableRef) -> tuple[str, ...]:
     """Uids of the objects of dropped replications that had this target, by its place or its name."""
     dropped = replications.c.dropped_at.is_not(None) & (replications.c.uid == _of.replication_uid)
     found = connection.execute(sa.select(_of.uid, _of.target).join(replications, dropped).order_by(_of.uid))
-    had = ((uid, from_json(TableRef, text)) for uid, text in found)
+    had = ((uid, target_of(text)) for uid, text in found)
     return tuple(uid for uid, one in had if one.path == target.path or one.name == target.name)
 
 
@@ -275,6 +256,19 @@ def apply(
     return connection.execute(replicated_objects.update().where(standing).values(values)).rowcount == 1
 
 
+def move_on(
+    connection: sa.Connection, stand: Sequence[ReplicatedObject], to: LogPosition, *, shows: datetime | None
+) -> None:
+    """The targets have every event before `to`, as these objects have no new one. The same serialisable transaction
+    must have read the objects. Thousands of them take a few statements.
+    """
+    shown = {} if shows is None else {"applied_at": shows}
+    for start in range(0, len(stand), AT_ONCE):
+        these = _of.uid.in_([one.uid for one in stand[start : start + AT_ONCE]])
+        connection.execute(replicated_objects.update().where(these).values(applied=to, problem=None, **shown))
+    touch(connection, _KIND, (one.uid for one in stand if one.problem is not None))
+
+
 def begin_at(connection: sa.Connection, uid: str, position: LogPosition | None, *, new_log: bool) -> None:
     """The object is another one's successor, or its log has begun again. The target has the events before `position`,
     None for nothing that counts. The store forgets which events the log has of it.
@@ -359,37 +353,3 @@ def _keep(
     touch(connection, _KIND, (one.uid,), by=by.run or by.who)
     moved = ReplicationTransition(one.replication_uid, one.uid, act, before.value, after.value, at, by, position)
     keep_transition(connection, moved)
-
-
-def _stored(row: Mapping[str, Any] | sa.RowMapping) -> StoredObject:
-    captured, progress = row["captured_columns"], row["progress"]
-    one = ReplicatedObject(
-        uid=row["uid"],
-        replication_uid=row["replication_uid"],
-        name=ObjectName(row["schema_name"], row["table_name"]),
-        source_id=row["source_id"],
-        schema=from_json(TableSchema, row["columns"]),
-        mode=WriteMode(row["mode"]),
-        target=from_json(TableRef, row["target"]),
-        state=ObjectState(row["state"]),
-        snapshot=row["snapshot"],
-        applied=row["applied"],
-        applied_at=row["applied_at"],
-        writes=row["writes"],
-        progress=None if progress is None else from_json(BackfillProgress, progress),
-        needs_backfill=row["needs_backfill"],
-        gone=row["gone"],
-        problem=row["problem"],
-        selected=row["selected"],
-    )
-    return StoredObject(
-        object=one,
-        captured_schema=None if captured is None else from_json(TableSchema, captured),
-        keys=tuple(json.loads(row["source_keys"])),
-        excluded=tuple(json.loads(row["excluded"])),
-        changed_until=row["changed_until"],
-        expected_rows=row["expected_rows"],
-        seen=None if row["seen"] is None else from_json(SeenTable, row["seen"]),
-        held=() if row["held"] is None else from_plain(tuple[HeldColumn, ...], json.loads(row["held"])),
-        notices=() if row["notices"] is None else tuple(json.loads(row["notices"])),
-    )

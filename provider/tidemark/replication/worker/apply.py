@@ -29,6 +29,7 @@ from tidemark.replication.planning.positions import position_text
 from tidemark.replication.store import object_writes, replicated_objects, replications
 from tidemark.replication.store.object_writes import ObjectWrite, WriteKind, WriteState
 from tidemark.replication.store.replication_errors import keep_of
+from tidemark.replication.worker.quiet import move_quiet
 from tidemark.streams.worker.limits import Limits
 from tidemark.streams.worker.runtime import Runtime, report_of
 
@@ -57,8 +58,8 @@ def apply_objects(
 ) -> Mapping[str, ApplyOutcome]:
     """Apply the captured events that the objects' targets do not have yet, all objects in one job.
 
-    A range that an attempt before left open comes first, with its own bounds; then what was captured since. If no event
-    of an object was captured, its position moves on without a job. An object that cannot continue has a reason: its
+    A range that an attempt before left open comes first, with its own bounds; then what was captured since. Objects
+    without a captured event move on together, without a job. An object that cannot continue has a reason: its
     backfill is under way, has not answered, or is needed. It may also be unselected or unsupported. An object that
     fails stops no other. A second run finds nothing left. Raises ObjectNotFound, ReplicationNotFound, and JobError if
     the job as a whole failed; then each of its objects keeps the problem.
@@ -67,7 +68,11 @@ def apply_objects(
     ended: dict[str, ApplyOutcome] = {}
     while left := [uid for uid in reports if uid not in ended]:
         deadline, begun = runtime.deadline(), list[_Begun]()
+        quiet = move_quiet(runtime.store, left)
+        ended |= {uid: ApplyOutcome(_together(reports[uid])) for uid in left if uid in quiet}
         for uid in left:
+            if uid in quiet:
+                continue
             found = runtime.store.write(partial(_begin, runtime=runtime, object_uid=uid, by=by, deadline=deadline))
             if isinstance(found, _Begun):
                 begun.append(found)
