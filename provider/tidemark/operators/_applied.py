@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._base import key_of
 from tidemark.operators._replication import Transfer, announce, by_of, place_text
+from tidemark.operators._replication_status import MOST_TOLD
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -48,9 +49,20 @@ class Applied:
         self.failed |= later.failed
         self.moved |= later.moved
 
+    @property
+    def told(self) -> dict[str, dict[str, Any]]:
+        """The objects that are reported: all of some, and of many those with events. So a quiet table of a thousand
+        costs neither a line of the log nor a part of the XCom.
+        """
+        if len(self.objects) <= MOST_TOLD:
+            return self.objects
+        return {name: facts for name, facts in self.objects.items() if facts["events"] or facts["needs_backfill"]}
+
     def say(self, log: Any) -> None:
         """One line an object."""
-        for name, facts in self.objects.items():
+        if quiet := len(self.objects) - len(self.told):
+            log.info("%s objects: nothing new", quiet)
+        for name, facts in self.told.items():
             new = (
                 f"{facts['events']} events to {facts['to']}, rows {facts['rows']}" if facts["events"] else "nothing new"
             )
@@ -82,7 +94,8 @@ class Applied:
         return {
             "replication": replication,
             "events": self.events,
-            "objects": self.objects,
+            "objects": self.told,
+            "quiet": len(self.objects) - len(self.told),
             "left": self.left,
             "failed": failed,
         }

@@ -37,6 +37,7 @@ __all__ = [
     "by_of",
     "default_outlets",
     "jdbc_packages",
+    "label_of",
     "lineage_of",
     "most_mapped",
     "names_of",
@@ -48,7 +49,8 @@ __all__ = [
     "targets_of",
 ]
 
-Names = str | Sequence[str] | None
+Names = str | Sequence[str | Sequence[str]] | None
+_NAMED = 3  # objects in the label of a task; Airflow keeps 250 characters of it
 _OPTIONS = (
     "invalid_values",
     "backfill",
@@ -157,8 +159,8 @@ def jdbc_packages(hook: TidemarkHook, kind: SourceKind) -> tuple[str, ...]:
 
 
 def names_of(argument: str, value: Names) -> tuple[str, ...]:
-    """Names as a list, as a JSON array, or separated by commas, as templates render them; each once, in their order.
-    Raises InvalidArgument.
+    """Names as a list, as a JSON array, or separated by commas, as templates render them; each once, in their order. An
+    item of a list may be a list of names, as PrepareReplicationOperator returns it. Raises InvalidArgument.
     """
     given: Any = value
     if isinstance(given, str):
@@ -169,9 +171,18 @@ def names_of(argument: str, value: Names) -> tuple[str, ...]:
             given = json.loads(text.replace("'", '"')) if text.startswith("[") else text.split(",")
         except ValueError as error:
             raise InvalidArgument(argument=argument, value=value, problem="it is no JSON array of names") from error
-    if not isinstance(given, list | tuple | None) or not all(isinstance(name, str) for name in given or ()):
+    if isinstance(given, list | tuple):
+        given = [name for one in given for name in (one if isinstance(one, list | tuple) else [one])]
+    if not isinstance(given, list | None) or not all(isinstance(name, str) for name in given or ()):
         raise InvalidArgument(argument=argument, value=value, problem="give a name or a list of names")
     return tuple(dict.fromkeys(name.strip() for name in given or () if name.strip()))
+
+
+def label_of(names: Sequence[str]) -> str:
+    """The names, for the map index; of many the first ones."""
+    if len(names) <= _NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} others"
 
 
 def patterns_of(argument: str, value: Names) -> tuple[str, ...]:

@@ -10,7 +10,10 @@ from tidemark.operators._replication import place_text
 if TYPE_CHECKING:
     from tidemark.replication.worker.status import ObjectStatus, ReplicationStatus
 
-__all__ = ["in_words", "report_object", "report_status"]
+__all__ = ["MOST_TOLD", "in_words", "report_object", "report_status", "told_of"]
+
+MOST_TOLD = 100
+"""Objects that are all reported, whether they are well or not."""
 
 
 def report_status(status: ReplicationStatus, *, of_source: Sequence[str] = ()) -> dict[str, Any]:
@@ -23,8 +26,22 @@ def report_status(status: ReplicationStatus, *, of_source: Sequence[str] = ()) -
         "lag_seconds": status.lag_seconds,
         "lag_bytes": status.lag_bytes,
         "alerts": [*status.alerts, *of_source],
-        "objects": {one.object.name.text: report_object(one) for one in status.objects},
+        "objects": {one.object.name.text: report_object(one) for one in told_of(status)},
     }
+
+
+def told_of(status: ReplicationStatus) -> tuple[ObjectStatus, ...]:
+    """The objects that are reported: all of some, and of many those that are behind, or need somebody to look."""
+    if len(status.objects) <= MOST_TOLD:
+        return status.objects
+    return tuple(one for one in status.objects if not _is_well(one))
+
+
+def _is_well(one: ObjectStatus) -> bool:
+    """Whether it was copied and shows everything that was captured."""
+    kept = (one.object.needs_backfill, one.object.problem)
+    copied = one.object.applied is not None and one.object.state.value in ("completed", "not_started")
+    return copied and not one.behind and not one.notices and not any(kept)
 
 
 def report_object(one: ObjectStatus) -> dict[str, Any]:

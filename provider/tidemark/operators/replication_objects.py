@@ -19,6 +19,7 @@ from tidemark.operators._replication import (
     by_of,
     default_outlets,
     jdbc_packages,
+    label_of,
     lineage_of,
     names_of,
     place_text,
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
+    from tidemark.model.source_address import SourceAddress
+    from tidemark.replication.model.jobs import BackfillReport
+    from tidemark.streams.worker.runtime import Runtime
+
     Lineage = OperatorLineage[Any, Any]
 
 __all__ = ["ApplyEventsOperator", "BackfillObjectOperator", "RequestBackfillOperator"]
@@ -37,25 +42,31 @@ _ACTIONS = ("start", "restart", "stop")
 
 
 class BackfillObjectOperator(SparkOperator, ReplicationOperator):
-    """Copies one object as of one exact position of the source's log, while the source is written and captured.
+    """Copies an object as of one exact position of the source's log, while the source is written and captured.
 
     It runs where a backfill was requested, failed, or was begun by this run; else it ends as skipped and says why. Rows
     and percent are said in the task's log and kept in the control store. A target that is ahead already never goes
     back: the copy catches up first and then takes its place. A retry begins from the start, under a new number; what a
     late double of it writes is known as old. Stopping it (RequestBackfillOperator) ends its job. Returns {replication,
-    object, rows, snapshot, applied, found}. Raises ReplicationNotFound, ObjectNotFound, ObjectNotReplicable,
+    object, rows, snapshot, applied, found}.
+
+    Several objects are copied in one job, one after another, each as of a position of its own. One that fails stops no
+    other, and fails the task only if no other was copied; stopping one ends no job. Returns {replication, objects:
+    {name: rows}, left, failed: {name: reason}} then. Raises ReplicationNotFound, ObjectNotFound, ObjectNotReplicable,
     BackfillInterrupted, TargetMovedOn, TargetLost, TargetNotDelta, ReplicationRefused, ObjectFailed, ValueDoesNotFit,
     SlotBlocked, SourceIsAnother, SourceUnreachable, SourceRefused, InvalidArgument.
 
     :param replication: its name. (templated)
-    :param object_name: `schema.table` in the source. (templated)
-    :param partitions: read it in so many parts at a time. (templated)
+    :param object_name: `schema.table` in the source, or a list of small tables. (templated)
+    :param partitions: read it in so many parts at a time; small tables of a list are read in one. (templated)
     """
 
     template_fields: Sequence[str] = ("replication", "object_name", "partitions", "conn_id")
 
-    def __init__(self, *, replication: str, object_name: str, partitions: int | str = 4, **kwargs: Any) -> None:
-        kwargs.setdefault("map_index_template", "{{ task.object_name }}")
+    def __init__(
+        self, *, replication: str, object_name: str | Sequence[str], partitions: int | str = 4, **kwargs: Any
+    ) -> None:
+        kwargs.setdefault("map_index_template", "{{ task.label }}")
         kwargs.setdefault("outlets", default_outlets(replication))
         super().__init__(**kwargs)
         self.replication = replication
@@ -69,21 +80,39 @@ class BackfillObjectOperator(SparkOperator, ReplicationOperator):
         return lineage_of(self._transfers)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The report of the copy."""
+        """The report of the copy, or of all copies."""
         from tidemark.hooks.source_connection import source_address
-        from tidemark.operators._backfill_progress import read_progress
-        from tidemark.replication.worker.backfill import run_backfill
         from tidemark.replication.worker.definitions import get_replication
-        from tidemark.replication.worker.objects import get_object
 
         partitions = number_of("partitions", self.partitions)
         store = self.hook.open_store()
-        wanted = get_object(store, self.replication, self.object_name)
         replication = get_replication(store, self.replication)
         address = source_address(replication.source_conn_id)
+        runtime = self.runtime(source=address, packages=jdbc_packages(self.hook, replication.kind))
+        names = self._names()
+        if len(names) == 1:
+            return self._copy(context, runtime, address, names[0], partitions)
+        return self._copy_all(context, runtime, address, names)
+
+    @property
+    def label(self) -> str:
+        """The names, for the map index."""
+        return label_of(self._names())
+
+    def _names(self) -> tuple[str, ...]:
+        one = self.object_name
+        return (one,) if isinstance(one, str) else names_of("object_name", one)
+
+    def _copy(
+        self, context: Context, runtime: Runtime, address: SourceAddress, name: str, partitions: int
+    ) -> dict[str, Any]:
+        from tidemark.operators._backfill_progress import read_progress
+        from tidemark.replication.worker.backfill import run_backfill
+        from tidemark.replication.worker.objects import get_object
+
         outcome = run_backfill(
-            self.runtime(source=address, packages=jdbc_packages(self.hook, replication.kind)),
-            wanted.uid,
+            runtime,
+            get_object(runtime.store, self.replication, name).uid,
             by=by_of(context),
             cancel=self.cancel_job,
             read_progress=read_progress,
@@ -91,19 +120,51 @@ class BackfillObjectOperator(SparkOperator, ReplicationOperator):
             key=key_of(context),
         )
         if outcome.report is None:
-            raise AirflowSkipException(f"{self.object_name}: {outcome.reason}")
-        report = outcome.report
+            raise AirflowSkipException(f"{name}: {outcome.reason}")
+        facts = self._tell(context, address, name, outcome.report)
+        self.log.info("%s: %s rows as of %s", name, facts["rows"], facts["snapshot"])
+        return facts
+
+    def _copy_all(
+        self, context: Context, runtime: Runtime, address: SourceAddress, names: Sequence[str]
+    ) -> dict[str, Any]:
+        """One job for all. The task fails with the first error if nothing was copied."""
+        from tidemark.replication.worker.backfills import run_backfills
+        from tidemark.replication.worker.objects import objects_named
+
+        wanted = {one.uid: one.name.text for one in objects_named(runtime.store, self.replication, names)}
+        outcomes = run_backfills(runtime, list(wanted), by=by_of(context), cancel=self.cancel_job, key=key_of(context))
+        reports = {wanted[uid]: one.report for uid, one in outcomes.items() if one.report is not None}
+        left = {wanted[uid]: one.reason for uid, one in outcomes.items() if one.reason is not None}
+        failed = {wanted[uid]: one.error for uid, one in outcomes.items() if one.error is not None}
+        for name, error in failed.items():
+            self.log.error("%s failed, the others do not wait for it: %s", name, error)
+        if not reports and failed:
+            raise next(iter(failed.values()))
+        if not reports:
+            raise AirflowSkipException("; ".join(f"{name}: {why}" for name, why in left.items()))
+        for name, report in reports.items():
+            self._tell(context, address, name, report)
+        self.log.info("%s objects are copied, %s are left, %s failed", len(reports), len(left), len(failed))
+        return {
+            "replication": self.replication,
+            "objects": {name: report.rows for name, report in reports.items()},
+            "left": left,
+            "failed": {name: str(error) for name, error in failed.items()},
+        }
+
+    def _tell(self, context: Context, address: SourceAddress, name: str, report: BackfillReport) -> dict[str, Any]:
+        """An asset event and the lineage of a copy; returns its facts."""
         facts = {
             "replication": self.replication,
-            "object": self.object_name,
+            "object": name,
             "rows": report.rows,
             "snapshot": place_text(report.snapshot),
             "applied": place_text(report.applied),
             "found": report.found,
         }
-        self._transfers = [Transfer.from_source(address, [self.object_name], report.target.path, report.rows)]
-        self.log.info("%s: %s rows as of %s", self.object_name, report.rows, facts["snapshot"])
-        announce(self, context, self.replication, self.object_name, {**facts, "kind": "backfill"})
+        self._transfers.append(Transfer.from_source(address, [name], report.target.path, report.rows))
+        announce(self, context, self.replication, name, {**facts, "kind": "backfill"})
         return facts
 
 
@@ -113,11 +174,12 @@ class ApplyEventsOperator(SparkOperator, ReplicationOperator):
     Each range is written ahead; each piece of it is one commit with a mark that is read back. So a retry, a clear and a
     late double apply nothing twice. If nothing is new, no JVM starts. An object that needs a backfill first, or that
     another run applies now, is left out. An object that fails stops no other. It fails the task only if no other was
-    applied; else FinishReplicationOperator fails for it. Returns {replication, events, objects, left, failed}.
+    applied; else FinishReplicationOperator fails for it. Returns {replication, events, objects, quiet, left, failed}.
     `objects`: {name: {from, to, events, rows, segments, found, lag_seconds, needs_backfill}}; `left`, `failed`: {name:
-    reason}. `needs_backfill`: why only a backfill can continue from there. If all objects that were named are left out,
-    the task ends as skipped. Raises ReplicationNotFound, ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey,
-    TargetMovedOn, TargetLost, TargetNotDelta, ReplicationRefused, EventLogChanged, InvalidArgument.
+    reason}. Of more than 100 objects those with nothing new are counted (`quiet`). `needs_backfill`: why only a
+    backfill can continue from there. If all objects that were named are left out, the task ends as skipped. Raises
+    ReplicationNotFound, ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn, TargetLost,
+    TargetNotDelta, ReplicationRefused, EventLogChanged, InvalidArgument.
 
     :param replication: its name. (templated)
     :param objects: `schema.table` in the source, a list of them, or as text separated by commas. None: every object
@@ -140,7 +202,7 @@ class ApplyEventsOperator(SparkOperator, ReplicationOperator):
     @property
     def label(self) -> str:
         """The names, for the map index."""
-        return ", ".join(names_of("objects", self.objects))
+        return label_of(names_of("objects", self.objects))
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
         """The event log and the targets; None if there was nothing to do."""

@@ -15,6 +15,7 @@ from tidemark.operators._replication import (
     Names,
     ReplicationOperator,
     by_of,
+    label_of,
     most_mapped,
     names_of,
     options_of,
@@ -152,13 +153,14 @@ class PrepareReplicationOperator(ReplicationOperator):
     """Before each run: validates and starts a replication that has not started, and publishes what its selection names
     now. Returns the objects that need tasks of their own, over which they are expanded. No Spark.
 
-    These objects wait for a backfill, or failed when they were applied last. An object that another run backfills is
-    left to that run. If all other runs that the DAG may have do backfills, this run begins none, so that it can
-    capture. The first run creates the publication and the slot, in that order. Each failure of the
-    validation has the statement that corrects it, and nothing is created then. A paused replication ends it as skipped.
-    A second run finds all done. Returns a list of `schema.table`. Raises ReplicationNotFound, ReplicationInvalid,
-    ReplicationRefused, ObjectNotFound, ObjectNotReplicable, SlotBlocked, SlotLost, SlotForeign, SlotAhead,
-    SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused, InvalidArgument.
+    These objects wait for a backfill, or failed when they were applied last. Of more than 16 objects, the small ones
+    share a task: up to 1,000 tables of at most 10,000 rows, by the statistics of the source. An object that another run
+    backfills is left to that run. If all other runs that the DAG may have do backfills, this run begins none, so that
+    it can capture. The first run creates the publication and the slot, in that order. Each failure of the validation
+    has the statement that corrects it, and nothing is created then. A paused replication ends it as skipped. A second
+    run finds all done. Returns a list of `schema.table`, and of a list of them for each task with several. Raises
+    ReplicationNotFound, ReplicationInvalid, ReplicationRefused, ObjectNotFound, ObjectNotReplicable, SlotBlocked,
+    SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused, InvalidArgument.
 
     :param replication: its name. (templated)
     :param backfill: objects whose backfill is requested once all else is prepared. Give `schema.table`, a list, or
@@ -177,7 +179,7 @@ class PrepareReplicationOperator(ReplicationOperator):
         self.slot_patience_seconds = slot_patience_seconds
         check_constants(self, backfill=names_of, slot_patience_seconds=seconds_of)
 
-    def execute(self, context: Context) -> list[str]:
+    def execute(self, context: Context) -> list[str | list[str]]:
         """The objects with tasks of their own; [] if there is none."""
         from tidemark.replication.model.replication import ReplicationState
         from tidemark.replication.worker.definitions import get_replication
@@ -206,8 +208,9 @@ class PrepareReplicationOperator(ReplicationOperator):
         share = objects_alone(store, replication.name, key=key_of(context), active_runs=active_runs, most=most)
         for name, why in share.left.items():
             self.log.info("%s: %s", name, why)
-        self.log.info("With tasks of their own: %s", ", ".join(share.names) or "none")
-        return share.names
+        for names in share.tasks:
+            self.log.info("With a task of its own: %s", names if isinstance(names, str) else label_of(names))
+        return share.tasks
 
 
 def say_prepared(prepared: Prepared, log: Any) -> None:
@@ -229,8 +232,9 @@ class FinishReplicationOperator(ReplicationOperator):
 
     The source is asked about its slot in every state, since it keeps its log for a paused replication, too. A source
     that is away is an alert, no error. Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects:
-    {name: {state, applied, lag_seconds, behind, needs_backfill, problem, notices, rows, percent}}}. A second run
-    reports it again. Raises ReplicationNotFound; BackfillNeeded where that is wanted.
+    {name: {state, applied, lag_seconds, behind, needs_backfill, problem, notices, rows, percent}}}. Of more than 100
+    objects it names those that are behind or need a look. A second run reports it again. Raises ReplicationNotFound;
+    BackfillNeeded where that is wanted.
 
     :param replication: its name. (templated)
     :param fail_on_needs_backfill: fail if an object waits for a backfill that nobody has requested; else it is an
@@ -257,7 +261,7 @@ class FinishReplicationOperator(ReplicationOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """The current status."""
         from tidemark.errors import BackfillNeeded, ObjectsFailed
-        from tidemark.operators._replication_status import in_words, report_status
+        from tidemark.operators._replication_status import in_words, report_status, told_of
         from tidemark.replication.model.replication import ObjectState
         from tidemark.replication.worker.lifecycle import drained
         from tidemark.replication.worker.status import describe
@@ -270,7 +274,7 @@ class FinishReplicationOperator(ReplicationOperator):
         facts = report_status(status, of_source=_alerts_of_source(status.replication))
         for alert in facts["alerts"]:
             self.log.warning(alert)
-        for one in status.objects:
+        for one in told_of(status):
             self.log.info(in_words(one))
         metrics.replicated(
             status.replication.name,

@@ -25,6 +25,7 @@ from tidemark.replication.model.replication import (
 __all__ = [
     "APPLY_EVENTS",
     "BACKFILL_OBJECT",
+    "BACKFILL_OBJECTS",
     "CAPTURE_EVENTS",
     "EXPIRE_EVENTS",
     "WRITE_EVENT_FILES",
@@ -34,7 +35,10 @@ __all__ = [
     "ApplyObjects",
     "ApplyReport",
     "BackfillObject",
+    "BackfillObjects",
     "BackfillReport",
+    "BackfilledObject",
+    "BackfilledObjects",
     "CaptureEvents",
     "CaptureReport",
     "CapturedObject",
@@ -213,6 +217,29 @@ class ApplyReport:
 
 
 @dataclass(frozen=True)
+class BackfillObjects:
+    """Copy several objects in one job, one after another. Each copy has a position of its own."""
+
+    objects: tuple[BackfillObject, ...]
+
+
+@dataclass(frozen=True)
+class BackfilledObject:
+    """The result of one object: `report`, or `error` if its copy failed. `uid`: of the object."""
+
+    uid: str
+    report: BackfillReport | None = None
+    error: ErrorRecord | None = None
+
+
+@dataclass(frozen=True)
+class BackfilledObjects:
+    """The result of each object that was asked for, in their order."""
+
+    objects: tuple[BackfilledObject, ...]
+
+
+@dataclass(frozen=True)
 class ApplyObjects:
     """Apply events to several targets in one job, one after another."""
 
@@ -300,6 +327,9 @@ CAPTURE_EVENTS = Job(
 )
 BACKFILL_OBJECT = Job(
     "backfill_object", BackfillObject, BackfillReport, "replication.driver.job_backfill_object:backfill_object"
+)
+BACKFILL_OBJECTS = Job(
+    "backfill_objects", BackfillObjects, BackfilledObjects, "replication.driver.job_backfill_object:backfill_objects"
 )
 APPLY_EVENTS = Job("apply_events", ApplyObjects, AppliedObjects, "replication.driver.job_apply_events:apply_objects")
 EXPIRE_EVENTS = Job("expire_events", ExpireEvents, ExpireReport, "replication.driver.job_expire_events:expire_events")

@@ -43,6 +43,7 @@ __all__ = [
     "can_be_backfilled",
     "get_object",
     "is_due",
+    "objects_named",
     "objects_of",
     "register",
     "remembered",
@@ -50,6 +51,7 @@ __all__ = [
     "stop_backfill",
     "to_apply",
     "to_work_at",
+    "work_of",
 ]
 
 _NO_COPY = {  # of sources that others have landed: how rows come anew
@@ -168,10 +170,21 @@ def get_object(store: ControlStore, name: str, object_name: str) -> ReplicatedOb
     return store.read(lambda connection: _found(connection, name, (object_name,))[0].object)
 
 
+def objects_named(store: ControlStore, name: str, names: Sequence[str]) -> tuple[ReplicatedObject, ...]:
+    """The objects of these names, in one look. Raises ReplicationNotFound, ObjectNotFound."""
+    there = {one.name.text: one for one in objects_of(store, name)} if len(names) > 1 else {}
+    return tuple(there.get(one) or get_object(store, name, one) for one in names)
+
+
 def to_work_at(store: ControlStore, name: str) -> tuple[ReplicatedObject, ...]:
     """The objects that a run has something to do for: to be backfilled, or to be applied. By name; () where the
     replication is not started or paused. An object that failed for good is still applied. Raises ReplicationNotFound.
     """
+    return tuple(one.object for one in work_of(store, name))
+
+
+def work_of(store: ControlStore, name: str) -> tuple[StoredObject, ...]:
+    """The same with what only the store knows. Raises ReplicationNotFound."""
 
     def has_work(replication: Replication, one: ReplicatedObject) -> bool:
         return (backfills(replication.state) and is_due(one)) or _can_be_applied(replication, one)
@@ -183,16 +196,16 @@ def to_apply(store: ControlStore, name: str) -> tuple[ReplicatedObject, ...]:
     """The objects whose captured events can be applied, by name; () where the replication is not started or paused.
     Raises ReplicationNotFound.
     """
-    return _chosen(store, name, _can_be_applied)
+    return tuple(one.object for one in _chosen(store, name, _can_be_applied))
 
 
 def _chosen(
     store: ControlStore, name: str, choose: Callable[[Replication, ReplicatedObject], bool]
-) -> tuple[ReplicatedObject, ...]:
-    def look(connection: sa.Connection) -> tuple[ReplicatedObject, ...]:
+) -> tuple[StoredObject, ...]:
+    def look(connection: sa.Connection) -> tuple[StoredObject, ...]:
         replication = replications.find(connection, name).replication
-        objects = (one.object for one in replicated_objects.of_replication(connection, replication.uid))
-        return tuple(one for one in objects if choose(replication, one))
+        objects = replicated_objects.of_replication(connection, replication.uid)
+        return tuple(one for one in objects if choose(replication, one.object))
 
     return store.read(look)
 
