@@ -17,7 +17,7 @@ from tidemark.replication.model.replication import LogPosition, ObjectState, Rep
 from tidemark.replication.store.schema import replicated_objects as objects_table
 from tidemark.replication.store.schema import replications as replications_table
 from tidemark.replication.worker import capture as capturing
-from tidemark.replication.worker.backfill import _request as asked_of_a_backfill
+from tidemark.replication.worker.backfill_moves import _request as asked_of_a_backfill
 from tidemark.replication.worker.catalog_changes import GONE, TAKEN
 from tidemark.replication.worker.definitions import alter_options
 from tidemark.replication.worker.status import describe

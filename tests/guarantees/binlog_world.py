@@ -30,10 +30,12 @@ from tidemark.replication.model.replication import (
     Selection,
 )
 from tidemark.replication.sources.open import open_source
+from tidemark.replication.worker.apply import apply_objects
 from tidemark.replication.worker.backfill import run_backfill
+from tidemark.replication.worker.backfills import run_backfills
 from tidemark.replication.worker.capture import capture
 from tidemark.replication.worker.definitions import create_replication, get_replication
-from tidemark.replication.worker.objects import objects_of, request_backfill
+from tidemark.replication.worker.objects import is_due, objects_of, request_backfill
 from tidemark.replication.worker.preparing import prepare
 from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
@@ -108,19 +110,23 @@ class RandomWriter(threading.Thread):
 
 @dataclass
 class BinlogWorld:
-    """The replication `r` of all tables of a database; what it knows and writes is at `home`."""
+    """The replication `r` of all tables of a database; what it knows and writes is at `home`. `database`: one that
+    exists; else one with TABLES is made.
+    """
 
     spark: SparkSession
     server: BinlogServer
     home: Path
     run_id: str = "first"
+    database: str = ""
     said: Callable[[str], None] = lambda _: None
     writers: list[RandomWriter] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.database = self.server.new_database()
-        for name, columns in TABLES.items():
-            self.server.sql(f"CREATE TABLE {name} {columns}", self.database)
+        if not self.database:
+            self.database = self.server.new_database()
+            for name, columns in TABLES.items():
+                self.server.sql(f"CREATE TABLE {name} {columns}", self.database)
         self.address = self.server.address(self.database)
         self.store = ControlStore(f"sqlite:///{self.home}/tidemark.db")
         self.source = open_source(self.address)
@@ -134,6 +140,7 @@ class BinlogWorld:
             options=ReplicationOptions(target=f"{self.home}/lake"),
             event_log=f"{self.home}/events",
             by=self.by("create"),
+            if_not_exists=True,
         )
 
     def write(self, seed: int) -> RandomWriter:
@@ -181,6 +188,12 @@ class BinlogWorld:
                 partitions=3,
             )
 
+    def backfill_together(self) -> None:
+        """All objects that wait for it, in one job."""
+        due = [one.uid for one in self.objects().values() if is_due(one)]
+        if due:
+            run_backfills(self.runtime, due, by=self.by("backfill"), cancel=lambda: None)
+
     def apply(self, table: str) -> None:
         by = self.by(f"apply_{table}")
         run_apply(self.runtime, self.objects()[table].uid, by=by)
@@ -195,6 +208,15 @@ class BinlogWorld:
         for table in self.objects():
             self.backfill(table)
             self.apply(table)
+
+    def turn_together(self, run_id: str) -> None:
+        """A DAG run with one job of each kind for all objects."""
+        self.run_id = run_id
+        self.prepare()
+        self.capture()
+        self.backfill_together()
+        outcomes = apply_objects(self.runtime, [one.uid for one in self.objects().values()], by=self.by("apply"))
+        assert [one.error for one in outcomes.values() if one.error is not None] == []
 
     def catch_up(self) -> None:
         """Until every object shows what is committed now. Writers rest."""

@@ -49,6 +49,7 @@ JOB_SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
+    "spark.databricks.delta.delta.log.cacheSize": "100",  # tables, each with some MB: a job may write a thousand
 }
 
 # One host has few cores: Spark's defaults for a cluster would cut small tables into hundreds of tasks.

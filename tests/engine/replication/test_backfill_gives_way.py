@@ -15,7 +15,7 @@ from tests.engine.replication.test_backfill_object import SIMPLE, opened
 from tests.postgresql import PostgresServer
 from tests.until import wait_until
 from tidemark.errors import BackfillGaveWay, JobCancelled
-from tidemark.replication.worker.backfill import BEFORE_THE_WRITE
+from tidemark.replication.worker.backfill_moves import BEFORE_THE_WRITE
 
 pytestmark = pytest.mark.spark
 

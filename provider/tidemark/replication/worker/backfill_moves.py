@@ -21,7 +21,15 @@ from tidemark.replication.store.object_writes import ObjectWrite, WriteKind, Wri
 from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.streams.worker.limits import Limits
 
-__all__ = ["NOT_OURS", "BackfillOutcome", "Begun", "begin_backfill", "complete_backfill", "fail_backfill"]
+__all__ = [
+    "BEFORE_THE_WRITE",
+    "NOT_OURS",
+    "BackfillOutcome",
+    "Begun",
+    "begin_backfill",
+    "complete_backfill",
+    "fail_backfill",
+]
 
 BEFORE_THE_WRITE = (
     errors.SourceUnreachable,
