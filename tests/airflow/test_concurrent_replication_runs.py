@@ -244,10 +244,10 @@ def test_a_name_that_is_not_there_stops_the_run_before_it_captures(run_dag: RunD
     assert [one.object.state for one in after.objects] == [one.object.state for one in before.objects]
 
 
-def test_more_objects_than_airflow_maps_over_wait_for_the_next_run(
+def test_more_small_objects_than_airflow_maps_over_share_a_task(
     run_dag: RunDag, shop: ReplicatedShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "1")  # of two objects
     with DAG("prepares", schedule=None, max_active_runs=3) as dag:
         PrepareReplicationOperator(task_id="prepare", replication=REPLICATION)
-    assert run_dag(dag).returned("prepare") == ["shop.orders"]
+    assert run_dag(dag).returned("prepare") == [["shop.orders", "shop.visits"]]

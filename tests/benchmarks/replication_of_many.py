@@ -3,9 +3,10 @@
     python -m tests.benchmarks.replication_of_many --tables 1000 --changed 20
 
 A MariaDB has so many tables of 10 rows. `replicate` runs by `dag.test()`, each job in a Spark of its own: first with
-all backfills, then quiet runs, then runs after a change of some tables. Printed of each run: seconds of planning (the
-task `prepare`) and of the whole run, the Spark applications by kind, the tasks that Airflow mapped, statements to the
-control store and questions to the source. In the end every target must be its table.
+all backfills, then quiet runs, then runs after a change of some tables. With `--backfilled 40` only so many are
+backfilled, and the others begin with the log. Printed of each run: seconds of planning (the task `prepare`) and of the
+whole run, the Spark applications by kind, the tasks that Airflow mapped, statements to the control store and questions
+to the source. In the end every target that was backfilled must be its table.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 
 NAME = "many"
 ROWS = 10  # of each table
-STORED = ("replicated_objects", "object_writes", "objects", "replication_history")
 
 
 @dataclass(frozen=True)
@@ -70,30 +70,32 @@ class Run:
     @property
     def line(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.applications.items()) or "none"
-        return (
-            f"{self.planning:.1f} | {self.seconds:.1f} | {self.applications.total() if kinds else 0} ({kinds}) |"  # type: ignore[attr-defined]
-            f" {self.mapped} | {self.statements:,} | {self.questions:,}"
-        )
+        counts = f"{self.mapped} | {self.statements:,} | {self.questions:,}"
+        return f"{self.planning:.1f} | {self.seconds:.1f} | {kinds} | {counts}"
 
 
-def fill(server: BinlogServer, database: str, tables: int) -> None:
+def name_of(number: int, backfilled: int) -> str:
+    """Those that begin with the log have names that one pattern fits."""
+    return f"{'a' if number < backfilled else 'b'}{number:04}"
+
+
+def fill(server: BinlogServer, database: str, tables: int, backfilled: int) -> None:
     connection = server.connection(database)
     numbers = ", ".join(f"({n}, 'name {n}', {n}.5, '2026-01-01')" for n in range(ROWS))
     with connection.cursor() as cursor:
         for number in range(tables):
             columns = "id INT PRIMARY KEY, name VARCHAR(40), amount DECIMAL(12,2), changed DATETIME"
-            cursor.execute(f"CREATE TABLE t{number:04} ({columns})")
-            cursor.execute(f"INSERT INTO t{number:04} VALUES {numbers}")
+            cursor.execute(f"CREATE TABLE {name_of(number, backfilled)} ({columns})")
+            cursor.execute(f"INSERT INTO {name_of(number, backfilled)} VALUES {numbers}")
     connection.commit()
     connection.close()
 
 
-def change(server: BinlogServer, database: str, number: int, changed: int, tables: int) -> None:
+def change(server: BinlogServer, database: str, number: int, names: Sequence[str]) -> None:
     """An update, a new row and one that goes, in each of the tables."""
     connection = server.connection(database)
     with connection.cursor() as cursor:
-        for table in range(0, tables, tables // changed):
-            name = f"t{table:04}"
+        for name in names:
             cursor.execute(f"UPDATE {name} SET amount = amount + 1 WHERE id < 5")
             cursor.execute(f"INSERT INTO {name} VALUES ({100 + number}, 'new', 0, NOW())")
             cursor.execute(f"DELETE FROM {name} WHERE id = {5 + number}")
@@ -109,7 +111,12 @@ def dag_of(database: str) -> DAG:
 
     with DAG("replicate_many", schedule=None, max_active_runs=3) as dag:
         create = CreateReplicationOperator(
-            task_id="create", replication=NAME, source_conn_id="source", target="lake", include=[f"{database}.*"]
+            task_id="create",
+            replication=NAME,
+            source_conn_id="source",
+            target="lake",
+            include=[f"{database}.*"],
+            options={"backfill_exclude": [f"{database}.b*"]},
         )
         create >> replicate("replicate", replication=NAME)
     return dag
@@ -118,8 +125,8 @@ def dag_of(database: str) -> DAG:
 class Measured:
     """Runs of the DAG, with counts of what each asked for."""
 
-    def __init__(self, server: BinlogServer, database: str) -> None:
-        self._server, self._dag, self._statements = server, dag_of(database), 0
+    def __init__(self, server: BinlogServer, dag: DAG) -> None:
+        self._server, self._dag, self._statements = server, dag, 0
         sa.event.listen(sa.engine.Engine, "before_cursor_execute", self._count)
 
     def _count(self, connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -132,7 +139,7 @@ class Measured:
         """Ends the benchmark if the run fails."""
         STARTED.write_text("")
         self._statements, asked, began = 0, self._questions(), time.monotonic()
-        done = run_registered(self._dag, logical_date=datetime(2026, 1, 1, number, tzinfo=UTC))
+        done = run_registered(self._dag, logical_date=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=number))
         seconds = time.monotonic() - began
         if str(done.state) != "success":
             sys.exit(f"run {number} ended as {done.state}")
@@ -150,9 +157,7 @@ class Measured:
 
 def kinds_of_applications() -> Iterator[str]:
     """The kind of the job of each spark-submit since the file was emptied."""
-    for line in STARTED.read_text().splitlines():
-        spec = Path(line.split()[-1])
-        yield json.loads(spec.read_text())["kind"] if spec.exists() else "job"
+    yield from (line.removeprefix("kind: ") for line in STARTED.read_text().splitlines() if line.startswith("kind: "))
 
 
 def stored_rows() -> dict[str, int]:
@@ -179,7 +184,9 @@ def require_same(server: BinlogServer, database: str, objects: tuple[ReplicatedO
 def put_counting_submit() -> None:
     """Notes each start of an application."""
     real = Path(sys.executable).parent / "spark-submit"
-    put_in_place(HOME / "bin" / "spark-submit", STARTED, f'exec {real} "$@"')
+    kind = "import json, sys; print('kind:', json.load(open(sys.argv[1]))['kind'])"
+    note = f'{sys.executable} -c "{kind}" "$spec" >> {STARTED}'
+    put_in_place(HOME / "bin" / "spark-submit", STARTED, f'{note}; exec {real} "$@"')
     os.environ["PATH"] = os.pathsep.join((str(HOME / "bin"), str(real.parent), os.environ["PATH"]))
 
 
@@ -187,7 +194,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--changed", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=3, help="quiet runs, and runs with changes")
+    parser.add_argument("--backfilled", type=int, help="all, if it is left out")
+    parser.add_argument("--quiet", type=int, default=3, help="runs without a change")
+    parser.add_argument("--rounds", type=int, default=3, help="runs after a change")
     given = parser.parse_args()
     put_counting_submit()
     put_metadata_database(HOME)
@@ -196,25 +205,28 @@ def main() -> None:
 
     with running_mariadb() as server:
         database = server.new_database()
-        fill(server, database, given.tables)
+        backfilled = given.tables if given.backfilled is None else given.backfilled
+        names = [name_of(number, backfilled) for number in range(given.tables)]
+        fill(server, database, given.tables, backfilled)
         source = {"conn_type": "mysql", "host": "127.0.0.1", "port": server.port, "login": USER, "password": PASSWORD}
         os.environ["AIRFLOW_CONN_SOURCE"] = json.dumps(source)
-        measured = Measured(server, database)
+        measured = Measured(server, dag_of(database))
         found = {"first": [measured.run(0)]}
         print(f"first: {found['first'][0].line}\nrows of the store: {stored_rows()}", flush=True)
-        found["quiet"] = [measured.run(1 + number) for number in range(given.rounds)]
+        found["quiet"] = [measured.run(1 + number) for number in range(given.quiet)]
         found["changed"] = []
         for number in range(given.rounds):
-            change(server, database, number, given.changed, given.tables)
-            found["changed"].append(measured.run(10 + number))
+            change(server, database, number, names[: given.changed])
+            found["changed"].append(measured.run(100 + number))
         for kind, runs in found.items():
             for one in runs:
                 print(f"{kind}: {one.line}")
             middle = statistics.median(one.seconds for one in runs), statistics.median(one.planning for one in runs)
             print(f"{kind}, medians: run {middle[0]:.1f} s, planning {middle[1]:.1f} s", flush=True)
         print(f"rows of the store: {stored_rows()}")
-        require_same(server, database, objects_of(ControlStore(os.environ["TIDEMARK_CONTROL_STORE"]), NAME))
-        print("every target is its table")
+        objects = objects_of(ControlStore(os.environ["TIDEMARK_CONTROL_STORE"]), NAME)
+        require_same(server, database, objects[:backfilled])
+        print(f"{backfilled} targets are their tables")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from tidemark.model.streams import TableRef
 from tidemark.replication.model.jobs import (
     APPLY_EVENTS,
     BACKFILL_OBJECT,
+    BACKFILL_OBJECTS,
     CAPTURE_EVENTS,
     EXPIRE_EVENTS,
     AppliedObject,
@@ -35,7 +36,10 @@ from tidemark.replication.model.jobs import (
     ApplyEvents,
     ApplyObjects,
     ApplyReport,
+    BackfilledObject,
+    BackfilledObjects,
     BackfillObject,
+    BackfillObjects,
     BackfillReport,
     CaptureEvents,
     CaptureReport,
@@ -318,6 +322,7 @@ class World:
         jobs: dict[Job[Any, Any], Callable[[Any], Any]] = {
             CAPTURE_EVENTS: self._capture,
             BACKFILL_OBJECT: self._backfill,
+            BACKFILL_OBJECTS: self._backfill_all,
             APPLY_EVENTS: self._apply,
             EXPIRE_EVENTS: self._expire,
         }
@@ -354,6 +359,15 @@ class World:
         return CaptureReport(
             captured=end, batches=batches, transactions=len(events), events=counts, lag_bytes=self.source.lag_bytes
         )
+
+    def _backfill_all(self, ask: BackfillObjects) -> BackfilledObjects:
+        return BackfilledObjects(tuple(self._backfilled(one) for one in ask.objects))
+
+    def _backfilled(self, ask: BackfillObject) -> BackfilledObject:
+        try:
+            return BackfilledObject(ask.object.uid, self._backfill(ask))
+        except TidemarkError as error:
+            return BackfilledObject(ask.object.uid, error=error.to_record())
 
     def _backfill(self, ask: BackfillObject) -> BackfillReport:
         one, snapshot = ask.object, self.source.current_position()

@@ -89,10 +89,14 @@ def test_a_run_leaves_out_what_other_tasks_and_other_runs_apply(world: World) ->
     world.apply("s.a", run=during)
 
 
-def test_objects_with_a_task_of_their_own_wait_for_a_backfill_and_are_at_most_so_many(world: World) -> None:
+def test_objects_with_a_task_of_their_own_wait_for_a_backfill_and_share_tasks_beyond_the_limit(world: World) -> None:
     objects.request_backfill(world.store, "r", ["s.a", "s.b"], by=ME)
-    alone = run_work.objects_alone(world.store, "r", key=KEY, active_runs=3, most=1)
-    assert (alone.names, alone.left) == (["s.a"], {"s.b": "Airflow maps over 1 objects at most; the next run does it"})
+    alone = run_work.objects_alone(world.store, "r", key=KEY, active_runs=3, most=2)
+    assert (alone.names, alone.tasks, alone.left) == (["s.a", "s.b"], ["s.a", "s.b"], {})
+    shared = run_work.objects_alone(world.store, "r", key=KEY, active_runs=3, most=1)
+    assert (shared.names, shared.tasks, shared.left) == (["s.a", "s.b"], [["s.a", "s.b"]], {})
+    none = run_work.objects_alone(world.store, "r", key=KEY, active_runs=3, most=0)
+    assert (none.names, set(none.left.values())) == ([], {"Airflow maps over 0 tasks at most; the next run does it"})
     assert run_work.waits_for_backfill(world.store, "r", key=KEY) == ("s.a", "s.b")
 
     def during(spec: JobSpec) -> JobResult:
