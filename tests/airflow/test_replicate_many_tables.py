@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
 RunDag = Callable[..., Outcome]
-SMALL = [f"small{number}" for number in range(6)]
+SMALL = [f"small{number}" for number in range(3)]
 LARGE = ["large0", "large1"]
-LATE = [f"late{number:02}" for number in range(52)]  # begin with the log
+LATE = [f"late{number:02}" for number in range(55)]  # begin with the log
 LIMIT = 2
 
 
