@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import InvalidArgument, RebaseRefused
-from tidemark.model.streams import BaseOffset, StreamMode
+from tidemark.errors import InvalidArgument
+from tidemark.model.streams import StreamMode
 from tidemark.operators._base import flag_of, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._plans import names_of
@@ -18,28 +18,30 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.model.streams import Stream, TableRef
+    from tidemark.streams.model.sources import Source
 
 __all__ = ["RebaseStreamOperator"]
 
 
 class RebaseStreamOperator(SparkOperator):
-    """Puts an unreadable stream onto the newest version of a table: `on`, or the table at its source's place. Name,
+    """Puts an unreadable stream onto the newest version of a table or view: `on`, or that at its source's place. Name,
     mode, comment, counts and history stay; the history says who did it, why, and what was left.
 
     The unread changes of its old table are lost, unless `keys` let the tables be compared. For targets it is another
-    stream: exactly once starts again from here. A retry or a clear finds it re-based and changes nothing.
+    stream: exactly once starts again from here. A retry or a clear finds it re-based and changes nothing. A stream on a
+    view stays on a view, and a job asks Spark what that reads.
 
-    Raises RebaseRefused if it can still be read, was only moved, cannot be compared by key or reads a view. Raises
-    TransactionOpen while a transaction holds it. Raises RowTrackingDisabled, UnsupportedTableFeature, TableNotFound and
-    NotADeltaTable for a table that cannot have a stream.
+    Raises RebaseRefused if it can still be read, was only moved, or cannot be compared by key. Raises TransactionOpen
+    while a transaction holds it. Raises RowTrackingDisabled, UnsupportedTableFeature, TableNotFound and NotADeltaTable
+    for a table that cannot have a stream, and ViewRefused and ViewTextMissing for a view.
 
     :param stream: name of the stream. (templated)
     :param why: the reason, for the stream's history; it may not be empty. (templated)
     :param on: another table: a path, `schema.table` under the lake root, or `catalog.schema.table` of Spark's catalog;
-        None: where the source lay. (templated)
-    :param keys: compare by these columns from now on. If CREATE OR REPLACE kept the log, the difference to the last
-        known state is delivered first. (templated)
-    :param show_initial_rows: deliver the rows of the new table first. (templated)
+        None: where the source lay. For a stream on a view, another view. (templated)
+    :param keys: compare by these columns from now on. If the logs have the last known state, the difference to it is
+        delivered first. CREATE OR REPLACE keeps a log. (templated)
+    :param show_initial_rows: deliver the rows of the new table or view first. (templated)
     :param force: also if the stream can still be read: what it has not read is lost. (templated)
     """
 
@@ -67,8 +69,7 @@ class RebaseStreamOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands afterwards: {stream, table, mode, version, created}."""
-        from tidemark.changes.planning.source_keys import require_keys
-        from tidemark.changes.worker.sources import require_stream_source
+        from tidemark.streams.worker.points import offsets_now
         from tidemark.streams.worker.rebase import Ground, rebase_stream
         from tidemark.streams.worker.streams import get_stream
 
@@ -76,16 +77,14 @@ class RebaseStreamOperator(SparkOperator):
         store = self.hook.open_store()
         old = get_stream(store, self.stream)
         keys = names_of("keys", self.keys)
-        table = self._table(old)
-        log = self.hook.open_table(table)
-        require_stream_source(log, f"delta.`{table.path}`", keys or old.keys)
+        source = self._source(old, keys)
         rebased = rebase_stream(
             store,
             self.stream,
-            Ground(table, (BaseOffset(table, log.head()),)),
+            Ground(source.ref, offsets_now(source, self.hook.open_table), source.view),
             who=str(key_of(context)),
             why=self.why,
-            keys=require_keys(log.state().metadata, keys, table.name),
+            keys=source.keys if keys else (),
             show_initial_rows=flag_of("show_initial_rows", self.show_initial_rows),
             force=flag_of("force", self.force),
             repeatable=True,
@@ -97,19 +96,28 @@ class RebaseStreamOperator(SparkOperator):
             self.log.warning("Stream %s left version %s behind: %s", old.name, old.offset.version, self.why)
         return facts_of_stream(rebased.after, created=False)
 
+    def _source(self, old: Stream, keys: Sequence[str]) -> Source:
+        """The table or view that is at that place now, ready to be read."""
+        from tidemark.hooks.stream_sources import stream_sources
+        from tidemark.streams.model.sources import table_source
+        from tidemark.streams.worker.defining import StreamRequest, prepared
+
+        if old.view is None:
+            return prepared(table_source(self._table(old)), self.hook.open_table, keys=keys or old.keys)
+        asked = StreamRequest(old.name, self._on() or old.source.name, on_view=True, beyond_snowflake=True)
+        return prepared(stream_sources(self.hook, self.runtime).find(asked), self.hook.open_table, keys=keys)
+
+    def _on(self) -> str | None:
+        return None if self.on is None or str(self.on).strip().lower() in ("", "none") else self.on
+
     def _table(self, old: Stream) -> TableRef:
-        """The table that is at that place now. Raises RebaseRefused for a stream on a view, which only Spark
-        understands.
-        """
+        """The table that is at that place now."""
         from tidemark.streams.worker.catalog import asking_the_catalog
 
-        if old.view is not None:
-            problem = "it reads a view; re-base it from a notebook, by lake.rebase_stream"
-            raise RebaseRefused(stream=old.name, problem=problem)
         if old.mode is StreamMode.INSERT_ONLY:
             return self.hook.external_table(self.on or old.source.name)
-        if self.on is not None and str(self.on).strip().lower() not in ("", "none"):
-            return asking_the_catalog(self.hook.table, self.runtime)(self.on)
+        if (on := self._on()) is not None:
+            return asking_the_catalog(self.hook.table, self.runtime)(on)
         return replace(old.source, table_id=self.hook.open_table(old.source).state().table_id)
 
 

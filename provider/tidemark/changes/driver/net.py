@@ -13,7 +13,7 @@ from tidemark.changes.driver.content import same_content
 from tidemark.changes.planning.sets.forms import ADDED, REMOVED
 from tidemark.changes.planning.sets.plan import MOST_KEYS_TO_BROADCAST, Candidate, ChangePlan, Netting, Origin
 
-__all__ = ["CHANGE", "changes_of_sides", "images_of_sides", "net", "net_images", "unpaired"]
+__all__ = ["CHANGE", "changes_of_sides", "exploded", "images_of_sides", "net", "net_images", "unpaired"]
 
 CHANGE = "change"  # struct<action: string, is_update: boolean, image: struct>, beside `version` and `row_id`
 
@@ -43,7 +43,7 @@ def net_images(rows: DataFrame, plan: ChangePlan) -> DataFrame:
 
 def changes_of_sides(sides: DataFrame, plan: ChangePlan) -> DataFrame:
     """The rows of `net` from paired sides: version, row_id, times_old, times_new, old, new."""
-    return sides.transform(_exploded, _too_many(plan))
+    return sides.transform(exploded, _too_many(plan))
 
 
 def images_of_sides(sides: DataFrame, plan: ChangePlan) -> DataFrame:
@@ -120,8 +120,8 @@ def _paired(rows: DataFrame, partitions: int, keys: list[str]) -> DataFrame:
     return sides if "version" in keys else sides.withColumn("version", F.lit(0).cast("bigint"))
 
 
-def _exploded(sides: DataFrame, too_many: Column) -> DataFrame:
-    """One row for each half of a change. `too_many` fails the query."""
+def exploded(sides: DataFrame, too_many: Column) -> DataFrame:
+    """One row for each half of a change: version, row_id, `change`. `too_many` fails the query."""
     kind = sides.schema["new"].dataType
     assert isinstance(kind, StructType)
     return sides.select("version", "row_id", F.explode(_changes(kind, too_many)).alias(CHANGE))

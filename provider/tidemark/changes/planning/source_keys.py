@@ -9,8 +9,9 @@ from tidemark.changes.planning.source_schema import Field
 from tidemark.errors import InvalidArgument, KeyColumnChanged, NotYetSupported
 from tidemark.model.streams import StreamMode
 from tidemark.model.table_log import Metadata
+from tidemark.model.views import ViewQuery
 
-__all__ = ["require_fitting_mode", "require_keys", "require_same_keys"]
+__all__ = ["require_fitting_mode", "require_keys", "require_same_keys", "require_view_keys"]
 
 _EXACT = ("boolean", "byte", "short", "integer", "long", "string", "date", "timestamp", "timestamp_ntz")
 _DECIMAL = "decimal("
@@ -59,6 +60,11 @@ def require_keys(metadata: Metadata, keys: Sequence[str], table: str) -> tuple[s
     if len(set(found)) < len(found):
         raise InvalidArgument(argument="keys", value=list(keys), problem="a column is given twice")
     return tuple(found)
+
+
+def require_view_keys(view: ViewQuery, keys: Sequence[str]) -> tuple[str, ...]:
+    """The key columns as the view spells them, with the errors of `require_keys`."""
+    return require_keys(Metadata(view.digest, view.schema_json, (), {}), keys, view.name)
 
 
 def require_same_keys(

@@ -28,7 +28,7 @@ from pyspark.sql.types import StructType
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidemark.delivery.driver.checks import filled_by_delta
-from tidemark.delivery.model.marks import Mark, MarkKind, mark_of
+from tidemark.delivery.model.marks import Mark, MarkKind, ends_of_views, mark_of
 from tidemark.delivery.model.quarantine import Split
 from tidemark.delivery.model.transactions import QUARANTINED
 from tidemark.delivery.planning.delivery import Delivery, Finding, judge
@@ -181,7 +181,8 @@ def fence_statement(session: SparkSession, delivering: Delivering, statement: St
         if delivery.finding is not Finding.FREE:
             return delivery
         try:
-            with _marked(session, delivering.mark(statement, MarkKind.FENCE)):
+            mark = delivering.mark(statement, MarkKind.FENCE)
+            with _marked(session, mark, mark.to_text()):
                 append_nothing(session, statement, delivering.options)
             return find_delivery(delivering, statement)
         except CONFLICTS:
@@ -232,7 +233,7 @@ def _write_once(
 ) -> Evidence:
     mark = delivering.mark(statement, MarkKind.WRITE)
     failpoint(f"write{statement.number}.before")
-    with _marked(session, mark, split, changes):
+    with _marked(session, mark, mark.to_text(split, changes, ends_of_views(delivering.windows))):
         write()
         after = find_delivery(delivering, statement)
         if after.finding is Finding.FREE:  # a DELETE without a match makes no commit (step 12)
@@ -246,11 +247,9 @@ def _write_once(
 
 
 @contextmanager
-def _marked(
-    session: SparkSession, mark: Mark, split: Split | None = None, changes: int | None = None
-) -> Iterator[None]:
-    """Sets number and mark for Delta commands of `session` inside, and unsets both afterwards in any case (V15)."""
-    settings = {APP_ID: mark.app_id, TXN_VERSION: str(mark.txn_version), USER_METADATA: mark.to_text(split, changes)}
+def _marked(session: SparkSession, mark: Mark, text: str) -> Iterator[None]:
+    """Sets number and `text` of the mark for Delta commands of `session` inside, and unsets both afterwards in any case (V15)."""
+    settings = {APP_ID: mark.app_id, TXN_VERSION: str(mark.txn_version), USER_METADATA: text}
     try:
         for name, value in settings.items():
             session.conf.set(name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,11 +13,22 @@ from tidemark.model.foreign_json import foreign_object, foreign_value
 from tidemark.model.statements import Statement
 from tidemark.model.streams import StreamWindow
 
-__all__ = ["Mark", "MarkKind", "MarkedWindow", "mark_of", "parse_changes", "parse_mark", "parse_split"]
+__all__ = [
+    "Mark",
+    "MarkKind",
+    "MarkedWindow",
+    "ends_of_views",
+    "mark_of",
+    "parse_changes",
+    "parse_ends",
+    "parse_mark",
+    "parse_split",
+]
 
 ENVELOPE = "tidemark"
 SPLIT = "tidemark_split"
 CHANGES = "tidemark_changes"
+ENDS = "tidemark_ends"
 
 
 class MarkKind(StrEnum):
@@ -47,12 +59,15 @@ class Mark:
     txn_version: int
     kind: MarkKind
 
-    def to_text(self, split: Split | None = None, changes: int | None = None) -> str:
-        """The text for `spark.databricks.delta.commitInfo.userMetadata`. It has `split` and `changes` (rows of the
-        change set) beside the mark, which is the same for every attempt.
+    def to_text(
+        self, split: Split | None = None, changes: int | None = None, ends: Mapping[str, Sequence[int]] | None = None
+    ) -> str:
+        """The text for `spark.databricks.delta.commitInfo.userMetadata`. It has `split`, `changes` (rows of the change
+        set) and `ends` (as `ends_of_views`) beside the mark, which is the same for every attempt.
         """
         beside: dict[str, object] = {} if split is None else {SPLIT: to_plain(split)}
         beside |= {} if changes is None else {CHANGES: changes}
+        beside |= {ENDS: {uid: list(versions) for uid, versions in ends.items()}} if ends else {}
         return json.dumps({ENVELOPE: to_plain(self), **beside}, sort_keys=True, separators=(",", ":"))
 
 
@@ -84,3 +99,20 @@ def parse_changes(user_metadata: str | None) -> int | None:
     said = foreign_object(user_metadata)
     found = said.get(CHANGES) if ENVELOPE in said else None
     return found if type(found) is int and found >= 0 else None
+
+
+def ends_of_views(windows: Sequence[StreamWindow]) -> dict[str, tuple[int, ...]]:
+    """Stream uid → the window's end in each base table, for streams on views. The mark itself has their sum."""
+    return {window.stream_uid: tuple(base.end for base in window.bases) for window in windows if window.view_bases}
+
+
+def parse_ends(user_metadata: str | None) -> dict[str, tuple[int, ...]]:
+    """`ends_of_views` of the commit; empty if it has none, as a commit of an earlier release."""
+    said = foreign_object(user_metadata).get(ENDS)
+    if not isinstance(said, dict):
+        return {}
+    return {uid: tuple(found) for uid, found in said.items() if isinstance(found, list) and all(map(_is_version, found))}
+
+
+def _is_version(value: object) -> bool:
+    return type(value) is int and value >= 0

@@ -19,6 +19,7 @@ __all__ = [
     "inspect_target",
     "is_lost",
     "unordered",
+    "view_ends",
     "writer_of",
 ]
 
@@ -131,3 +132,10 @@ def delivered_to(marks: Iterable[Mark], uid: str) -> tuple[bool, int | None]:
             if _went_on(mark):
                 end = window.end if end is None else max(end, window.end)
     return touched, end
+
+
+def view_ends(
+    marks: Iterable[Mark], ends: Iterable[Mapping[str, tuple[int, ...]]], uid: str
+) -> frozenset[tuple[int, ...]]:
+    """The ends of regular windows of a stream on a view, in each of its tables, as the marks' commits have them."""
+    return frozenset(found[uid] for mark, found in zip(marks, ends, strict=True) if _went_on(mark) and uid in found)

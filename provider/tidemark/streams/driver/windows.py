@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tidemark.changes.driver.views.by_key import explain_view_by_key, read_view_by_key
 from tidemark.changes.driver.views.catalog import resolve_view
 from tidemark.changes.driver.views.plan import plan_view_changes
 from tidemark.changes.driver.views.read import read_view_changes, read_view_rows
@@ -60,6 +61,10 @@ def _read(
     now, name = _time_of(window), window.stream_name
     if window.kind is WindowKind.INITIAL_ROWS:
         return read_view_rows(spark, window.view, window.bases, now, options, reader=name)
+    if window.keys:
+        if say is not None:
+            say(f"stream {name}, view {window.view.name}: whole, it compares by {', '.join(window.keys)}")
+        return read_view_by_key(spark, window.view, window.bases, window.keys, now, options, reader=name)
     return read_view_changes(
         spark, window.view, window.bases, window.mode, now, workspace, options, reader=name, say=say
     )
@@ -72,6 +77,8 @@ def explain_window(window: StreamWindow, options: Mapping[str, str] | None = Non
             return explain_file_window(window, options)
         if window.view is None:
             return explain_pages(plan_table_window(window, options))
+        if window.keys:
+            return explain_view_by_key(window.view, window.bases, window.keys, options, reader=window.stream_name)
         return plan_view_changes(window.view, window.bases, window.mode, options, reader=window.stream_name).explain()
 
 

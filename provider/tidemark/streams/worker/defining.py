@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from tidemark.changes.planning.source_keys import require_fitting_mode, require_keys
+from tidemark.changes.planning.source_keys import require_fitting_mode, require_keys, require_view_keys
 from tidemark.changes.planning.source_support import require_readable
 from tidemark.changes.worker.sources import require_stream_source
 from tidemark.control.store import ControlStore
@@ -215,15 +215,16 @@ def no_stream_of_a_stream(store: ControlStore, name: str) -> Iterator[None]:
 def prepared(
     source: Source, tables: Tables, *, keys: Sequence[str] = (), turn_on: Callable[[TableRef], None] | None = None
 ) -> Source:
-    """The source, if a stream can read each of its tables, by `keys` as its table spells them; a view has none. Row
-    tracking is turned on if it is off (R3, R79), once all tables can be read. A second run finds it on.
+    """The source, if a stream can read each of its tables, by `keys` as table or view spells them. Row tracking is
+    turned on if it is off (R3, R79), once all tables can be read. A second run finds it on.
 
     Raises RowTrackingDisabled, UnsupportedTableFeature, InvalidArgument for invalid keys.
     """
-    keys = () if source.view is not None else keys
     states = [(table, tables(table).state()) for table in source.tables]
     for table, state in states:
         require_readable(state, _for_spark(table), row_ids=turn_on is None and not keys)
+    if keys and source.view is not None:
+        return replace(source, keys=require_view_keys(source.view, keys))
     if keys:
         ((table, state),) = states
         return replace(source, keys=require_keys(state.metadata, keys, _for_spark(table)))

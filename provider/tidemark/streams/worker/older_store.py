@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.delivery.model.marks import Mark, parse_mark
+from tidemark.delivery.model.marks import Mark, parse_ends, parse_mark
 from tidemark.delivery.model.transactions import Transaction
 from tidemark.delivery.planning.stream_numbers import (
     InspectedTarget,
@@ -55,10 +55,13 @@ class LakeAhead(Exception):
 
 @dataclass(frozen=True)
 class LostMarks:
-    """A table and the marks in its log of writes that the store never ordered."""
+    """A table and the marks in its log of writes that the store never ordered. `ends`: of each mark, as
+    `ends_of_views`.
+    """
 
     table: TableRef
     marks: tuple[Mark, ...]
+    ends: tuple[Mapping[str, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class _Marked:
 
     inspected: InspectedTarget
     marks: tuple[Mark, ...]
+    ends: tuple[Mapping[str, tuple[int, ...]], ...]
 
 
 def require_numbers(
@@ -113,12 +117,14 @@ def lost_marks(
 
     def sort_out(connection: sa.Connection) -> tuple[LostMarks, ...]:
         known = [(one, _known(connection, one, {})) for one in found]
-        return tuple(
-            LostMarks(one.inspected.table, tuple(mark for mark in one.marks if is_lost(mark, may_hold)))
-            for one, may_hold in known
-        )
+        return tuple(_lost(one, may_hold) for one, may_hold in known)
 
     return store.read(sort_out)
+
+
+def _lost(target: _Marked, may_hold: Known) -> LostMarks:
+    pairs = [pair for pair in zip(target.marks, target.ends, strict=True) if is_lost(pair[0], may_hold)]
+    return LostMarks(target.inspected.table, tuple(mark for mark, _ in pairs), tuple(ends for _, ends in pairs))
 
 
 def require_known(
@@ -169,16 +175,19 @@ def _is_known(connection: sa.Connection, inspected: InspectedTarget, settled: bo
 
 def _marked(store: ControlStore, inspected: Sequence[InspectedTarget], tables: Tables) -> list[_Marked]:
     since = store.read(lambda c: [target_numbers.known_table(c, one.table).version for one in inspected])
-    return [_Marked(one, tuple(_marks(one, last, tables))) for one, last in zip(inspected, since, strict=True)]
+    found = [(one, tuple(_marks(one, last, tables))) for one, last in zip(inspected, since, strict=True)]
+    return [_Marked(one, tuple(mark for mark, _ in marks), tuple(ends for _, ends in marks)) for one, marks in found]
 
 
-def _marks(inspected: InspectedTarget, last: int | None, tables: Tables) -> Iterator[Mark]:
+def _marks(
+    inspected: InspectedTarget, last: int | None, tables: Tables
+) -> Iterator[tuple[Mark, dict[str, tuple[int, ...]]]]:
     log: DeltaLog = open_target(inspected.table, tables)
     start = max(log.earliest() - 1, -1 if last is None else last)
     for text in log.user_metadata(start, inspected.version):
         mark = parse_mark(text)
         if mark is not None:
-            yield mark
+            yield mark, parse_ends(text)
 
 
 def _settle(connection: sa.Connection, store: ControlStore, targets: Sequence[_Marked], own: Mapping[str, int]) -> None:

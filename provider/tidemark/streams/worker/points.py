@@ -37,7 +37,10 @@ def offsets_at(
     argument, point = ("at", at) if at is not None else ("before", before)
     offsets = offsets_now(source, tables) if point is None else _offsets(store, source, tables, argument, point)
     for base in offsets:
-        require_tracked_at(tables(base.table), base.table.name, base.version, stream=reader, keys=source.keys)
+        if source.view is not None and source.keys:
+            tables(base.table).state(base.version)  # all its rows are compared, with or without ids
+        else:
+            require_tracked_at(tables(base.table), base.table.name, base.version, stream=reader, keys=source.keys)
     return offsets
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import sqlalchemy as sa
 
@@ -35,7 +36,7 @@ from tidemark.streams.worker.streams import require_free
 __all__ = ["Ground", "Loss", "Rebased", "loss_of", "rebase_stream", "relocate_stream"]
 
 REBASED = "re-based from"
-LOST_TO_READERS = ("VersionVacuumed",)
+LOST_TO_READERS = ("TrackingInterrupted", "VersionVacuumed")
 """What no log tells: a consumption has met it last, and every further one would."""
 
 
@@ -98,10 +99,11 @@ def rebase_stream(
 ) -> Rebased:
     """The stream is on `ground` from now on, with its name, mode, comment, counts and history, and a new uid.
 
-    `keys`: it compares by them from now on. Its next window is the difference between the last state of the old table
-    that it knew and the new table. The new table must have that state in its log. `show_initial_rows`: its next window
-    has the rows of the new table. Otherwise it begins with what comes next. With `force` also a stream that can be read
-    is re-based, and what it has not read is given up. With `repeatable` a second run by the same `who` changes nothing.
+    `keys`: it compares by them from now on. Its next window is the difference between the last state that it knew and
+    the new one. The log of the new table, or those of the view's tables, must have that state. A stream on a view
+    without `keys` follows row ids again. `show_initial_rows`: its next window has the rows of the new table or view.
+    Otherwise it begins with what comes next. With `force` also a stream that can be read is re-based, and what it has
+    not read is given up. With `repeatable` a second run by the same `who` changes nothing.
 
     Raises RebaseRefused, TransactionOpen, StreamNotFound, InvalidArgument, LakeError.
     """
@@ -115,8 +117,9 @@ def rebase_stream(
         return Rebased(old, old)
     if not force:
         _require_reason(old, ground, _problem(store, old, tables))
-    require_fitting_mode(old.mode, keys, on_view=ground.view is not None)
-    bases = (_last_known(old, ground, keys, tables),) if keys else ground.bases
+    require_fitting_mode(old.mode, (), on_view=ground.view is not None)
+    require_fitting_mode(old.mode, keys, on_view=False)
+    bases = _last_known(old, ground, keys, tables) if keys else ground.bases
     new = replace(
         old,
         uid=store.new_id(),
@@ -127,8 +130,10 @@ def rebase_stream(
         anchor=store.clock(),
         view=ground.view,
         view_bases=() if ground.view is None else tuple(bases),
-        keys=tuple(keys) or old.keys,
+        keys=tuple(keys) or (old.keys if ground.view is None else ()),
     )
+    if keys and ground.view is not None:
+        _require_readable_start(new, tables, store.clock())
     store.write(lambda connection: _rebase(connection, store, old, new, who, why))
     return Rebased(old, new)
 
@@ -195,21 +200,42 @@ def _require_reason(old: Stream, ground: Ground, problem: str | None) -> None:
         raise RebaseRefused(stream=old.name, problem=words)
 
 
-def _last_known(old: Stream, ground: Ground, keys: Sequence[str], tables: Tables) -> BaseOffset:
-    """The version at which the new table's log has the last state that the stream knew. Raises RebaseRefused."""
-    log, version = tables(ground.source), old.offset.version
+def _last_known(old: Stream, ground: Ground, keys: Sequence[str], tables: Tables) -> tuple[BaseOffset, ...]:
+    """The versions at which the logs of the new tables have the last state that the stream knew. Raises RebaseRefused.
+    """
+    if (old.view and old.view.digest) != (ground.view and ground.view.digest):
+        problem = "it was on another view, or on a table, so rows cannot be compared; take show_initial_rows instead"
+        raise RebaseRefused(stream=old.name, problem=problem)
+    pairs = zip(old.bases, ground.bases, strict=True)
+    found = tuple(_last_known_of(old.name, before, now.table, tables) for before, now in pairs)
+    if ground.view is None:
+        (base,) = found
+        require_tracked_at(tables(base.table), base.table.name, base.version, stream=old.name, keys=keys)
+    return found
+
+
+def _last_known_of(stream: str, before: BaseOffset, table: TableRef, tables: Tables) -> BaseOffset:
+    log, version = tables(table), before.version
     try:
         known = log.state(version).table_id if log.earliest() <= version + 1 else None
     except (LogIncomplete, VersionNotFound):
         known = None
-    if known != old.source.table_id:
+    if known != before.table.table_id:
         problem = (
             f"the log at {log.uri} does not have version {version} of its old table, so there is nothing to compare by"
             " key; take show_initial_rows instead"
         )
-        raise RebaseRefused(stream=old.name, problem=problem)
-    require_tracked_at(log, ground.source.name, version, stream=old.name, keys=keys)
-    return BaseOffset(ground.source, version)
+        raise RebaseRefused(stream=stream, problem=problem)
+    return BaseOffset(table, version)
+
+
+def _require_readable_start(new: Stream, tables: Tables, now: datetime) -> None:
+    """The files of a view's tables as they were are needed whole, and VACUUM may have taken some. Raises RebaseRefused.
+    """
+    problem = status_of(new, tables, now=now).problem
+    if problem is not None:
+        words = f"the rows of the view as it was cannot be read ({problem}); take show_initial_rows instead"
+        raise RebaseRefused(stream=new.name, problem=words)
 
 
 def _lost_from(base: BaseOffset, tables: Tables) -> str:

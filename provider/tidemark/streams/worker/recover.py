@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.delivery.planning.stream_numbers import delivered_to
+from tidemark.delivery.planning.stream_numbers import delivered_to, view_ends
 from tidemark.errors import InvalidArgument, RecoveryRefused
 from tidemark.model.statements import TransactionKey
-from tidemark.model.streams import Stream, StreamOffset, TableRef
+from tidemark.model.streams import BaseOffset, Stream, StreamOffset, TableRef
 from tidemark.streams.store import health, streams, target_numbers, transactions
 from tidemark.streams.worker.older_store import LostMarks, lost_marks
 from tidemark.streams.worker.opening import wherever
@@ -49,6 +49,7 @@ def recover_stream(
     """Put the stream where its targets are, under a new uid, as the numbers of the old one are used up.
 
     Looked at are the targets that the store knows and `targets`. If they say different versions, `to_version` has to.
+    A stream on a view gets the version of each base table from the marks; `to_version` is their sum.
     An open transaction that holds the stream is released, once no job of it can be alive. `dry_run` stores nothing. A
     second run finds nothing to recover.
 
@@ -64,14 +65,13 @@ def recover_stream(
         problem = f"of {len(found)} targets none holds more of it than the store knows; name others with --target"
         raise RecoveryRefused(stream=old.name, problem=problem)
     to = _offset_after(old, ends, to_version)
-    head = checked_head(old, old.bases[0], wherever(tables)(old.source))
-    if not old.offset.version <= to <= head:
-        problem = f"the stream stands at {old.offset.version}, never goes back, and its table ends with {head}"
-        raise InvalidArgument(argument="to_version", value=to, problem=problem)
+    bases = _bases_at(old, found, to)
+    _require_ahead(old, bases, to, tables)
     new = replace(
         old,
         uid=store.new_id(),
         offset=StreamOffset(old.offset.table_id, to),
+        view_bases=() if old.view is None else bases,
         initial_rows_pending=False,
         serial=0,
         anchor=store.clock(),
@@ -82,12 +82,6 @@ def recover_stream(
 
 def _known_targets(connection: sa.Connection, name: str) -> tuple[Stream, tuple[TableRef, ...]]:
     stream = streams.find(connection, name)
-    if stream.view is not None:
-        problem = (
-            "it is on a view, and the marks in its targets tell the sum of its tables' versions alone; replace it, and "
-            "say where it is to begin in each table"
-        )
-        raise RecoveryRefused(stream=stream.name, problem=problem)
     recent = transactions.of_stream(connection, stream.uid, RECENT)
     planned = [s.target for stored in recent for s in stored.transaction.plan.statements]
     return stream, (*planned, *target_numbers.tables_of(connection, stream.uid))
@@ -124,6 +118,36 @@ def _offset_after(stream: Stream, ends: Mapping[str, int], wanted: int | None) -
         )
         raise RecoveryRefused(stream=stream.name, problem=problem)
     return max(ends.values(), default=stream.offset.version)
+
+
+def _bases_at(stream: Stream, lost: Sequence[LostMarks], to: int) -> tuple[BaseOffset, ...]:
+    """The stream's offset in each of its tables at `to`. Raises RecoveryRefused if no mark tells it for a view."""
+    if stream.view is None:
+        return (BaseOffset(stream.source, to),)
+    if to == stream.offset.version:
+        return stream.view_bases
+    tables = [base.table for base in stream.view_bases]
+    told = {one for target in lost for one in view_ends(target.marks, target.ends, stream.uid) if sum(one) == to}
+    fitting = [versions for versions in told if len(versions) == len(tables)]
+    if len(fitting) != 1:
+        said = "tell different versions of" if fitting else "do not tell"
+        problem = (
+            f"it is on a view, and the marks in its targets {said} its tables at {to}, the sum of their versions; "
+            "replace it with the rows of the view first, or re-base it"
+        )
+        raise RecoveryRefused(stream=stream.name, problem=problem)
+    return tuple(BaseOffset(table, version) for table, version in zip(tables, fitting[0], strict=True))
+
+
+def _require_ahead(stream: Stream, bases: Sequence[BaseOffset], to: int, tables: Tables) -> None:
+    """No table goes back or past its end. Raises InvalidArgument, and of the sources as `checked_head`."""
+    opened = wherever(tables) if stream.view is None else tables
+    for before, after in zip(stream.bases, bases, strict=True):
+        head = checked_head(stream, before, opened(before.table))
+        if not before.version <= after.version <= head:
+            name = "its table" if stream.view is None else before.table.name
+            problem = f"the stream stands at {before.version} of {name}, never goes back, and {name} ends with {head}"
+            raise InvalidArgument(argument="to_version", value=to, problem=problem)
 
 
 def _move(connection: sa.Connection, store: ControlStore, old: Stream, new: Stream, who: str) -> TransactionKey | None:

@@ -114,6 +114,9 @@ class _Starts:
         if self._stream.view is None:
             return False
         if self._found is None:
+            if self._stream.keys:  # it compares all rows of both ends
+                self._found = frozenset(range(len(self._stream.bases)))
+                return True
             changed = [index for index, base in enumerate(self._stream.bases) if _has_changed(self._tables, base)]
             self._found = read_at_start(self._stream.view, changed, self._stream.mode)
         return number in self._found

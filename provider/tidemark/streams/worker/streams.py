@@ -58,7 +58,7 @@ def create_stream(
     """
     if or_replace and if_not_exists:
         raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
-    require_fitting_mode(mode, keys, on_view=view is not None)
+    require_fitting_mode(mode, keys if view is None else (), on_view=view is not None)
     require_name(name)
     now = store.clock()
     wanted = Stream(

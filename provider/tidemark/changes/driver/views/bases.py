@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,24 +37,22 @@ if TYPE_CHECKING:
 
     from tidemark.jobs.workspace import Workspace
 
-__all__ = ["ROW", "Base", "open_bases"]
+__all__ = ["ROW", "Base", "BaseRows", "open_bases", "open_rows"]
 
 ROW = "tidemark_row"  # the row id of a base row (bigint)
 SIGNED = "tidemark_signed"  # −1 or +1 (int)
 
 
 @dataclass(frozen=True)
-class Base:
-    """One base table in its window. Both ends show the columns of `metadata`, which is that of the end (R100)."""
+class BaseRows:
+    """All rows of one base table, at the ends of its window. Both ends show the columns of `metadata`, which is that of
+    the end (R100). Without `row_ids` ROW is NULL, so row tracking may be off, and the table may have been replaced.
+    """
 
     window: BaseWindow
     log: DeltaLog
-    plan: ChangePlan
-
-    @property
-    def metadata(self) -> Metadata:
-        """The table's metadata at the end."""
-        return self.plan.metadata
+    metadata: Metadata
+    row_ids: bool
 
     @property
     def schema(self) -> StructType:
@@ -65,18 +64,13 @@ class Base:
         """The names of the columns at the end."""
         return [field.name for field in source_schema.fields(self.metadata)]
 
-    def changes(self, spark: SparkSession, workspace: Workspace) -> DataFrame:
-        """The changed rows: columns of the table, ROW, SIGNED. Raises VersionVacuumed."""
-        found = read_changes(spark, self.log, self.plan, workspace)
-        sign = F.when(F.col(quoted(ACTION)) == "DELETE", F.lit(-1)).otherwise(F.lit(1))
-        number = F.substring_index(F.col(quoted(ROW_ID)), ":", -1).cast("bigint")
-        return found.select(*map(_column, self.columns), number.alias(ROW), sign.alias(SIGNED))
-
     def rows(self, spark: SparkSession, version: int) -> DataFrame:
         """All rows at a version under the columns of the end: the table's columns, ROW."""
         state = self.log.state(version)
-        require_readable(state, f"delta.`{self.log.uri}`")
+        require_readable(state, f"delta.`{self.log.uri}`", row_ids=self.row_ids)
         table = read_version(spark, self.log.uri, version)
+        if not self.row_ids:
+            return table.select(*self._under_end(state.metadata), F.lit(None).cast("bigint").alias(ROW))
         row_id = table.metadataColumn("_metadata").getField("row_id").alias(ROW)
         return table.select(*self._under_end(state.metadata), row_id)
 
@@ -91,13 +85,28 @@ class Base:
         if problem is not None:
             window = self.window
             raise IncompatibleSchemaChange(table=window.table.name, start=window.start, end=window.end, problem=problem)
-        known = {field.key: field.name for field in source_schema.fields(metadata)}
+        same = metadata.table_id == self.metadata.table_id
+        known = {field.key if same else field.name.lower(): field.name for field in source_schema.fields(metadata)}
         columns = []
         for field, kind in zip(source_schema.fields(self.metadata), self.schema.fields, strict=True):
-            name = known.get(field.key)
+            name = known.get(field.key if same else field.name.lower())
             value = F.lit(None) if name is None else _column(name)
             columns.append(value.cast(kind.dataType).alias(field.name))
         return columns
+
+
+@dataclass(frozen=True)
+class Base(BaseRows):
+    """One base table in its window, with its changes."""
+
+    plan: ChangePlan
+
+    def changes(self, spark: SparkSession, workspace: Workspace) -> DataFrame:
+        """The changed rows: columns of the table, ROW, SIGNED. Raises VersionVacuumed."""
+        found = read_changes(spark, self.log, self.plan, workspace)
+        sign = F.when(F.col(quoted(ACTION)) == "DELETE", F.lit(-1)).otherwise(F.lit(1))
+        number = F.substring_index(F.col(quoted(ROW_ID)), ":", -1).cast("bigint")
+        return found.select(*map(_column, self.columns), number.alias(ROW), sign.alias(SIGNED))
 
 
 def open_bases(
@@ -111,21 +120,51 @@ def open_bases(
 
     Raises SourceRecreated (R83), StreamStale (R84), TrackingInterrupted, IncompatibleSchemaChange, VersionVacuumed.
     """
-    if len(windows) != len(query.bases):
-        problem = f"view {query.name} has {len(query.bases)} base tables"
-        raise InvalidArgument(argument="windows", value=[w.table.name for w in windows], problem=problem)
+    _require_one_each(query, windows)
     return tuple(_opened(window, mode, options, reader) for window in windows)
 
 
+def open_rows(
+    query: ViewQuery, windows: Sequence[BaseWindow], options: Mapping[str, str] | None, reader: str
+) -> tuple[BaseRows, ...]:
+    """As `open_bases`, for reads of all rows at both ends without their ids. Raises SourceRecreated, StreamStale."""
+    _require_one_each(query, windows)
+    found = []
+    for window in windows:
+        log = _log_of(window, options, reader)
+        with _stale_without_history(window, reader):
+            log.state(window.start)
+            found.append(BaseRows(window, log, log.state(window.end).metadata, row_ids=False))
+    return tuple(found)
+
+
+def _require_one_each(query: ViewQuery, windows: Sequence[BaseWindow]) -> None:
+    if len(windows) != len(query.bases):
+        problem = f"view {query.name} has {len(query.bases)} base tables"
+        raise InvalidArgument(argument="windows", value=[w.table.name for w in windows], problem=problem)
+
+
 def _opened(window: BaseWindow, mode: StreamMode, options: Mapping[str, str] | None, reader: str) -> Base:
+    log = _log_of(window, options, reader)
+    with _stale_without_history(window, reader):
+        plan = plan_changes(log, window.start, window.end, mode, reader=reader)
+        return Base(window, log, plan.metadata, row_ids=True, plan=plan)
+
+
+def _log_of(window: BaseWindow, options: Mapping[str, str] | None, reader: str) -> DeltaLog:
     log = DeltaLog.open(window.table.path, options)
     found = log.state().table_id
     if found != window.table.table_id:
         raise SourceRecreated(
             table=window.table.name, stream=reader, path=log.uri, found=found, expected=window.table.table_id
         )
+    return log
+
+
+@contextmanager
+def _stale_without_history(window: BaseWindow, reader: str) -> Iterator[None]:
     try:
-        return Base(window, log, plan_changes(log, window.start, window.end, mode, reader=reader))
+        yield
     except (LogIncomplete, VersionNotFound) as error:
         raise StreamStale(stream=reader, version=window.start, table=window.table.name, reason=str(error)) from error
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidemark.changes.driver.views.bases import ROW, SIGNED, Base
+from tidemark.changes.driver.views.bases import ROW, SIGNED, BaseRows
 from tidemark.changes.driver.views.changed import Changed
 from tidemark.changes.driver.views.settings import queried
 from tidemark.changes.driver.views.values import Values
@@ -30,7 +30,7 @@ class Reading:
 
     spark: SparkSession
     query: ViewQuery
-    bases: Sequence[Base]
+    bases: Sequence[BaseRows]
     changed: Mapping[int, Changed]
     mode: StreamMode
     _rows: dict[tuple[int, int], DataFrame] = field(default_factory=dict)
