@@ -62,9 +62,7 @@ class Shop:
         self.open()
 
     def open(self) -> None:
-        self.lake = connect(
-            self.spark, f"sqlite:///{self.path}/control.db", lake_root=str(self.path), who="ann"
-        )
+        self.lake = connect(self.spark, f"sqlite:///{self.path}/control.db", lake_root=str(self.path), who="ann")
 
     def run(self, *statements: str) -> None:
         for statement in statements:
@@ -191,8 +189,9 @@ def test_groups_are_compared_by_their_key_and_the_row_id_names_it(shop: Shop) ->
     shop.run(*LATER)
     shop.rebase(keys=["city"])
     assert shop.seen() == difference(before, shop.view("totals"))
-    digest = shop.lake._context.store.read(lambda c: c.exec_driver_sql(
-        "SELECT source_table_id FROM tidemark_stream WHERE dropped_at IS NULL").scalar_one())
+    digest = shop.lake._context.store.read(
+        lambda c: c.exec_driver_sql("SELECT source_table_id FROM tidemark_stream WHERE dropped_at IS NULL").scalar_one()
+    )
     ids = {row[ROW_ID] for row in shop.lake.stream("s").where("city = 'Bremen'").collect()}
     assert ids == {f'{digest}:{{"city":"Bremen"}}'}
 
@@ -230,7 +229,7 @@ def test_what_cannot_be_compared_is_refused_and_the_rows_can_come_first(shop: Sh
         shop.rebase(keys=["id"])
     shop.run("SET spark.databricks.delta.retentionDurationCheck.enabled = false", "VACUUM {s}.customers RETAIN 0 HOURS")
     offset = shop.offset
-    with pytest.raises(RebaseRefused, match="as it was cannot be read .*show_initial_rows"):
+    with pytest.raises(RebaseRefused, match=r"as it was cannot be read .*show_initial_rows"):
         shop.rebase(keys=["id"])
     with pytest.raises(InvalidArgument, match="no column 'nope'"):
         shop.rebase(keys=["nope"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from tidemark.delivery.model.marks import MarkKind, mark_of
+from tidemark.delivery.model.marks import MarkKind, ends_of_views, mark_of
 from tidemark.delivery.planning.delivery import Delivery, Finding, judge
 from tidemark.errors import (
     Fenced,
@@ -127,7 +127,7 @@ class Driver:
         return [(w.stream_uid, version) for w in self.windows for version in range(w.start + 1, w.end + 1)]
 
     def _put(self, statement: Statement, kind: MarkKind, changes: list[tuple[str, int]]) -> None:
-        mark = mark_of(self.spec.store_id, self.windows, statement, kind).to_text()
+        mark = mark_of(self.spec.store_id, self.windows, statement, kind).to_text(ends=ends_of_views(self.windows))
         self._tables[statement.target.path].write(statement.app_id, statement.txn_version, mark, changes)
 
     def _look(self, statement: Statement) -> Delivery:

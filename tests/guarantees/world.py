@@ -15,6 +15,7 @@ from tidemark.model.streams import OffsetMove, Stream, StreamMode, TableRef
 from tidemark.streams.worker.begin import begin
 from tidemark.streams.worker.commit import commit
 from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.hosts import UNKNOWN_HOST, Host
 from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.outcomes import Begun, Consumed, Delivered, Opened
 from tidemark.streams.worker.runtime import Runtime
@@ -54,6 +55,7 @@ class World:
     url: str
     clock: Clock = field(default_factory=Clock)
     drivers: list[Driver] = field(default_factory=list)
+    host: Host = UNKNOWN_HOST
 
     def __post_init__(self) -> None:
         self.store = ControlStore(self.url, clock=self.clock, keep_connections=True)
@@ -64,7 +66,7 @@ class World:
 
     @property
     def runtime(self) -> Runtime:
-        return Runtime(self.store, self.run, self.paths)
+        return Runtime(self.store, self.run, self.paths, host=self.host)
 
     @property
     def source(self) -> SyntheticTable:
@@ -134,7 +136,7 @@ class World:
             raise WorkerDied
 
         try:
-            submit(Runtime(self.store, run=die, paths=self.paths), transaction)
+            submit(Runtime(self.store, run=die, paths=self.paths, host=self.host), transaction)
         except WorkerDied:
             return self.drivers[-1]
         raise AssertionError("the worker should have died")

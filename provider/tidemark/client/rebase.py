@@ -36,9 +36,10 @@ class RebasedStreams:
         path. It keeps its name, mode, comment and history, which says who and why.
 
         `keys`: it compares by them from now on. The next window is the difference between its last known state and the
-        new table, or the view now. This needs the log, which CREATE OR REPLACE keeps. `show_initial_rows`: the next
-        window has the rows of the new table or view. With `force` also a stream that can still be read. For targets it is another stream: exactly once
-        starts again from here. Raises RebaseRefused, TransactionOpen, InvalidArgument, and what `create_stream` raises.
+        new table, or the view now. This needs the logs, which CREATE OR REPLACE keeps. `show_initial_rows`: the next
+        window has the rows of the new table or view. With `force` also a stream that can still be read. For targets it
+        is another stream: exactly once starts again from here. Raises RebaseRefused, TransactionOpen, InvalidArgument,
+        and what `create_stream` raises.
         """
         context = self._context
         old = get_stream(context.store, name)

@@ -15,7 +15,8 @@ from uuid import uuid4
 import tidemark
 from tidemark.failpoints import KILL_AT, KILL_ONCE
 from tidemark.hooks._driver_environment import DriverEnvironment, driver_environment
-from tidemark.model.codec import to_json
+from tidemark.hooks._files import write_private
+from tidemark.model.codec import from_json, to_json
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.source_connection import SourceConnection
 from tidemark.model.spark import DELTA_SETTINGS
@@ -38,12 +39,14 @@ __all__ = [
     "STORAGE_OPTIONS",
     "Drivers",
     "JobFiles",
+    "SessionOfJob",
 ]
 
 STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
 SOURCE = "TIDEMARK_SOURCE"
 SOURCE_CONNECTION = "TIDEMARK_SOURCE_CONNECTION"
 SPARK_LOG = "spark.log"
+_SESSION = "session.json"
 
 JOB_SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
@@ -60,6 +63,14 @@ LOCAL_SETTINGS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
+class SessionOfJob:
+    """The session of a job in a server. `place`: the directory of a warm server of this host, else empty."""
+
+    session_id: str
+    place: str = ""
+
+
+@dataclass(frozen=True)
 class JobFiles:
     """The directory of one job, the arguments of its application, and descriptors that live as long as the driver."""
 
@@ -71,6 +82,19 @@ class JobFiles:
     def spark_log(self) -> Path:
         """The file of all that the driver prints."""
         return self.directory / SPARK_LOG
+
+    def keep_session(self, session: SessionOfJob) -> None:
+        """Names the session before it is opened, for those that find the job without its worker."""
+        write_private(self.directory / _SESSION, to_json(session))
+
+    def session(self) -> SessionOfJob | None:
+        """The session of the job, or None if it has not begun in a server."""
+        try:
+            text = (self.directory / _SESSION).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        kept: SessionOfJob = from_json(SessionOfJob, text)
+        return kept
 
 
 @dataclass(frozen=True)
@@ -104,8 +128,10 @@ class Drivers:
         """A driver with a new session, whose id is chosen here, so that it can be ended after the driver's death."""
         from tidemark.hooks.connect_driver import ConnectDriver, server_url
 
+        session = SessionOfJob(str(uuid4()))
+        files.keep_session(session)
         return ConnectDriver(
-            server_url(self.connection, str(uuid4())),
+            server_url(self.connection, session.session_id),
             spark_log=files.spark_log,
             arguments=files.arguments,
             environment=self._beside_a_server(self.settings.spark_conf),
@@ -116,13 +142,21 @@ class Drivers:
         """A driver in the warm Spark of this host, which has the settings already."""
         from tidemark.hooks.warm_driver import WarmDriver
 
-        return WarmDriver(
+        driver = WarmDriver(
             taken,
             spark_log=files.spark_log,
             arguments=files.arguments,
             environment=self._beside_a_server({}),
             inherited=files.inherited,
         )
+        files.keep_session(SessionOfJob(driver.session_id, taken.server.directory))
+        return driver
+
+    def to_leave(self, url: str) -> dict[str, str]:
+        """The environment in which the session of `url` is left."""
+        from tidemark.hooks.connect_driver import SERVER_URL
+
+        return {**self._beside_a_server({}), SERVER_URL: url}
 
     def warm_spark(self) -> WarmSpark:
         """The warm Spark of this host for these jobs, whether or not it runs."""

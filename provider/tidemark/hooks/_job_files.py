@@ -20,11 +20,12 @@ from tidemark.lake.orphans import Swept, in_turn
 from tidemark.warm_spark.locks import is_held
 from tidemark.warm_spark.scratch import remove_scratch
 
-__all__ = ["SECRETS", "alive", "sweep_archives", "sweep_hourly", "sweep_job_files"]
+__all__ = ["HELD", "SECRETS", "WORKER", "alive", "sweep_archives", "sweep_hourly", "sweep_job_files", "worked_for"]
 
 SECRETS = "secret.properties"
 KEPT_FOR = timedelta(days=7)
-_HELD = "alive"
+HELD = "alive"
+WORKER = "worker"
 _SWEPT = ".swept"
 _SCRATCH_KEPT_FOR = timedelta(days=1)
 _EVERY = timedelta(hours=1)
@@ -41,11 +42,24 @@ def alive(directory: Path) -> Iterator[tuple[int, ...]]:
 
     A file system without locks has no descriptors to inherit. There only their age keeps a job's files.
     """
-    number = os.open(directory / _HELD, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    with _locked(directory / HELD) as number:
+        yield (number,)
+
+
+@contextmanager
+def worked_for(directory: Path) -> Iterator[None]:
+    """Says that the job has a worker, which sees its end, until this process has ended. No process inherits it."""
+    with _locked(directory / WORKER):
+        yield
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[int]:
+    number = os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         with suppress(OSError):
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield (number,)
+        yield number
     finally:
         os.close(number)
 
@@ -142,7 +156,7 @@ def _is_dead(files: Sequence[Path], directory: Path, older_than: datetime) -> bo
         return True
     if directory.is_symlink() or not directory.is_dir():
         return True
-    return not is_held(directory / _HELD) and max(map(_modified, directory.iterdir()), default=written[0]) < older_than
+    return not is_held(directory / HELD) and max(map(_modified, directory.iterdir()), default=written[0]) < older_than
 
 
 def _forget_secrets(directory: Path, before: datetime) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "SERVER_URL",
     "SPARK_SETTINGS",
     "ConnectDriver",
+    "end_session",
     "is_connect",
     "missing_client",
     "require_connect_client",
@@ -146,23 +147,29 @@ class ConnectDriver(LoggingMixin):
         """Whether the server runs nothing of the driver's session any more, after its work was cancelled. The driver
         must be dead. Idempotent: a second run is harmless.
         """
-        if self._process is None:
-            return True
-        try:
-            done = subprocess.run(
-                [sys.executable, str(_LEAVE)],
-                env=self._environment,
-                capture_output=True,
-                text=True,
-                timeout=_LEAVE_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return False
-        if done.returncode != 0:
-            with self.spark_log.open("a", encoding="utf-8") as log:
-                log.write(done.stdout + done.stderr)
-        return done.returncode == 0
+        return self._process is None or end_session(self._environment, self.spark_log)
+
+
+def end_session(environment: Mapping[str, str], spark_log: Path) -> bool:
+    """Whether the server of the environment runs nothing of its session any more, after its work was cancelled.
+
+    A session that does not exist is no error. Idempotent: a second run is harmless.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, str(_LEAVE)],
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            timeout=_LEAVE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    if done.returncode != 0:
+        with spark_log.open("a", encoding="utf-8") as log:
+            log.write(done.stdout + done.stderr)
+    return done.returncode == 0
 
 
 def _address(url: str) -> str:

@@ -31,7 +31,7 @@ from tidemark.errors import (
 from tidemark.hooks._archive import forgetting_the_archive
 from tidemark.hooks._drivers import Drivers, JobFiles
 from tidemark.hooks._files import private_directory, write_private
-from tidemark.hooks._job_files import alive, sweep_hourly
+from tidemark.hooks._job_files import alive, sweep_hourly, worked_for
 from tidemark.hooks._process_group import Driver, end_group
 from tidemark.hooks.spark_mode import SparkMode, mode_of
 from tidemark.metrics import job_ended
@@ -125,7 +125,7 @@ class SparkJob:
         self._runs_on = None
         result = local_path(spec.result_uri)
         directory = self._prepare(spec, result)
-        with alive(directory) as inherited:
+        with worked_for(directory), alive(directory) as inherited:
             files = JobFiles(directory, (str(directory / _SPEC),), inherited)
             with self._driver(mode, files, partial(self._stop_if_due, spec)) as driver:
                 self._submission = driver

@@ -115,10 +115,12 @@ class TidemarkHook(BaseHook):
         """
         from functools import partial
 
+        from tidemark.hooks._jobs_of_host import JobsOfHost
         from tidemark.streams.worker.catalog import in_the_catalog
         from tidemark.streams.worker.runtime import Runtime
 
-        runtime = Runtime(self.open_store(), run, self.job_paths(), self.open_table)
+        host = JobsOfHost(self.settings)
+        runtime = Runtime(self.open_store(), run, self.job_paths(), self.open_table, host=host)
         return replace(runtime, tables=partial(self._open_table, further=(in_the_catalog(runtime),)))
 
     def table_uri(self, name: str) -> str:

@@ -34,9 +34,9 @@ class WarmDriver(ConnectDriver):
         environment: Mapping[str, str],
         inherited: Sequence[int] = (),
     ) -> None:
-        session_id = str(uuid4())
+        self.session_id = str(uuid4())
         super().__init__(
-            taken.server.url(session_id),
+            taken.server.url(self.session_id),
             spark_log=spark_log,
             arguments=arguments,
             environment=environment,
@@ -45,7 +45,7 @@ class WarmDriver(ConnectDriver):
         self._taken = taken
         self._ended = threading.Event()
         self.server_ended = False
-        taken.slot.claim(session_id)
+        taken.slot.claim(self.session_id)
 
     @property
     def server_log(self) -> str:

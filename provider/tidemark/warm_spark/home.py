@@ -25,6 +25,7 @@ __all__ = [
     "is_alive",
     "last_sign",
     "living_servers",
+    "server_in",
     "write_pulse",
 ]
 
@@ -105,6 +106,12 @@ def living_servers(homes: Path) -> Iterator[tuple[ServerRecord, bool]]:
     """As `ServerHome.living`, for all homes in a directory. A directory that does not exist has none."""
     for root in sorted(homes.iterdir()) if homes.is_dir() else ():
         yield from ServerHome(root).living()
+
+
+def server_in(place: Path) -> ServerRecord | None:
+    """The server of that directory, or None if it has ended."""
+    record = _read(place / _RECORD)
+    return record if record is not None and is_alive(record) else None
 
 
 def is_alive(record: ServerRecord) -> bool:

@@ -248,7 +248,9 @@ def _write_once(
 
 @contextmanager
 def _marked(session: SparkSession, mark: Mark, text: str) -> Iterator[None]:
-    """Sets number and `text` of the mark for Delta commands of `session` inside, and unsets both afterwards in any case (V15)."""
+    """Sets number and `text` of the mark for Delta commands of `session` inside, and unsets both afterwards in any case
+    (V15).
+    """
     settings = {APP_ID: mark.app_id, TXN_VERSION: str(mark.txn_version), USER_METADATA: text}
     try:
         for name, value in settings.items():

@@ -111,7 +111,9 @@ def parse_ends(user_metadata: str | None) -> dict[str, tuple[int, ...]]:
     said = foreign_object(user_metadata).get(ENDS)
     if not isinstance(said, dict):
         return {}
-    return {uid: tuple(found) for uid, found in said.items() if isinstance(found, list) and all(map(_is_version, found))}
+    return {
+        uid: tuple(found) for uid, found in said.items() if isinstance(found, list) and all(map(_is_version, found))
+    }
 
 
 def _is_version(value: object) -> bool:

@@ -12,7 +12,16 @@ from tidemark.model.statements import Statement
 from tidemark.streams.model.transaction_jobs import WRITE
 from tidemark.streams.store.schema import job_targets, jobs
 
-__all__ = ["StoredJob", "count_writes", "end", "given_another_table", "insert", "may_be_alive", "without_end"]
+__all__ = [
+    "StoredJob",
+    "UnseenJob",
+    "count_writes",
+    "end",
+    "given_another_table",
+    "insert",
+    "may_be_alive",
+    "unseen",
+]
 
 
 @dataclass(frozen=True)
@@ -21,6 +30,15 @@ class StoredJob:
 
     id: str
     transaction_id: str
+    deadline: datetime
+
+
+@dataclass(frozen=True)
+class UnseenJob:
+    """A writing job that nobody saw end. `host`: where its processes can be found; None if that is unknown."""
+
+    id: str
+    host: str | None
     deadline: datetime
 
 
@@ -33,8 +51,9 @@ def insert(
     *,
     at: datetime,
     deadline: datetime,
+    host: str | None = None,
 ) -> None:
-    """Write the job ahead of its start, with the table ids that it is given."""
+    """Write the job ahead of its start, with the table ids that it is given, and the host that is to start it."""
     attempt = count_writes(connection, transaction_id) + 1
     connection.execute(
         jobs.insert().values(
@@ -44,6 +63,7 @@ def insert(
             attempt=attempt,
             submitted_at=at,
             deadline=deadline,
+            host=host,
         )
     )
     for statement in statements:
@@ -80,16 +100,17 @@ def may_be_alive(connection: sa.Connection, transaction_id: str, *, now: datetim
     return latest
 
 
-def without_end(connection: sa.Connection, transaction_id: str) -> datetime | None:
-    """The latest deadline of the transaction's writing jobs that are not stored as ended; None: all are.
+def unseen(connection: sa.Connection, transaction_id: str) -> tuple[UnseenJob, ...]:
+    """The transaction's writing jobs that are not stored as ended, by their deadlines.
 
     More than `may_be_alive`: a deadline alone is proof only with a fence behind it (V11).
     """
-    query = sa.select(sa.func.max(jobs.c.deadline)).where(
-        jobs.c.transaction_id == transaction_id, _writing(), jobs.c.ended_at.is_(None)
+    query = (
+        sa.select(jobs.c.id, jobs.c.host, jobs.c.deadline)
+        .where(jobs.c.transaction_id == transaction_id, _writing(), jobs.c.ended_at.is_(None))
+        .order_by(jobs.c.deadline, jobs.c.id)
     )
-    latest: datetime | None = connection.execute(query).scalar_one()
-    return latest
+    return tuple(UnseenJob(row.id, row.host, row.deadline) for row in connection.execute(query))
 
 
 def given_another_table(

@@ -163,6 +163,7 @@ jobs = sa.Table(
     sa.Column("deadline", UtcDateTime, nullable=False),
     sa.Column("ended_at", UtcDateTime),  # None: it may be alive until its deadline (step 18)
     sa.Column("outcome", sa.Text),
+    sa.Column("host", sa.Text),  # where its processes can be found; None: nowhere
 )
 
 job_targets = sa.Table(

@@ -13,6 +13,7 @@ from tidemark.streams.planning.plan_differences import differences
 from tidemark.streams.worker.amend import amend
 from tidemark.streams.worker.replan import replan
 from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.unseen_jobs import end_unseen
 from tidemark.streams.worker.unwritten import Remains, release_unwritten
 
 __all__ = ["OtherPlan", "require_plan", "unless_half_written"]
@@ -47,14 +48,16 @@ def unless_half_written(begin: Callable[[], Answer], runtime: Runtime) -> Answer
     """The answer of `begin`. If the key has another plan and none of it was written, that plan is taken back first. If
     only unwritten statements differ, they are replaced.
 
-    A job that nobody saw end is waited for by nobody: after its deadline it is shut out by a fence job. Raises
-    PlanChanged where a target has a part that is to be another, may get one, or does not tell.
+    A job that nobody saw end, since its worker was killed, is ended if it was started on this host. Elsewhere it is
+    waited for by nobody: after its deadline it is shut out by a fence job. Raises PlanChanged where a target has a part
+    that is to be another, may get one, or does not tell.
     """
     while True:
         try:
             return begin()
         except OtherPlan as other:
             key, holder = other.stored.key, other.stored.superseded_by
+            end_unseen(runtime, key)
             remains = release_unwritten(runtime.store, key, holder=holder, tables=runtime.tables)
             if remains is not None and not (
                 _shut_out(runtime, other.stored, remains)

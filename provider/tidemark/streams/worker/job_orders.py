@@ -65,7 +65,8 @@ def order_job(
     """Keep the job and its deadline before it exists, and say what it is to do; the lease is renewed."""
     now, limits = new.runtime.store.clock(), new.runtime.limits
     deadline = now + limits.job_deadline
-    jobs.insert(connection, new.id, stored.id, job.name, statements, at=now, deadline=deadline)
+    host = new.runtime.host.name
+    jobs.insert(connection, new.id, stored.id, job.name, statements, at=now, deadline=deadline, host=host)
     keep_ordered(connection, statements)
     if job is WRITE:
         latest = max(deadline, stored.transaction.job_deadline or deadline)

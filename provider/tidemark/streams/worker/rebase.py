@@ -201,8 +201,7 @@ def _require_reason(old: Stream, ground: Ground, problem: str | None) -> None:
 
 
 def _last_known(old: Stream, ground: Ground, keys: Sequence[str], tables: Tables) -> tuple[BaseOffset, ...]:
-    """The versions at which the logs of the new tables have the last state that the stream knew. Raises RebaseRefused.
-    """
+    """The versions at which the new tables' logs have the last state that the stream knew. Raises RebaseRefused."""
     if (old.view and old.view.digest) != (ground.view and ground.view.digest):
         problem = "it was on another view, or on a table, so rows cannot be compared; take show_initial_rows instead"
         raise RebaseRefused(stream=old.name, problem=problem)
@@ -230,8 +229,7 @@ def _last_known_of(stream: str, before: BaseOffset, table: TableRef, tables: Tab
 
 
 def _require_readable_start(new: Stream, tables: Tables, now: datetime) -> None:
-    """The files of a view's tables as they were are needed whole, and VACUUM may have taken some. Raises RebaseRefused.
-    """
+    """All files of a view's tables as they were are needed, and VACUUM may have taken some. Raises RebaseRefused."""
     problem = status_of(new, tables, now=now).problem
     if problem is not None:
         words = f"the rows of the view as it was cannot be read ({problem}); take show_initial_rows instead"

@@ -21,6 +21,7 @@ from tidemark.errors import CatalogTableMoved, SourceError, SubmitRefused, Targe
 from tidemark.errors.lasting import PERMANENT
 from tidemark.model.statements import Statement, TransactionKey
 from tidemark.streams.store import jobs, transactions
+from tidemark.streams.store.jobs import UnseenJob
 from tidemark.streams.store.transactions import StoredTransaction
 from tidemark.streams.worker.job_orders import same_window
 from tidemark.streams.worker.rollback import give_up, release
@@ -44,7 +45,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Remains:
     """Why an open transaction cannot be taken back. `holder`: another key has it. `job_until`: the deadline of a job
-    that nobody saw end.
+    that nobody saw end; `job_host`: the host that was to start it, None if it is unknown.
 
     `written`: targets that hold their part. `unclear`: those whose logs do not tell, and why. `without`: those that
     hold nothing of it.
@@ -52,6 +53,7 @@ class Remains:
 
     holder: TransactionKey | None = None
     job_until: datetime | None = None
+    job_host: str | None = None
     written: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
@@ -61,7 +63,8 @@ class Remains:
         if self.holder is not None:
             return f"{self.holder} has it"
         if self.job_until is not None:
-            return f"a job of it, which nobody saw end, may write until its deadline, {self.job_until}"
+            where = "" if self.job_host is None else f" (only a task on its host, {self.job_host}, can end it before)"
+            return f"a job of it, which nobody saw end, may write until its deadline, {self.job_until}{where}"
         parts = [f"{', '.join(self.written)} holds its part"] if self.written else []
         parts += [f"{', '.join(self.without)} holds nothing of it"] if self.without else []
         return ", ".join((*parts, *self.unclear))
@@ -69,11 +72,13 @@ class Remains:
 
 @dataclass(frozen=True)
 class Before:
-    """An open transaction when its targets were looked at. `tries`, `job_until`: of its writing jobs."""
+    """An open transaction when its targets were looked at. `tries`: how many writing jobs it has had. `unseen`: those
+    that nobody saw end.
+    """
 
     stored: StoredTransaction
     tries: int
-    job_until: datetime | None
+    unseen: tuple[UnseenJob, ...]
 
 
 def end_attempt(store: ControlStore, key: TransactionKey, error: BaseException, *, tables: Tables = open_table) -> None:
@@ -137,7 +142,7 @@ def look_before(connection: sa.Connection, key: TransactionKey) -> Before | None
     stored = transactions.current(connection, key)
     if stored is None or stored.transaction.state is not TransactionState.OPEN:
         return None
-    return Before(stored, jobs.count_writes(connection, stored.id), jobs.without_end(connection, stored.id))
+    return Before(stored, jobs.count_writes(connection, stored.id), jobs.unseen(connection, stored.id))
 
 
 def require_unchanged(connection: sa.Connection, before: Before) -> None:
@@ -156,8 +161,8 @@ def remains_of(before: Before, holder: TransactionKey | None, store_id: str, tab
         return Remains(holder=transaction.superseded_by or transaction.key)
     if not transaction.submitted:
         return None
-    if before.job_until is not None:
-        return Remains(job_until=before.job_until)
+    if before.unseen:
+        return Remains(job_until=before.unseen[-1].deadline, job_host=before.unseen[-1].host)
     written: dict[int, str] = {}
     unclear, without = [], []
     for statement in transaction.plan.statements:
