@@ -33,6 +33,7 @@ from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import StreamMode
 from tidemark.operators._plans import WriteRequest
 from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.streams import CreateStreamOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
 from tidemark.streams.worker.streams import create_stream, get_stream
@@ -220,6 +221,15 @@ def test_a_view_of_the_servers_catalog_is_followed_by_operators(
     again = run_dag(dag, at=datetime(2026, 11, 2, tzinfo=UTC))
     assert (again.state, again.returned("create")["created"]) == ("success", False)
     assert lake.rows("v.sold") == [(10, "Köln"), (11, "Bonn")]
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'false')", "v.customers")
+    lake.sql("UPDATE {t} SET city = 'Ulm' WHERE id = 1", "v.customers")
+    with DAG("re-based", schedule=None) as dag:
+        rebase = RebaseStreamOperator(task_id="rebase", stream="sales", why="no ids", keys=["ID"])
+        rebase >> ConsumeStreamOperator(
+            task_id="sell", stream="sales", target="v.sold", write_as="merge", keys="id", outlets=[]
+        )
+    assert run_dag(dag).state == "success"
+    assert lake.rows("v.sold") == [(10, "Ulm"), (11, "Bonn")]
 
 
 @nightly("an hour of flights behind the server")

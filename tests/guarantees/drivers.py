@@ -39,6 +39,8 @@ class WorkerDied(BaseException):
 class Driver:
     """One job, driven by `step` until `result` is there. Dead at its deadline, whatever it was about to do."""
 
+    says_ends = True  # as drivers of this release, beside the mark
+
     def __init__(self, spec: JobSpec, tables: Mapping[str, SyntheticTable], clock: Callable[[], datetime]) -> None:
         self.spec = spec
         asked = WRITE.requested(spec)  # a fence is asked with the same
@@ -127,7 +129,8 @@ class Driver:
         return [(w.stream_uid, version) for w in self.windows for version in range(w.start + 1, w.end + 1)]
 
     def _put(self, statement: Statement, kind: MarkKind, changes: list[tuple[str, int]]) -> None:
-        mark = mark_of(self.spec.store_id, self.windows, statement, kind).to_text(ends=ends_of_views(self.windows))
+        ends = ends_of_views(self.windows) if self.says_ends else None
+        mark = mark_of(self.spec.store_id, self.windows, statement, kind).to_text(ends=ends)
         self._tables[statement.target.path].write(statement.app_id, statement.txn_version, mark, changes)
 
     def _look(self, statement: Statement) -> Delivery:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guarantees.killed_processes import HERE, script_of
+from tests.guarantees.killed_processes import script_of
 from tests.tiers import nightly
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import TransactionState
@@ -317,4 +317,3 @@ def test_a_job_whose_worker_lives_is_left_alone(here: JobsOfHost, tmp_path: Path
 def test_the_place_of_jobs_is_part_of_a_hosts_name(here: JobsOfHost, tmp_path: Path) -> None:
     other = settings_from({}, password=None, options={"jobs_root": str(tmp_path / "other")}, home=tmp_path, executor="")
     assert JobsOfHost(other).name != here.name
-    assert HERE.exists()

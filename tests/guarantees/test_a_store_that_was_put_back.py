@@ -11,7 +11,17 @@ import pytest
 
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
-from tidemark.errors import RecoveryRefused, StoreOlderThanLake, StreamLocked, TidemarkError
+from tidemark.errors import (
+    JobsMayBeAlive,
+    RecoveryRefused,
+    SourceRecreated,
+    StoreOlderThanLake,
+    StreamLocked,
+    TidemarkError,
+)
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import BaseOffset, StreamMode, TableRef
+from tidemark.model.views import ViewQuery
 from tidemark.streams.planning.bounds import Bound
 from tidemark.streams.worker.begin import Opened
 from tidemark.streams.worker.recover import Recovered, recover_stream
@@ -20,9 +30,11 @@ from tidemark.streams.worker.replan import replan
 from tidemark.streams.worker.replay import find_run, replay
 from tidemark.streams.worker.rollback import rollback
 from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.streams import create_stream, get_stream
 
+from .drivers import Driver
 from .synthetic_tables import SyntheticTable
-from .world import LONG, SHORT, World, key_of
+from .world import LONG, SHORT, START, World, key_of
 
 PutBack = Callable[[], None]
 Act = Callable[[World], object]
@@ -475,3 +487,148 @@ def test_a_window_that_was_open_before_the_migration_is_not_taken_for_known(
     with pytest.raises(StoreOlderThanLake):
         world.consume("after", 1, 0)
     assert_each_once(world)
+
+
+BOTH = ("source", "other")
+
+
+def view_stream(world: World, name: str = "v") -> None:
+    """A stream on a view of both sources, from the versions of now."""
+    query = ViewQuery(name=name, text="…", schema_json="{}", bases=BOTH, settings={}, digest="d1")
+    tables = [TableRef(table, world.sources[table].uri, world.sources[table].table_id) for table in BOTH]
+    bases = [BaseOffset(table, world.sources[table.name].head()) for table in tables]
+    create_stream(
+        world.store,
+        name=name,
+        source=TableRef(name, "", query.digest),
+        mode=StreamMode.STANDARD,
+        at_version=sum(base.version for base in bases),
+        who="test",
+        view=query,
+        view_bases=bases,
+    )
+
+
+def of_view(world: World, run: str, source: int, other: int, *targets: int) -> None:
+    """A window with so many commits of each table."""
+    for name, count in zip(BOTH, (source, other), strict=True):
+        for _ in range(count):
+            world.sources[name].append()
+    world.consume(run, *targets, streams=("v",))
+
+
+def place(world: World) -> tuple[int, ...]:
+    return tuple(base.version for base in get_stream(world.store, "v").bases)
+
+
+def test_a_stream_on_a_view_goes_on_at_the_version_of_each_table(world: World, back_up: Callable[[], PutBack]) -> None:
+    view_stream(world)
+    of_view(world, "before", 1, 1)
+    put_back = back_up()
+    of_view(world, "since 1", 3, 0)
+    of_view(world, "since 2", 1, 2)
+    put_back()
+    assert place(world) == (1, 1)
+    with pytest.raises(StoreOlderThanLake):
+        world.consume("too soon", streams=("v",))
+    assert recovered(world, "v", dry_run=True).after.offset.version == 8
+    done = recovered(world, "v")
+    assert (place(world), done.after.offset.version) == ((5, 3), 8)
+    of_view(world, "after", 0, 1)
+    assert place(world) == (5, 4)
+    uids = {done.before.uid, done.after.uid}
+    for table in world.targets:
+        found = sorted(version for (uid, version), n in table.contents().items() for _ in range(n) if uid in uids)
+        assert found == list(range(1, 10))
+    with pytest.raises(RecoveryRefused, match="none holds more"):
+        recovered(world, "v")
+
+
+def test_of_targets_that_differ_a_person_says_the_sum_and_the_marks_have_the_tables(
+    world: World, back_up: Callable[[], PutBack]
+) -> None:
+    view_stream(world)
+    of_view(world, "before", 1, 0)
+    put_back = back_up()
+    of_view(world, "since", 1, 1)
+    world.sources["other"].append()
+    world.zombie(world.open("half", streams=("v",)), steps=2)
+    put_back()
+    world.clock.go(LONG)
+    with pytest.raises(RecoveryRefused, match=r"to 4.*to 3"):
+        recovered(world, "v")
+    with pytest.raises(RecoveryRefused, match="do not tell its tables at 2"):
+        recovered(world, "v", to_version=2)
+    assert place(world) == (1, 0)
+    recovered(world, "v", to_version=3)
+    assert place(world) == (2, 1)
+
+
+def test_marks_of_an_earlier_release_tell_no_tables_of_a_view(
+    world: World, back_up: Callable[[], PutBack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Driver, "says_ends", False)
+    view_stream(world)
+    of_view(world, "before", 1, 0)
+    put_back = back_up()
+    of_view(world, "since", 1, 1)
+    put_back()
+    with pytest.raises(RecoveryRefused, match="do not tell its tables at 3"):
+        recovered(world, "v")
+    assert place(world) == (1, 0)
+
+
+def test_a_view_whose_table_was_recreated_since_is_not_recovered(world: World, back_up: Callable[[], PutBack]) -> None:
+    view_stream(world)
+    of_view(world, "before", 1, 0)
+    put_back = back_up()
+    of_view(world, "since", 1, 1)
+    put_back()
+    world.sources["other"].recreate()
+    with pytest.raises(SourceRecreated):
+        recovered(world, "v")
+    assert place(world) == (1, 0)
+
+
+@pytest.mark.parametrize("name", ["s", "v"])
+def test_of_two_recoveries_at_once_one_moves_the_stream(
+    world: World, back_up: Callable[[], PutBack], name: str
+) -> None:
+    view_stream(world)
+    windows(world, 1, "before", streams=(name,))
+    put_back = back_up()
+    windows(world, 2, "since", streams=(name,))
+    put_back()
+    done: list[Recovered] = []
+
+    def looking(table: TableRef | str) -> DeltaLog:
+        """Another person recovers the stream when this one looks at the source."""
+        if not done and isinstance(table, TableRef) and table.name in BOTH:
+            done.append(recover_stream(world.store, name, who="bob", tables=open_table))
+        return open_table(table)
+
+    with pytest.raises(RecoveryRefused, match="moved at the same time"):
+        recover_stream(world.store, name, who="ann", tables=looking)
+    assert get_stream(world.store, name).uid == done[0].after.uid
+    assert [move.who for move in world.history(name)][-1] == "bob"
+    assert len(world.history(name)) == 3
+
+
+def test_a_consumer_that_runs_keeps_a_recovery_out_until_its_job_has_ended(
+    world: World, back_up: Callable[[], PutBack]
+) -> None:
+    view_stream(world)
+    world.sources["other"].append()
+    world.zombie(world.open("open", streams=("v",)), steps=1)
+    put_back = back_up()
+    world.clock.go(LONG)
+    world.consume("open", streams=("v",))
+    of_view(world, "since", 1, 1)
+    put_back()
+    world.clock.now = START
+    with pytest.raises(JobsMayBeAlive):
+        recovered(world, "v")
+    assert place(world) == (0, 0)
+    world.clock.go(LONG)
+    assert recovered(world, "v").released == key_of("open")
+    assert place(world) == (1, 2)
