@@ -9,13 +9,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.guarantees.killed_processes import script_of
+from tests.table_templates import put_table
 from tests.tiers import nightly
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import TransactionState
@@ -24,16 +27,22 @@ from tidemark.failpoints import KILL_AT
 from tidemark.hooks._job_files import HELD, WORKER, alive, worked_for
 from tidemark.hooks._jobs_of_host import JobsOfHost
 from tidemark.hooks.settings import settings_from
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.statements import PlannedWrite
+from tidemark.model.streams import StreamMode, TableRef
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.worker.begin import get_transaction
 from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.streams import create_stream, get_stream
 from tidemark.streams.worker.unseen_jobs import end_unseen
 from tidemark.warm_spark.locks import is_held
 
 from .drivers import Driver
 from .world import World, key_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FILE = "tests/guarantees/test_a_killed_workers_plan_was_edited.py"
 JOB = "00000000-0000-4000-8000-000000000001"
@@ -110,10 +119,10 @@ def test_a_driver_that_does_not_end_or_is_elsewhere_may_write_and_the_error_says
     world.source.append()
     zombie = world.zombie(world.open("one", typo(world)))
     host.stubborn = True
-    with pytest.raises(PlanChanged, match=r"nobody saw end.*on its host, here, can end it"):
+    with pytest.raises(PlanChanged, match=r"nobody saw end.*of this host, and its worker lives or"):
         world.begin("one")
     host.stubborn, host.name = False, "elsewhere"
-    with pytest.raises(PlanChanged, match="on its host, here, can end it"):
+    with pytest.raises(PlanChanged, match="on its host, here, could end it before"):
         world.begin("one")
     host.name = None
     with pytest.raises(PlanChanged, match="nobody saw end"):
@@ -242,12 +251,57 @@ def test_after_a_kill_of_a_task_of_the_hook_too(world: World, point: str, tmp_pa
     assert unseen(world.store) == ()
 
 
+@nightly("two drivers of Spark for each store", f"{FILE}::test_a_killed_workers_driver_is_ended_first")
+@pytest.mark.e2e
+@pytest.mark.spark
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_real_driver_without_its_worker_is_ended_and_writes_nothing(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """The driver has begun, and stands before its first write when its worker alone is killed."""
+    source, target = (tmp_path / name for name in ("source", "target"))
+    put_table(
+        spark,
+        source,
+        "CREATE TABLE {t} (id INT, name STRING) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
+        "INSERT INTO {t} VALUES (1, 'one')",
+    )
+    put_table(spark, target, "CREATE TABLE {t} (id INT, name STRING) USING delta")
+    store = ControlStore(request.getfixturevalue(f"{kind}_store"))
+    log = DeltaLog.open(str(source))
+    ref = TableRef(str(source), log.uri, log.state().table_id)
+    create_stream(store, name="s", source=ref, mode=StreamMode.STANDARD, at_version=0, who="test")
+    arguments = [store.url, DeltaLog.open(str(target)).uri, str(tmp_path / "said")]
+    command, environment = script_of("killed_edited.py", tmp_path / "airflow", "held", *arguments)
+    environment |= in_airflow(tmp_path / "airflow") | {"TIDEMARK_SPARK_MODE": "submit"}
+    worker = subprocess.Popen(command, env=environment, start_new_session=True)
+    until = time.monotonic() + 600
+    while not (tmp_path / "said.begun").exists():
+        assert worker.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.wait(60)
+    again = edited(tmp_path / "airflow", "delivered", *arguments)
+    assert again.returncode == 0, again.stderr[-4000:]
+    (tmp_path / "said.go").touch()
+    assert sorted(tuple(row) for row in spark.read.format("delta").load(str(target)).collect()) == [(1, "one")]
+    assert get_stream(store, "s").offset.version == log.head()
+    ended = store.read(lambda c: c.exec_driver_sql("SELECT outcome FROM tidemark_job ORDER BY submitted_at").all())
+    assert [row[0] for row in ended] == ["its worker was killed", "done"]
+
+
+def in_airflow(home: Path) -> dict[str, str]:
+    return {"AIRFLOW_HOME": str(home), "AIRFLOW_CONN_TIDEMARK_DEFAULT": "tidemark://"}
+
+
 def edited(home: Path, form: str, *arguments: str, kill_at: str | None = None) -> subprocess.CompletedProcess[str]:
     command, environment = script_of("killed_edited.py", home, form, *arguments)
     more = {KILL_AT: kill_at} if kill_at else {}
-    environment |= {"AIRFLOW_HOME": str(home), "AIRFLOW_CONN_TIDEMARK_DEFAULT": "tidemark://", **more}
+    environment |= in_airflow(home) | more
     return subprocess.run(
-        command, env=environment, start_new_session=True, capture_output=True, text=True, timeout=300, check=False
+        command, env=environment, start_new_session=True, capture_output=True, text=True, timeout=900, check=False
     )
 
 

@@ -27,8 +27,8 @@ class PlanChanged(TransactionError):
 
 
 class Superseded(TransactionError):
-    """Transaction {key} no longer belongs to this run: {by} took it over after the lease had expired. Its window is not
-    lost. The run that holds it finishes it.
+    """Transaction {key} no longer belongs to this run: {by} took its place. Its window is not lost. The run that holds
+    it now delivers it.
     """
 
 

@@ -63,7 +63,7 @@ class SourceRecreated(StreamError):
 
 class TrackingInterrupted(StreamError):
     """Change tracking is not enabled or has been missing for the time range requested on table {table!r} (stream
-    {stream!r}): {problem}. Recreate the stream.
+    {stream!r}): {problem}. Re-base the stream, by key to lose nothing, or recreate it.
     """
 
 
@@ -82,7 +82,8 @@ class KeyColumnChanged(StreamError):
 
 class StreamLocked(StreamError):
     """Stream {stream!r} is held by the open transaction {holder} of {owner} until {until}, or longer if that renews its
-    lease. Try again when that has ended. If {owner} is gone, the next transaction after that time continues it.
+    lease. Try again when that has ended. If {owner} is gone, the next transaction after that time finishes it, or gives
+    it back if it was never submitted.
     """
 
     def __init__(self, **facts: Any) -> None:

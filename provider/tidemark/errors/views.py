@@ -29,5 +29,5 @@ class ViewNotUnderstood(ViewError):
 
 class ViewChanged(ViewError):
     """View {view!r} is not the one that the stream {stream!r} was created on: its text, or that of a view in it, has
-    changed. Recreate the stream.
+    changed. Re-base or recreate the stream.
     """

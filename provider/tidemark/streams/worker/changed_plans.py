@@ -63,7 +63,7 @@ def unless_half_written(begin: Callable[[], Answer], runtime: Runtime) -> Answer
                 _shut_out(runtime, other.stored, remains)
                 or (other.amended and amend(runtime, key, other.amended, holder=holder))
             ):
-                raise _refusal(other, remains) from None
+                raise _refusal(other, remains, runtime.host.name) from None
             log.info("Transaction %s goes on with another plan: %s", key, other.problem)
 
 
@@ -73,12 +73,16 @@ def _shut_out(runtime: Runtime, stored: Transaction, remains: Remains) -> bool:
     return over and replan(runtime, stored.key).state is not TransactionState.OPEN
 
 
-def _refusal(other: OtherPlan, remains: Remains) -> PlanChanged:
-    stored = other.stored
+def _refusal(other: OtherPlan, remains: Remains, here: str | None) -> PlanChanged:
+    stored, where = other.stored, ""
+    if remains.job_until is not None and remains.job_host is not None:
+        alive = "; it is of this host, and its worker lives or its driver does not end"
+        elsewhere = f"; an attempt of the task on its host, {remains.job_host}, could end it before"
+        where = alive if remains.job_host == here else elsewhere
     held = [window.stream_name for window in stored.windows if not window.replayed]
     put_back = "Put the old arguments back and run the task again"
     command = f", or finish it as it was stored: `airflow tidemark streams finish {held[0]}`" if held else ""
     later = " The new arguments then hold from the next window on." if held else ""
     return PlanChanged(
-        key=str(stored.key), problem=other.problem, reason=str(remains), help=f"{put_back}{command}.{later}"
+        key=str(stored.key), problem=other.problem, reason=f"{remains}{where}", help=f"{put_back}{command}.{later}"
     )

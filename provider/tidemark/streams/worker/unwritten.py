@@ -63,8 +63,7 @@ class Remains:
         if self.holder is not None:
             return f"{self.holder} has it"
         if self.job_until is not None:
-            where = "" if self.job_host is None else f" (only a task on its host, {self.job_host}, can end it before)"
-            return f"a job of it, which nobody saw end, may write until its deadline, {self.job_until}{where}"
+            return f"a job of it, which nobody saw end, may write until its deadline, {self.job_until}"
         parts = [f"{', '.join(self.written)} holds its part"] if self.written else []
         parts += [f"{', '.join(self.without)} holds nothing of it"] if self.without else []
         return ", ".join((*parts, *self.unclear))
