@@ -63,7 +63,7 @@ class Mark:
         self, split: Split | None = None, changes: int | None = None, ends: Mapping[str, Sequence[int]] | None = None
     ) -> str:
         """The text for `spark.databricks.delta.commitInfo.userMetadata`. It has `split`, `changes` (rows of the change
-        set) and `ends` (as `ends_of_views`) beside the mark, which is the same for every attempt.
+        set) and `ends` (of `ends_of_views`) beside the mark. The mark is the same for every attempt.
         """
         beside: dict[str, object] = {} if split is None else {SPLIT: to_plain(split)}
         beside |= {} if changes is None else {CHANGES: changes}

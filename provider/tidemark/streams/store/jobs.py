@@ -53,7 +53,7 @@ def insert(
     deadline: datetime,
     host: str | None = None,
 ) -> None:
-    """Write the job ahead of its start, with the table ids that it is given, and the host that is to start it."""
+    """Write the job ahead of its start, with the table ids that it is given. `host`: the host that is to start it."""
     attempt = count_writes(connection, transaction_id) + 1
     connection.execute(
         jobs.insert().values(

@@ -1,4 +1,4 @@
-"""The host of this process, as far as it can tell what has become of jobs that were started on it."""
+"""The host of this process, which knows the jobs that were started on it."""
 
 from __future__ import annotations
 

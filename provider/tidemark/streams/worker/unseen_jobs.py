@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 
 
 def end_unseen(runtime: Runtime, key: TransactionKey) -> None:
-    """End those jobs of the key's open transaction that were to be started on this host and have no worker, and store
-    that they ended.
+    """End those jobs of the key's open transaction that were to be started on this host and have no worker. Their end
+    is stored.
 
     A driver that lives on stops before its next write, or is found to have written. Its host alone can tell. All other
     jobs stay as they are: alive until their deadlines. A second run finds the rest, or nothing.

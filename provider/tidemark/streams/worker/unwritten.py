@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Remains:
     """Why an open transaction cannot be taken back. `holder`: another key has it. `job_until`: the deadline of a job
-    that nobody saw end; `job_host`: the host that was to start it, None if it is unknown.
+    that nobody saw end. `job_host`: the host that was to start it, None if it is unknown.
 
     `written`: targets that hold their part. `unclear`: those whose logs do not tell, and why. `without`: those that
     hold nothing of it.

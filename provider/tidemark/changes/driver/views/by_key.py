@@ -1,6 +1,6 @@
 """Changes of a view by key columns: the view's rows at both ends of a window, compared key by key.
 
-It needs no row ids, so row tracking may have been off, and a base table may have been replaced if its log goes on.
+It needs no row ids, so row tracking may have been off. A base table may have been replaced if its log continues.
 """
 
 from __future__ import annotations

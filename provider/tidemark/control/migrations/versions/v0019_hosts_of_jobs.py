@@ -1,4 +1,4 @@
-"""The host on which a job was started, so that a later attempt on it can tell whether the job has ended."""
+"""The host on which a job was started, where a later attempt can find out that the job has ended."""
 
 from __future__ import annotations
 
