@@ -37,7 +37,7 @@ TidemarkError
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked, EnvelopeInvalid, EnvelopesOutOfOrder)
-│   ├── SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
+│   ├── SourceIsAnother · SourceSetBack · TransactionsMissing · SourceDriverNotInstalled
 │   ├── SlotLost (LogPurged) · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
 │   ├── EventFilesIncomplete · EventUnreadable
 │   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed

@@ -88,7 +88,8 @@ class CaptureEvents:
     registered later is backfilled as of a later position. None: up to the end of the log at the job's start, for
     callers whose objects stay the same. `captured` and `batches` are what the store knows; the event log may be further
     by what an attempt wrote that died. `selection`: of the replication; `left_out`: ids of its objects that are not
-    captured. A source without a catalog stops before a table that is selected, and is none of its objects.
+    captured. A source without a catalog stops before a table that is selected, and is none of its objects. `gtids`: of
+    all transactions before `captured`, by which a server that took over is read on; "": not known.
     """
 
     replication_uid: str
@@ -105,6 +106,7 @@ class CaptureEvents:
     until: LogPosition | None = None
     selection: Selection = field(default_factory=Selection)
     left_out: tuple[str, ...] = ()
+    gtids: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ class CaptureReport:
     """The result of a run of capture. `captured`: every transaction that committed before it is in the event log.
 
     `events`: of each object, by `schema.table`; `schemas`: the newest of each object that changed; `renamed`: object →
-    the name it has now. `lag_bytes`: of the log behind `captured` when the run ended.
+    the name it has now. `lag_bytes`: of the log behind `captured` when the run ended. `server`, `gtids`: as in an
+    EventBatch, of `captured`.
     """
 
     captured: LogPosition
@@ -124,6 +127,8 @@ class CaptureReport:
     newest_source_timestamp: datetime | None = None
     lag_bytes: int = 0
     protocol: str = "functions"  # or "replication"
+    server: str = ""
+    gtids: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ class BackfillObject:
     takes the target's place. So the target never goes back; None for a target that nobody reads yet. `excluded`,
     `rules`: as in CapturedObject; `numeric_as`: as in ReplicationOptions. `batches`: as in ApplyEvents. `earlier`: uids
     of objects of replications that were dropped, which had this target; the copy takes it over. `gives_way_after`,
-    `fetch_rows`: as in ReplicationOptions.
+    `fetch_rows`: as in ReplicationOptions. `epoch`: of the places in the source's log files (`FilePlace`).
     """
 
     replication_uid: str
@@ -154,6 +159,7 @@ class BackfillObject:
     gives_way_after: float = 5.0
     fetch_rows: int | None = None
     rules: ColumnRules = field(default_factory=ColumnRules)
+    epoch: int = 1
 
 
 @dataclass(frozen=True)

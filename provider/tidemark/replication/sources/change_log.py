@@ -14,7 +14,20 @@ from tidemark.replication.planning.events import TextOf
 if TYPE_CHECKING:
     from tidemark.replication.model.jobs import CaptureEvents
 
-__all__ = ["BatchFacts", "ChangeLog", "Found", "LogBatch", "ObjectFacts", "OpenLog"]
+__all__ = ["ONE_SERVER", "BatchFacts", "ChangeLog", "Found", "LogBatch", "ObjectFacts", "OpenLog", "Origin"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Which server's log a position is a place of, and the GTIDs of all its transactions before it. Both are "" of
+    sources whose log belongs to one server.
+    """
+
+    server: str = ""
+    gtids: str = ""
+
+
+ONE_SERVER = Origin()
 
 
 class ObjectFacts(NamedTuple):
@@ -36,7 +49,8 @@ class Found(Protocol):
     `facts`: of the objects, by their number in a row. `events`: of each object, by its registered name. `changed`: ids
     of objects with a new schema; `schemas`: the newest of each. `renamed`: object → its name now. `unasked`: tables
     that came though nobody captures them. `total`: events; `newest`: commit time of the last transaction with one, in
-    microseconds. `heartbeat`: whether one is still wanted. `exhausted`: nothing more commits before the end.
+    microseconds. `heartbeat`: whether one is still wanted. `exhausted`: nothing more commits before the end. `origin`:
+    of `upto`.
     """
 
     facts: list[ObjectFacts]
@@ -56,6 +70,11 @@ class Found(Protocol):
         """Every transaction that commits before it was read."""
         ...
 
+    @property
+    def origin(self) -> Origin:
+        """Of `upto`."""
+        ...
+
 
 @dataclass(kw_only=True)
 class BatchFacts:
@@ -70,6 +89,11 @@ class BatchFacts:
     total: int = 0
     newest: int | None = None
     exhausted: bool = False
+
+    @property
+    def origin(self) -> Origin:
+        """Of a log that belongs to one server."""
+        return ONE_SERVER
 
 
 @dataclass(frozen=True)
@@ -87,12 +111,18 @@ class ChangeLog(Protocol):
 
     protocol: str  # how it was read last, for the report
 
-    def end(self) -> LogPosition:
-        """The current end of what can be read."""
+    def end(self, until: LogPosition | None = None) -> LogPosition:
+        """Up to where this run reads: `until`, or else the current end of what can be read. It is the position of
+        `resume` if `until` is of another log than that one is read on in.
+        """
         ...
 
-    def resume(self, position: LogPosition) -> None:
-        """Require that all behind `position` can be read. Raises SourceSetBack, SlotLost, SlotForeign, SlotAhead."""
+    def resume(self, position: LogPosition, origin: Origin = ONE_SERVER) -> None:
+        """Require that all behind `position` can be read. Raises SourceSetBack, SlotLost, SlotForeign, SlotAhead.
+
+        If the origin is a server that another one took over from, all that was captured there must be in the log of
+        this one. Raises SourceIsAnother, TransactionsMissing.
+        """
         ...
 
     def batch(
