@@ -103,6 +103,10 @@ class BinlogServer:
         """For a replication, as a user with the least rights."""
         return SourceAddress(self.kind, "127.0.0.1", self.port, database, user, password)
 
+    def forget_log(self) -> None:
+        """Its log begins again, without a transaction."""
+        self.sql("RESET MASTER" if self.kind is SourceKind.MARIADB else "RESET BINARY LOGS AND GTIDS")
+
     def make_user(self) -> None:
         """The user of a replication, with the rights that the docs name."""
         rights = "SELECT, PROCESS, REPLICATION SLAVE, REPLICATION CLIENT"

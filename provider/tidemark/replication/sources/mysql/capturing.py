@@ -107,7 +107,7 @@ class BinaryLog:
             mariadb=dialect_of(str(self.connection.get_server_info())) is MARIADB,
             any_case=bool(any_case),
             server=self.facts.system_id,
-            gtids=parse_gtids(self.request.kind, standing.gtids) if standing.gtids else None,
+            gtids=None if standing.gtids is None else parse_gtids(self.request.kind, standing.gtids),
             again=None if standing.again is None else standing.again.copy(),
         )
         if begin.position != start:
@@ -140,7 +140,7 @@ class BinaryLog:
     def _at(self, start: LogPosition) -> Continued:
         """Where a batch begins in this log."""
         if self._last is not None and self._last.upto == start:
-            return Continued(place_in(start), self._last.origin.gtids)
+            return Continued(place_in(start), self._last.origin.gtids or None)
         return self._standing if self._standing is not None and self._from == start else Continued(place_in(start))
 
     def _created_at(self, name: ObjectName) -> datetime | None:

@@ -31,18 +31,18 @@ _HEAD = 3  # events of a file within which a MySQL has its earlier GTIDs
 
 @dataclass(frozen=True)
 class Continued:
-    """Where a capture stands in a log. `gtids`: of what was captured; "": not known. `again`: captured transactions
+    """Where a capture stands in a log. `gtids`: of what was captured; None: not known. `again`: captured transactions
     that the log has behind `place`, all of them before `behind`.
     """
 
     place: FilePlace
-    gtids: str = ""
+    gtids: str | None = None
     again: Pending | None = None
     behind: FilePlace | None = None
 
 
-def gtids_at(connection: Connection, address: SourceAddress, place: FilePlace) -> str:
-    """The GTIDs of all transactions before a place that the log has; "" on a server without GTIDs.
+def gtids_at(connection: Connection, address: SourceAddress, place: FilePlace) -> str | None:
+    """The GTIDs of all transactions before a place that the log has; None on a server without GTIDs.
 
     A MySQL has no function for it, so its file is read up to the place.
     """
@@ -50,7 +50,7 @@ def gtids_at(connection: Connection, address: SourceAddress, place: FilePlace) -
         return _of_mariadb(connection, place.file, place.offset).text
     ((mode,),) = rows_of(connection, "SELECT @@GLOBAL.gtid_mode")
     if str(mode).upper() != "ON":
-        return ""
+        return None
     before = _previous(connection, place.file).text
     return gtids_between(connection, address, before, FilePlace.of_file(place.file, FIRST, place.epoch), place)
 

@@ -169,7 +169,7 @@ class BinlogSource:
             return replication.gtids or ""
         with connect(self._address) as connection:
             known = replication.gtids or gtids_at(connection, self._address, place)
-            if not known:
+            if known is None:
                 return ""
             if self._read is None or self._read[:2] != (captured, until):
                 return gtids_between(connection, self._address, known, place, end)
