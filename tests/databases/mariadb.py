@@ -31,6 +31,14 @@ _LOGGED = (
     "--default-time-zone=+03:00", "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0",
 )  # fmt: skip
 
+_REPLICA = {SourceKind.MARIADB: "SLAVE", SourceKind.MYSQL: "REPLICA"}
+_FOLLOW = {
+    SourceKind.MARIADB: "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}',"
+    " MASTER_PASSWORD='{password}', MASTER_USE_GTID=slave_pos",
+    SourceKind.MYSQL: "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='{user}',"
+    " SOURCE_PASSWORD='{password}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1",
+}
+
 
 @dataclass
 class BinlogServer:
@@ -106,6 +114,41 @@ class BinlogServer:
     def forget_log(self) -> None:
         """Its log begins again, without a transaction."""
         self.sql("RESET MASTER" if self.kind is SourceKind.MARIADB else "RESET BINARY LOGS AND GTIDS")
+
+    def follow(self, primary: BinlogServer) -> None:
+        """From now on it is a replica of a server that has had no transaction since its log began."""
+        self.sql(_FOLLOW[self.kind].format(port=primary.port, user=USER, password=PASSWORD))
+        self.sql(f"START {_REPLICA[self.kind]}")
+
+    def wait_for(self, gtids: str) -> None:
+        """Until it has applied these transactions of its primary."""
+        wait = "MASTER_GTID_WAIT" if self.kind is SourceKind.MARIADB else "WAIT_FOR_EXECUTED_GTID_SET"
+        ((code,),) = self.sql(f"SELECT {wait}('{gtids}', {_PATIENCE})")
+        assert code == 0
+
+    def promote(self) -> None:
+        """It applies what it has received, and is a primary then."""
+        replica = _REPLICA[self.kind]
+        self.sql(f"STOP {replica} IO_THREAD")
+        deadline = time.monotonic() + _PATIENCE
+        while not self._has_applied_all() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.sql(f"STOP {replica}")
+        self.sql(f"RESET {replica} ALL")
+
+    def _has_applied_all(self) -> bool:
+        connection = self.connection()
+        try:
+            with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+                cursor.execute(f"SHOW {_REPLICA[self.kind]} STATUS")
+                (found,) = cursor.fetchall()
+                if self.kind is SourceKind.MARIADB:
+                    cursor.execute("SELECT @@gtid_slave_pos AS applied")
+                    return bool(cursor.fetchone()["applied"] == found["Gtid_IO_Pos"])
+                cursor.execute("SELECT GTID_SUBSET(%s, @@gtid_executed) AS applied", (found["Retrieved_Gtid_Set"],))
+                return bool(cursor.fetchone()["applied"])
+        finally:
+            connection.close()
 
     def make_user(self) -> None:
         """The user of a replication, with the rights that the docs name."""
