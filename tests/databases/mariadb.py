@@ -1,12 +1,13 @@
-"""A MariaDB server of the tests' own, on a free port of this machine, in a directory that goes when it ends."""
+"""A MariaDB server of the tests' own, on a free port of this machine, in a directory that goes when it ends.
+
+It is not `throw_away_mariadb`: its users, and how it ends, are those that tests of replications need, also of a MySQL.
+"""
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,13 +19,13 @@ import pymysql
 import pytest
 
 from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.testing.mariadb import MariaDBNotInstalled, as_account, empty_directory, make_data, mariadb_programs
 from tidemark.testing.postgresql import free_port
 
 __all__ = ["PASSWORD", "USER", "BinlogServer", "mariadb_or_skip", "missing", "running_mariadb"]
 
 USER = "tidemark"
 PASSWORD = "p@ss:w/rd?%"  # every character that a URL must encode
-_ACCOUNT = "mysql"
 _PATIENCE = 90
 _LOGGED = (
     "--log-bin=test-bin", "--binlog-format=ROW", "--binlog-row-image=FULL", "--binlog-row-metadata=FULL",
@@ -160,28 +161,9 @@ class BinlogServer:
         self.sql(f"GRANT {rights} ON *.* TO {USER}@'%'")
 
 
-def as_account(command: Sequence[str]) -> list[str]:
-    """The command as the user of the database: as root a server refuses to run."""
-    if os.geteuid() != 0:
-        return list(command)
-    return ["setpriv", f"--reuid={_ACCOUNT}", f"--regid={_ACCOUNT}", "--clear-groups", *command]
-
-
-def room() -> Path:
-    """A new directory in memory, where there is such, that the database's user may write."""
-    memory = Path("/dev/shm")
-    root = Path(tempfile.mkdtemp(prefix="tidemark-my-", dir=memory if memory.is_dir() else None))
-    root.chmod(0o755)
-    if os.geteuid() == 0:
-        shutil.chown(root, _ACCOUNT, _ACCOUNT)
-    return root
-
-
 def missing() -> str | None:
     """Why no server can be started here, in words that help; None if one can."""
-    if shutil.which("mariadbd") and shutil.which("mariadb-install-db"):
-        return None
-    return "MariaDB's server is not installed (Debian: apt-get install --no-install-recommends mariadb-server)."
+    return None if mariadb_programs() else str(MariaDBNotInstalled())
 
 
 @contextmanager
@@ -197,16 +179,15 @@ def mariadb_or_skip(settings: Sequence[str] = ()) -> Iterator[BinlogServer]:
 @contextmanager
 def running_mariadb(settings: Sequence[str] = ()) -> Iterator[BinlogServer]:
     """A server with the user of a replication. `settings`: more options; of two with one name the later counts."""
-    root = room()
+    programs = mariadb_programs()
+    if programs is None:
+        raise MariaDBNotInstalled
+    root = empty_directory()
     try:
         data = root / "data"
-        install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db"]
-        how = ("--auth-root-authentication-method=normal", "--skip-name-resolve")
-        done = subprocess.run(as_account([*install, *how]), capture_output=True, text=True, timeout=_PATIENCE, cwd="/")
-        if done.returncode:
-            raise RuntimeError(done.stdout + done.stderr)
+        make_data(programs, data, auth="normal")
         own = ("--server-id=901", "--gtid-strict-mode=1", *settings)
-        server = BinlogServer(SourceKind.MARIADB, data, free_port(), ["mariadbd", "--no-defaults"], own)
+        server = BinlogServer(SourceKind.MARIADB, data, free_port(), [str(programs[0]), "--no-defaults"], own)
         with running(server):
             server.make_user()
             yield server
