@@ -85,7 +85,7 @@ class Intervals:
         self._add(name.lower(), int(number), int(number))
 
     def without(self, other: Intervals) -> Intervals:
-        """Those that `other` does not have."""
+        """The transactions that `other` does not have."""
         rest = Intervals()
         for name, spans in self._of.items():
             taken = other._of.get(name, [])

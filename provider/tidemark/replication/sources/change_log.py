@@ -120,8 +120,8 @@ class ChangeLog(Protocol):
     def resume(self, position: LogPosition, origin: Origin = ONE_SERVER) -> None:
         """Require that all behind `position` can be read. Raises SourceSetBack, SlotLost, SlotForeign, SlotAhead.
 
-        If the origin is a server that another one took over from, all that was captured there must be in the log of
-        this one. Raises SourceIsAnother, TransactionsMissing.
+        If another server took over from that of the origin, its log must have all that was captured. Raises
+        SourceIsAnother, TransactionsMissing.
         """
         ...
 

@@ -138,7 +138,7 @@ class BinaryLog:
         return bytes_behind(self.connection, place)
 
     def _at(self, start: LogPosition) -> Continued:
-        """Where a batch begins in this log."""
+        """The place in this log at which a batch begins."""
         if self._last is not None and self._last.upto == start:
             return Continued(place_in(start), self._last.origin.gtids or None)
         return self._standing if self._standing is not None and self._from == start else Continued(place_in(start))

@@ -31,7 +31,7 @@ _HEAD = 3  # events of a file within which a MySQL has its earlier GTIDs
 
 @dataclass(frozen=True)
 class Continued:
-    """Where a capture stands in a log. `gtids`: of what was captured; None: not known. `again`: captured transactions
+    """The place in a log from which on nothing was captured. `gtids`: of what was captured; None: not known. `again`: captured transactions
     that the log has behind `place`, all of them before `behind`.
     """
 
