@@ -56,9 +56,9 @@ def mark_unpublished(
 
 
 def mark_copied_ahead(connection: sa.Connection, store: ControlStore, replication: Replication, *, by: Actor) -> None:
-    """Mark the objects whose copy is of a server that another one took over from, and of a later position than was
-    captured there. So may be a copy under way. It may have rows that the new server does not have, and others that its
-    log brings again.
+    """Another server took over: mark the objects whose copy is of a later position than was captured of the former
+    one. So may be a copy under way. It may have rows that the new server does not have, and others that its log brings
+    again.
     """
     for stored in replicated_objects.of_replication(connection, replication.uid):
         one, write = stored.object, object_writes.open_one(connection, stored.object.uid)

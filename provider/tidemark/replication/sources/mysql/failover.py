@@ -31,8 +31,8 @@ _HEAD = 3  # events of a file within which a MySQL has its earlier GTIDs
 
 @dataclass(frozen=True)
 class Continued:
-    """The place in a log from which on nothing was captured. `gtids`: of what was captured; None: not known. `again`: captured transactions
-    that the log has behind `place`, all of them before `behind`.
+    """The place in a log from which on nothing was captured. `gtids`: of what was captured; None: not known. `again`:
+    captured transactions that the log has behind `place`, all of them before `behind`.
     """
 
     place: FilePlace
