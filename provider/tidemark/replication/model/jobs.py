@@ -27,6 +27,7 @@ __all__ = [
     "BACKFILL_OBJECT",
     "CAPTURE_EVENTS",
     "EXPIRE_EVENTS",
+    "FORGET_EVENT_FILES",
     "WRITE_EVENT_FILES",
     "AppliedObject",
     "AppliedObjects",
@@ -43,6 +44,8 @@ __all__ = [
     "ExpireEvents",
     "ExpireReport",
     "FileFormat",
+    "ForgetEventFiles",
+    "ForgottenEventFiles",
     "WriteEventFiles",
 ]
 
@@ -301,6 +304,23 @@ class EventFilesReport:
     continued: bool = False
 
 
+@dataclass(frozen=True)
+class ForgetEventFiles:
+    """Forget which events `target` has as files."""
+
+    replication_uid: str
+    stream: str
+    event_log: str
+    target: str
+
+
+@dataclass(frozen=True)
+class ForgottenEventFiles:
+    """`written`: the target had every event before it. None: nothing was known of it."""
+
+    written: LogPosition | None
+
+
 CAPTURE_EVENTS = Job(
     "capture_events", CaptureEvents, CaptureReport, "replication.driver.job_capture_events:capture_events"
 )
@@ -314,4 +334,10 @@ WRITE_EVENT_FILES = Job(
     WriteEventFiles,
     EventFilesReport,
     "replication.driver.job_write_event_files:write_event_files",
+)
+FORGET_EVENT_FILES = Job(
+    "forget_event_files",
+    ForgetEventFiles,
+    ForgottenEventFiles,
+    "replication.driver.job_write_event_files:forget_event_files",
 )
