@@ -256,3 +256,13 @@ def test_a_drop_takes_slot_and_publication_away_and_a_source_that_is_away_stops_
     (dropped,) = rows("drop", REPLICATION, "--yes")
     assert (dropped["slot"].startswith("tidemark_shop"), shop.in_source()) == (True, ([], []))
     assert list_replications(shop.hook.open_store()) == ()
+
+
+def test_event_files_are_forgotten_after_a_question_and_where_none_are_known_without_spark(
+    world: World, answer: Answer, tmp_path: Path
+) -> None:
+    answer("no")
+    assert "nobody confirmed" in refused("forget-files", "r", f"{tmp_path}/files")
+    for more in (("--dry-run",), ("--yes",)):
+        (row,) = rows("forget-files", "r", f"{tmp_path}/files", *more)
+        assert (row["target"], row["written"], row["done"]) == (f"file://{tmp_path}/files", None, "False")

@@ -130,7 +130,7 @@ class Source:
         self.slot = self.head
         return at(self.head)
 
-    def current_position(self) -> LogPosition:
+    def current_position(self, replication: Replication | None = None) -> LogPosition:
         if self.down:
             raise SourceUnreachable(source="the source", problem="it is down")
         return at(self.head)
@@ -145,6 +145,9 @@ class Source:
 
     def has_changes(self, replication: Replication, until: LogPosition) -> bool:
         return any(self.slot is not None and self.slot <= number and at(number) < until for number, _ in self.commits)
+
+    def gtids(self, replication: Replication, until: LogPosition) -> str:
+        return ""
 
     def advance(self, replication: Replication, to: LogPosition) -> None:
         assert self.slot is not None

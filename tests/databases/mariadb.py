@@ -1,12 +1,13 @@
-"""A MariaDB server of the tests' own, on a free port of this machine, in a directory that goes when it ends."""
+"""A MariaDB server of the tests' own, on a free port of this machine, in a directory that goes when it ends.
+
+It is not `throw_away_mariadb`: its users, and how it ends, are those that tests of replications need, also of a MySQL.
+"""
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,18 +19,26 @@ import pymysql
 import pytest
 
 from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.testing.mariadb import MariaDBNotInstalled, as_account, empty_directory, make_data, mariadb_programs
 from tidemark.testing.postgresql import free_port
 
 __all__ = ["PASSWORD", "USER", "BinlogServer", "mariadb_or_skip", "missing", "running_mariadb"]
 
 USER = "tidemark"
 PASSWORD = "p@ss:w/rd?%"  # every character that a URL must encode
-_ACCOUNT = "mysql"
 _PATIENCE = 90
 _LOGGED = (
     "--log-bin=test-bin", "--binlog-format=ROW", "--binlog-row-image=FULL", "--binlog-row-metadata=FULL",
     "--default-time-zone=+03:00", "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0",
 )  # fmt: skip
+
+_REPLICA = {SourceKind.MARIADB: "SLAVE", SourceKind.MYSQL: "REPLICA"}
+_FOLLOW = {
+    SourceKind.MARIADB: "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}',"
+    " MASTER_PASSWORD='{password}', MASTER_USE_GTID=slave_pos",
+    SourceKind.MYSQL: "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='{user}',"
+    " SOURCE_PASSWORD='{password}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1",
+}
 
 
 @dataclass
@@ -103,6 +112,45 @@ class BinlogServer:
         """For a replication, as a user with the least rights."""
         return SourceAddress(self.kind, "127.0.0.1", self.port, database, user, password)
 
+    def forget_log(self) -> None:
+        """Its log begins again, without a transaction."""
+        self.sql("RESET MASTER" if self.kind is SourceKind.MARIADB else "RESET BINARY LOGS AND GTIDS")
+
+    def follow(self, primary: BinlogServer) -> None:
+        """From now on it is a replica of a server that has had no transaction since its log began."""
+        self.sql(_FOLLOW[self.kind].format(port=primary.port, user=USER, password=PASSWORD))
+        self.sql(f"START {_REPLICA[self.kind]}")
+
+    def wait_for(self, gtids: str) -> None:
+        """Until it has applied these transactions of its primary."""
+        wait = "MASTER_GTID_WAIT" if self.kind is SourceKind.MARIADB else "WAIT_FOR_EXECUTED_GTID_SET"
+        ((code,),) = self.sql(f"SELECT {wait}('{gtids}', {_PATIENCE})")
+        assert code == 0
+
+    def promote(self) -> None:
+        """It applies what it has received, and is a primary then."""
+        replica = _REPLICA[self.kind]
+        self.sql(f"STOP {replica} IO_THREAD")
+        deadline = time.monotonic() + _PATIENCE
+        while not self._has_applied_all() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.sql(f"STOP {replica}")
+        self.sql(f"RESET {replica} ALL")
+
+    def _has_applied_all(self) -> bool:
+        connection = self.connection()
+        try:
+            with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+                cursor.execute(f"SHOW {_REPLICA[self.kind]} STATUS")
+                (found,) = cursor.fetchall()
+                if self.kind is SourceKind.MARIADB:
+                    cursor.execute("SELECT @@gtid_slave_pos AS applied")
+                    return bool(cursor.fetchone()["applied"] == found["Gtid_IO_Pos"])
+                cursor.execute("SELECT GTID_SUBSET(%s, @@gtid_executed) AS applied", (found["Retrieved_Gtid_Set"],))
+                return bool(cursor.fetchone()["applied"])
+        finally:
+            connection.close()
+
     def make_user(self) -> None:
         """The user of a replication, with the rights that the docs name."""
         rights = "SELECT, PROCESS, REPLICATION SLAVE, REPLICATION CLIENT"
@@ -113,28 +161,9 @@ class BinlogServer:
         self.sql(f"GRANT {rights} ON *.* TO {USER}@'%'")
 
 
-def as_account(command: Sequence[str]) -> list[str]:
-    """The command as the user of the database: as root a server refuses to run."""
-    if os.geteuid() != 0:
-        return list(command)
-    return ["setpriv", f"--reuid={_ACCOUNT}", f"--regid={_ACCOUNT}", "--clear-groups", *command]
-
-
-def room() -> Path:
-    """A new directory in memory, where there is such, that the database's user may write."""
-    memory = Path("/dev/shm")
-    root = Path(tempfile.mkdtemp(prefix="tidemark-my-", dir=memory if memory.is_dir() else None))
-    root.chmod(0o755)
-    if os.geteuid() == 0:
-        shutil.chown(root, _ACCOUNT, _ACCOUNT)
-    return root
-
-
 def missing() -> str | None:
     """Why no server can be started here, in words that help; None if one can."""
-    if shutil.which("mariadbd") and shutil.which("mariadb-install-db"):
-        return None
-    return "MariaDB's server is not installed (Debian: apt-get install --no-install-recommends mariadb-server)."
+    return None if mariadb_programs() else str(MariaDBNotInstalled())
 
 
 @contextmanager
@@ -150,16 +179,15 @@ def mariadb_or_skip(settings: Sequence[str] = ()) -> Iterator[BinlogServer]:
 @contextmanager
 def running_mariadb(settings: Sequence[str] = ()) -> Iterator[BinlogServer]:
     """A server with the user of a replication. `settings`: more options; of two with one name the later counts."""
-    root = room()
+    programs = mariadb_programs()
+    if programs is None:
+        raise MariaDBNotInstalled
+    root = empty_directory()
     try:
         data = root / "data"
-        install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db"]
-        how = ("--auth-root-authentication-method=normal", "--skip-name-resolve")
-        done = subprocess.run(as_account([*install, *how]), capture_output=True, text=True, timeout=_PATIENCE, cwd="/")
-        if done.returncode:
-            raise RuntimeError(done.stdout + done.stderr)
+        make_data(programs, data, auth="normal")
         own = ("--server-id=901", "--gtid-strict-mode=1", *settings)
-        server = BinlogServer(SourceKind.MARIADB, data, free_port(), ["mariadbd", "--no-defaults"], own)
+        server = BinlogServer(SourceKind.MARIADB, data, free_port(), [str(programs[0]), "--no-defaults"], own)
         with running(server):
             server.make_user()
             yield server

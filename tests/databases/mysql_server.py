@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.databases.mariadb import BinlogServer, as_account, room, running
+from tests.databases.mariadb import BinlogServer, running
 from tidemark.model.source_address import SourceKind
+from tidemark.testing.mariadb import as_account, empty_directory
 from tidemark.testing.postgresql import free_port
 
 __all__ = ["mysql_or_skip", "running_mysql"]
@@ -43,7 +44,7 @@ def running_mysql(programs: Path, settings: Sequence[str] = ()) -> Iterator[Binl
         f"--character-sets-dir={share}/charsets", f"--plugin-dir={programs}/usr/lib/mysql/plugin",
     ]  # fmt: skip
     server = [*loader, str(programs / "usr/sbin/mysqld"), *own]
-    directory = room()
+    directory = empty_directory()
     try:
         data = directory / "data"
         made = [*server, "--initialize-insecure", f"--datadir={data}"]

@@ -43,7 +43,7 @@ from tidemark.streams.worker.runtime import Runtime
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["BinlogWorld", "RandomWriter"]
+__all__ = ["NAME", "BinlogWorld", "RandomWriter"]
 
 NAME = "r"
 TABLES = {
@@ -63,14 +63,15 @@ class RandomWriter(threading.Thread):
         self.committed = 0
 
     def run(self) -> None:
-        while not self._ending.is_set():
+        while not self._ending.is_set() and self._connection.open:
             self.transaction()
             time.sleep(0.002)
 
     def end(self) -> None:
         self._ending.set()
         self.join(60)
-        self._connection.close()
+        if self._connection.open:
+            self._connection.close()
 
     def transaction(self) -> None:
         chance = self._chance
@@ -85,7 +86,8 @@ class RandomWriter(threading.Thread):
                 self._connection.commit()
                 self.committed += 1
                 return
-        self._connection.rollback()
+        with suppress(pymysql.err.MySQLError):  # the server was killed
+            self._connection.rollback()
 
     def _statement(self) -> tuple[str, tuple[Any, ...]]:
         chance = self._chance
@@ -142,6 +144,11 @@ class BinlogWorld:
             by=self.by("create"),
             if_not_exists=True,
         )
+
+    def answer_from(self, server: BinlogServer) -> None:
+        """The connection's name leads to another server from now on."""
+        self.server, self.address = server, server.address(self.database)
+        self.source = open_source(self.address)
 
     def write(self, seed: int) -> RandomWriter:
         """A writer that has begun."""

@@ -1,4 +1,4 @@
-"""`airflow tidemark replications pause | resume | recover | backfill | drop`: acts on replications, without a DAG."""
+"""`airflow tidemark replications pause | resume | recover | backfill | forget-files | drop`, without a DAG."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import DRY_RUN, IF_EXISTS, WHY, by_me, confirm, store_of
+from tidemark.cli._acts import DRY_RUN, IF_EXISTS, WHY, by_me, confirm, runtime_of, store_of
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -51,6 +51,7 @@ _KEEP = Arg(  # type: ignore[no-untyped-call]
 _WITHOUT_SOURCE = Arg(  # type: ignore[no-untyped-call]
     ("--without-source",), help="The source is gone for good: nothing is dropped in it", action="store_true"
 )
+_FILES = Arg(("target",), help="Directory of the event files: an absolute path, or a URI", metavar="TARGET")  # type: ignore[no-untyped-call]
 _FORCE = Arg(("--force",), help="Do not wait for jobs that may be alive", action="store_true")  # type: ignore[no-untyped-call]
 _ANSWERS = (DRY_RUN, CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
@@ -81,6 +82,12 @@ def replication_acts() -> tuple[ActionCommand, ...]:
             help="Request backfills, which the next run does; a second run changes nothing",
             func=backfill,
             args=(_NAME, _TABLES, _ALL, _ACTION, WHY, *_ANSWERS),
+        ),
+        ActionCommand(
+            name="forget-files",
+            help="Forget which events a directory has as files, by a job on Spark; a second run forgets nothing",
+            func=forget_files,
+            args=(_NAME, _FILES, ARG_YES, *_ANSWERS),
         ),
         ActionCommand(
             name="drop",
@@ -160,6 +167,25 @@ def backfill(args: Namespace) -> None:
         else:
             after = request_backfill(store, args.name, tables, by=by, restart=args.action == "restart")
     print_rows([_requested(args, before[one.name.text], one) for one in after], args.output)
+
+
+@suppress_logs_and_warning
+def forget_files(args: Namespace) -> None:
+    """Files stay, and events that only this directory needed may expire. The next files in it would begin with the
+    oldest event of the log. A dry run starts no Spark, and shows what the newest commits tell.
+    """
+    from tidemark.hooks.replication import event_log_of
+    from tidemark.lake.storage import canonical_uri
+    from tidemark.replication.worker.event_files import forget_event_files, known_event_files
+
+    with errors_in_words():
+        hook, target = TidemarkHook(args.conn_id), canonical_uri(args.target)
+        written = known_event_files(hook.open_store(), args.name, target, open_log=event_log_of(hook))
+        if not args.dry_run:
+            confirm(f"Forget the event files of replication {args.name} in {target}?", yes=args.yes)
+            written = forget_event_files(runtime_of(hook), args.name, target, open_log=event_log_of(hook)).written
+    row = {"replication": args.name, "act": "forget-files", "target": target, "written": _place(written)}
+    print_rows([{**row, "done": not args.dry_run and written is not None}], args.output)
 
 
 @suppress_logs_and_warning

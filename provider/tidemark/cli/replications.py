@@ -94,6 +94,8 @@ def _facts(status: ReplicationStatus) -> dict[str, Any]:
         "event_log": replication.event_log,
         "slot": replication.slot,
         "publication": replication.publication,
+        "system_id": replication.system_id,
+        "gtids": replication.gtids,
         "captured_at": None if captured is None else captured.isoformat(timespec="seconds"),
         "created_at": replication.created_at.isoformat(timespec="seconds"),
         "uid": replication.uid,

@@ -40,6 +40,7 @@ __all__ = [
     "TargetLost",
     "TargetMovedOn",
     "ToastedKey",
+    "TransactionsMissing",
     "ValueDoesNotFit",
 ]
 
@@ -137,6 +138,13 @@ class SourceSetBack(ReplicationError):
     """{source} was set back: its log ends at {found}, and was captured up to {expected}. A restore from a backup does
     this, or a failover to a server that was behind. Events after {found} may no longer exist in the source, and their
     positions are given again. Recover the replication from an explicit position and backfill its objects.
+    """
+
+
+class TransactionsMissing(ReplicationError):
+    """{source} is another server than the one that was replicated, and its log lacks transactions that were captured:
+    {gtids}. Nothing was captured from it. A replica that is behind applies them, and the next run continues. If a
+    failover has lost them, recover the replication from an explicit position of this server and backfill its objects.
     """
 
 

@@ -38,7 +38,7 @@ TidemarkError
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked, EnvelopeInvalid, EnvelopesOutOfOrder,
 │   │   EventFileInvalid, EventFilesOutOfOrder)
-│   ├── SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
+│   ├── SourceIsAnother · SourceSetBack · TransactionsMissing · SourceDriverNotInstalled
 │   ├── SlotLost (LogPurged) · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
 │   ├── EventFilesIncomplete · EventUnreadable
 │   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed

@@ -22,7 +22,8 @@ class EventBatch:
 
     It has every transaction whose commit position is in [start, end). `attempt`: a name that no other run has.
     `widest`: bytes of the largest payload of the log so far. `mean`: the largest mean of the payloads of a batch so
-    far.
+    far. `server`: which server's log `end` is a place of; `gtids`: of all its transactions before `end`. Both are "" of
+    sources whose log belongs to one server.
     """
 
     replication_uid: str
@@ -33,6 +34,8 @@ class EventBatch:
     transactions: int
     widest: int = 0
     mean: int = 0
+    server: str = ""
+    gtids: str = ""
 
     def to_text(self) -> str:
         """The text for a commit's `userMetadata`."""

@@ -36,8 +36,8 @@ class CaptureEventsOperator(SparkOperator, ReplicationOperator):
     to the selected tables, no JVM starts, and the position moves. Nothing is captured while the replication is draining
     or paused. While another run's capture has the slot it ends as skipped: that one, and the next run, take what there
     is. Returns {replication, captured, transactions, events, objects, lag_bytes}: `events` of all `objects`. Raises
-    ReplicationNotFound, SlotLost, SlotAhead, SlotForeign, SlotBusy, SourceIsAnother, SourceSetBack, SourceUnreachable,
-    SourceRefused, EventLogChanged.
+    ReplicationNotFound, SlotLost, SlotAhead, SlotForeign, SlotBusy, SourceIsAnother, SourceSetBack,
+    TransactionsMissing, SourceUnreachable, SourceRefused, EventLogChanged.
 
     :param replication: its name. (templated)
     :param skip_when_empty: end as skipped when nothing is new. (templated)

@@ -12,11 +12,15 @@ from tidemark.errors import InvalidArgument
 from tidemark.hooks.replication import event_log_of
 from tidemark.operators._base import flag_of, key_of, one_of, seconds_of
 from tidemark.operators._constants import check_constants
-from tidemark.operators._replication import ReplicationOperator
+from tidemark.operators._pipes import tell_outlets
+from tidemark.operators._replication import ReplicationOperator, Transfer, lineage_of
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
+
+    Lineage = OperatorLineage[Any, Any]
 
 __all__ = ["EventFilesOperator"]
 
@@ -33,8 +37,9 @@ class EventFilesOperator(SparkOperator, ReplicationOperator):
     A file is in `<target>/<object>/yyyy/mm/dd/hh/mm`, by the source time of its first event, and has events of one
     object and one schema. Each event is in one file, also after a kill: the next attempt writes the same files. A file
     does not change after it was written. Events that change no row are in `<target>/_control`. If all captured events
-    are in files, no JVM starts. Returns {replication, target, files, events, continued}: `events` of each
-    folder. Raises ReplicationNotFound, ReplicationRefused, EventLogChanged, EventFilesIncomplete, InvalidArgument.
+    are in files, no JVM starts. The event of an asset among the outlets has what is returned. Returns
+    {replication, target, files, events, continued}: `events` of each folder. Raises ReplicationNotFound,
+    ReplicationRefused, EventLogChanged, EventFilesIncomplete, InvalidArgument.
 
     :param replication: its name. (templated)
     :param target: an absolute path or a URI, without a password; the connection's storage options hold for it.
@@ -75,10 +80,16 @@ class EventFilesOperator(SparkOperator, ReplicationOperator):
             file_interval=_interval_of,
             skip_when_empty=flag_of,
         )
+        self._transfers: list[Transfer] = []
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """The event log, and the directory of the files; None if no file was written."""
+        return lineage_of(self._transfers)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """How far the files are, and what was written now."""
         from tidemark.replication.model.jobs import FileFormat
+        from tidemark.replication.worker.definitions import get_replication
         from tidemark.replication.worker.event_files import write_event_files
 
         target, skip = _place_of("target", self.target), flag_of("skip_when_empty", self.skip_when_empty)
@@ -99,8 +110,13 @@ class EventFilesOperator(SparkOperator, ReplicationOperator):
             return {**done, "files": 0, "events": {}, "continued": False}
         if report.continued:
             self.log.info("An earlier attempt had begun some of these files; they have the same names and events.")
-        self.log.info("%s files with %s events: %s", report.files, sum(report.events.values()), dict(report.events))
-        return {**done, "files": report.files, "events": dict(report.events), "continued": report.continued}
+        events = sum(report.events.values())
+        self.log.info("%s files with %s events: %s", report.files, events, dict(report.events))
+        event_log = get_replication(self.hook.open_store(), self.replication).event_log
+        self._transfers = [Transfer.from_log(event_log, target, events)]
+        done |= {"files": report.files, "events": dict(report.events), "continued": report.continued}
+        tell_outlets(context, self, done)
+        return done
 
 
 def _place_of(argument: str, value: object) -> str:

@@ -160,7 +160,8 @@ class PrepareReplicationOperator(ReplicationOperator):
     has the statement that corrects it, and nothing is created then. A paused replication ends it as skipped. A second
     run finds all done. Returns a list of `schema.table`, and of a list of them for each task with several. Raises
     ReplicationNotFound, ReplicationInvalid, ReplicationRefused, ObjectNotFound, ObjectNotReplicable, SlotBlocked,
-    SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused, InvalidArgument.
+    SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack, TransactionsMissing, SourceUnreachable,
+    SourceRefused, InvalidArgument.
 
     :param replication: its name. (templated)
     :param backfill: objects whose backfill is requested once all else is prepared. Give `schema.table`, a list, or

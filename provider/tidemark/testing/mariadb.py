@@ -14,9 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidemark.testing.postgresql import free_port
+from tidemark.testing.postgresql import free_port, memory
 
-__all__ = ["MariaDBNotInstalled", "ThrowAwayMariaDB", "mariadb_programs", "throw_away_mariadb"]
+__all__ = [
+    "MariaDBNotInstalled",
+    "ThrowAwayMariaDB",
+    "as_account",
+    "empty_directory",
+    "make_data",
+    "mariadb_programs",
+    "throw_away_mariadb",
+]
 
 FAST = ("sync-binlog=0", "innodb-flush-log-at-trx-commit=0", "innodb-doublewrite=0")
 LOGGED = (
@@ -62,7 +70,7 @@ class ThrowAwayMariaDB:
         options = [f"--{one}" for one in (*own, *self.settings)]
         with (root / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                _as_account([str(self.programs[0]), "--no-defaults", *options]),
+                as_account([str(self.programs[0]), "--no-defaults", *options]),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
             )  # fmt: skip
         self._wait()
@@ -101,12 +109,10 @@ def throw_away_mariadb(*, password: str, settings: Sequence[str] = (*FAST, *LOGG
     programs = mariadb_programs()
     if programs is None:
         raise MariaDBNotInstalled
-    root = Path(tempfile.mkdtemp(prefix="tidemark-mariadb-"))
-    _give(root)
+    root = empty_directory()
     server = ThrowAwayMariaDB(programs, root / "data", free_port(), password, settings)
     try:
-        how = ("--skip-test-db", "--auth-root-authentication-method=socket")
-        _run(str(programs[1]), "--no-defaults", f"--datadir={server.data}", *how)
+        make_data(programs, server.data)
         server.start()
         yield server
     finally:
@@ -114,11 +120,32 @@ def throw_away_mariadb(*, password: str, settings: Sequence[str] = (*FAST, *LOGG
         shutil.rmtree(root, ignore_errors=True)
 
 
+def empty_directory() -> Path:
+    """A temporary directory that the user of a server may write, in memory if there is room. The caller removes it."""
+    root = Path(tempfile.mkdtemp(prefix="tidemark-my-", dir=memory()))
+    root.chmod(0o755)
+    _give(root)
+    return root
+
+
+def make_data(programs: Sequence[Path], data: Path, *, auth: str = "socket") -> None:
+    """The directory of a new server. `auth`: how `root` logs in (mariadb-install-db). Raises RuntimeError."""
+    how = ("--skip-test-db", "--skip-name-resolve", f"--auth-root-authentication-method={auth}")
+    _run(str(programs[1]), "--no-defaults", f"--datadir={data}", *how)
+
+
 def mariadb_programs() -> tuple[Path, ...] | None:
     """The server and the program that makes its directory: on the PATH, or in Debian's or Homebrew's places."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_MORE_PLACES))
     found = [shutil.which(name, path=path) for name in _PROGRAMS]
     return tuple(Path(one) for one in found if one is not None) if all(found) else None
+
+
+def as_account(command: Sequence[str]) -> list[str]:
+    """The command as the user of the database: as root a server refuses to run."""
+    if os.geteuid() != 0:
+        return list(command)
+    return ["setpriv", f"--reuid={_ACCOUNT}", f"--regid={_ACCOUNT}", "--init-groups", *command]
 
 
 def _answers(port: int) -> bool:
@@ -135,16 +162,9 @@ def _give(path: Path) -> None:
         shutil.chown(path, _ACCOUNT, _ACCOUNT)
 
 
-def _as_account(command: Sequence[str]) -> list[str]:
-    """As root a server refuses to run."""
-    if os.geteuid() != 0:
-        return list(command)
-    return ["setpriv", f"--reuid={_ACCOUNT}", f"--regid={_ACCOUNT}", "--init-groups", *command]
-
-
 def _run(*command: str) -> None:
     done = subprocess.run(
-        _as_account(command), capture_output=True, text=True, timeout=_PATIENCE, cwd="/", stdin=subprocess.DEVNULL
+        as_account(command), capture_output=True, text=True, timeout=_PATIENCE, cwd="/", stdin=subprocess.DEVNULL
     )
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")

@@ -12,7 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["PostgresNotInstalled", "ThrowAwayPostgres", "free_port", "postgresql_programs", "throw_away_postgresql"]
+__all__ = [
+    "PostgresNotInstalled",
+    "ThrowAwayPostgres",
+    "free_port",
+    "memory",
+    "postgresql_programs",
+    "throw_away_postgresql",
+]
 
 SUPERUSER = "postgres"
 FAST = ("fsync=off", "full_page_writes=off", "autovacuum=off", "max_connections=200")
@@ -64,7 +71,7 @@ def throw_away_postgresql(
     programs = postgresql_programs()
     if programs is None:
         raise PostgresNotInstalled
-    root = Path(tempfile.mkdtemp(prefix="tidemark-pg-", dir=_memory()))
+    root = Path(tempfile.mkdtemp(prefix="tidemark-pg-", dir=memory()))
     server = ThrowAwayPostgres(programs, root / "data", free_port(), password)
     try:
         _initialise(server, auth)
@@ -94,6 +101,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def memory() -> str | None:
+    """A directory in memory with room for some hundred databases; None for the usual temporary directory."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _ROOM_IN_MEMORY
+    return str(memory) if roomy else None
+
+
 def _initialise(server: ThrowAwayPostgres, auth: str) -> None:
     root = server.data.parent
     secret = root / "password"
@@ -111,13 +125,6 @@ def _configure(server: ThrowAwayPostgres, settings: Sequence[str]) -> None:
     own = (f"port={server.port}", "listen_addresses=127.0.0.1", "unix_socket_directories=")
     with (server.data / "postgresql.conf").open("a") as file:
         file.writelines(f"{name} = '{value}'\n" for name, _, value in (s.partition("=") for s in (*own, *settings)))
-
-
-def _memory() -> str | None:
-    """A directory in memory with room for some hundred databases; None for the usual temporary directory."""
-    memory = Path("/dev/shm")
-    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _ROOM_IN_MEMORY
-    return str(memory) if roomy else None
 
 
 def _run(*command: object) -> None:

@@ -12,7 +12,7 @@ from tests.databases.mysql.captured import BinlogWorld
 from tests.databases.mysql_server import mysql_or_skip
 from tests.tiers import some
 
-_STARTED = {"mariadb": mariadb_or_skip, "mysql": mysql_or_skip}
+STARTED = {"mariadb": mariadb_or_skip, "mysql": mysql_or_skip}
 
 
 @pytest.fixture(
@@ -20,7 +20,7 @@ _STARTED = {"mariadb": mariadb_or_skip, "mysql": mysql_or_skip}
 )
 def binlog_server(request: pytest.FixtureRequest) -> Iterator[BinlogServer]:
     """One server for all tests of the process; each takes a database of its own."""
-    with _STARTED[request.param]() as server:
+    with STARTED[request.param]() as server:
         yield server
 
 
@@ -32,7 +32,7 @@ def world(binlog_server: BinlogServer) -> BinlogWorld:
 @pytest.fixture(params=some(["mariadb", "mysql"], ["mariadb"], "a server that has to be fetched first"))
 def own_server(request: pytest.FixtureRequest) -> Iterator[BinlogServer]:
     """A server of the test's own, whose settings it may change."""
-    with _STARTED[request.param]() as server:
+    with STARTED[request.param]() as server:
         yield server
 
 

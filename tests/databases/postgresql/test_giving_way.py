@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,6 @@ from tidemark.replication.planning.positions import lsn_of
 from tidemark.replication.sources.open import Source
 from tidemark.replication.sources.postgresql.change_log import read_by_functions, read_by_protocol
 from tidemark.replication.sources.postgresql.connection import connect
-from tidemark.replication.sources.postgresql.giving_way import Waiter, Waits
 from tidemark.replication.sources.postgresql.pinned import PinnedTable, pinned_table
 from tidemark.replication.sources.postgresql.slots import create_slot, current_position
 from tidemark.replication.sources.postgresql.source import PostgresSource
@@ -150,6 +149,7 @@ ACTS: dict[str, Callable[[Held], object]] = {
     "require_ours": lambda held: held.source.require_ours(held.replication),
     "slot_position": lambda held: held.source.slot_position(held.replication),
     "has_changes": lambda held: held.source.has_changes(held.replication, _end(held)),
+    "gtids": lambda held: held.source.gtids(held.replication, _end(held)),
     "alerts": lambda held: held.source.alerts(held.replication),
     "drop_slot": _another_slot,
     "drop": _gone,
@@ -316,24 +316,6 @@ def _altered(migration: psycopg.Connection[Any]) -> bool:
     except psycopg.errors.LockNotAvailable:
         migration.rollback()
         return False
-
-
-def _late(bound: float, looks: Sequence[tuple[float, str]]) -> list[float]:
-    """At which of the looks (when, and who waits, a letter each) somebody is late."""
-    times = [at for at, _ in looks]
-    waits = Waits(timedelta(seconds=bound), iter(times).__next__)
-    made = [[Waiter(ord(one), one, "AccessExclusiveLock", "t", "app", None) for one in who] for _, who in looks]
-    return [at for at, waiting in zip(times, made, strict=True) if waits.late(waiting) is not None]
-
-
-def test_waits_of_one_after_the_other_count_together() -> None:
-    assert _late(3, [(0, "a"), (1, "a"), (2, "a"), (3, "a")]) == [3]
-    assert _late(3, [(0, "a"), (1, "b"), (2, "ac"), (3, "d")]) == [3]
-    assert _late(3, [(0, "a"), (1, ""), (2, "b"), (3, ""), (4, "c"), (5, ""), (6, "d"), (7, "e")]) == [6, 7]
-
-
-def test_short_waits_now_and_then_end_no_copy() -> None:
-    assert _late(3, [(float(at), "a" if at % 20 == 0 else "") for at in range(600)]) == []
 
 
 def test_a_slot_that_waits_gives_way_to_who_waits_for_it(held: Held) -> None:

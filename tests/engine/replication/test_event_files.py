@@ -25,10 +25,18 @@ from tests.postgresql import PostgresServer
 from tidemark.errors import EventFilesIncomplete
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.log_paths import written_files_path
-from tidemark.lake.written_files import newest_range
+from tidemark.lake.written_files import FileRange, newest_range
 from tidemark.replication.driver.event_files import write_event_files
 from tidemark.replication.driver.expire import expire_events
-from tidemark.replication.model.jobs import EventFilesReport, ExpireEvents, ExpireReport, FileFormat, WriteEventFiles
+from tidemark.replication.driver.written_files import WrittenFiles
+from tidemark.replication.model.jobs import (
+    EventFilesReport,
+    ExpireEvents,
+    ExpireReport,
+    FileFormat,
+    ForgetEventFiles,
+    WriteEventFiles,
+)
 from tidemark.replication.model.replication import START
 from tidemark.replication.planning.event_files import FileEvent
 
@@ -225,6 +233,31 @@ def test_two_targets_are_written_apart_and_a_deleted_row_begins_again(world: Cap
     assert write(world).files == len(before)
     assert contents(world) == before
     assert write(world, target=f"file://{world.home}/others").files == 0
+
+
+def forget(world: CaptureWorld, target: str) -> FileRange | None:
+    request = ForgetEventFiles(world.request.replication_uid, "shop", world.request.event_log, target)
+    return WrittenFiles(world.spark, STORE, request, None).forget()
+
+
+def test_a_target_that_is_forgotten_begins_again_and_holds_no_event_back(world: CaptureWorld) -> None:
+    captured(world, "INSERT INTO free VALUES (1, 'a')")
+    others = f"file://{world.home}/others"
+    write(world)
+    write(world, target=others)
+    captured(world, "INSERT INTO free VALUES (2, 'b')")
+    write(world)
+    assert expire(world).events == 1, "the other target needs the second event"
+    found = forget(world, others)
+    assert found is not None
+    assert (found.done, found.events) == (True, 2)
+    assert forget(world, others) is None
+    told = newest_range(DeltaLog.open(written_files_path(world.request.event_log)), others)
+    assert told is not None
+    assert (told.done, told.end) == (False, ""), "a worker without Spark sees that it has nothing"
+    assert write(world, target=others).events["public_free"] == 1
+    assert write(world).files == 0
+    assert expire(world).events == 1
 
 
 def expire(world: CaptureWorld) -> ExpireReport:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.databases.mariadb import BinlogServer, mariadb_or_skip
 from tests.databases.mysql_server import mysql_or_skip
 from tests.tiers import some
-from tidemark.errors import BackfillGaveWay, ObjectNotReplicable, ValueDoesNotFit
+from tidemark.errors import BackfillGaveWay, ObjectNotReplicable, SourceIsAnother, ValueDoesNotFit
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.streams import TableRef
@@ -30,6 +31,8 @@ from tidemark.replication.model.replication import (
     WriteMode,
 )
 from tidemark.replication.planning.hiding import hasher, mark_of
+from tidemark.replication.planning.positions import epoch_of
+from tidemark.replication.sources.mysql.catalog import system_id_of
 from tidemark.replication.sources.mysql.connection import connect
 from tidemark.replication.sources.mysql.log_files import visible_end
 
@@ -61,6 +64,11 @@ class Shop:
         found = self.server.address(self.database)
         return SourceAddress(**{**found.__dict__, "hash_secret": SECRET})
 
+    @property
+    def system_id(self) -> str:
+        with connect(self.address) as connection:
+            return system_id_of(connection)
+
     def request(self, **more: Any) -> BackfillObject:
         one = ReplicatedObject(
             uid="uid-of-t",
@@ -80,7 +88,7 @@ class Shop:
             kind=self.server.kind,
             number=1,
             event_log="/nowhere",
-            system_id="system",
+            system_id=self.system_id,
             invalid_values=InvalidValues.FAIL,
             batches=0,
             **given,
@@ -194,6 +202,16 @@ def test_a_table_that_is_locked_or_gone_is_named_at_once(server: BinlogServer) -
     holder.close()
     shop.sql("DROP TABLE t")
     with pytest.raises(ObjectNotReplicable, match="gone"), table_copy(shop.request(), shop.address, PATIENCE):
+        pass
+
+
+def test_a_copy_is_of_the_server_whose_log_completes_it(server: BinlogServer) -> None:
+    """Its position is of the log's epoch, and another server is refused before anything is read."""
+    shop = Shop(server, "CREATE TABLE t (id INT PRIMARY KEY)")
+    with table_copy(shop.request(epoch=3), shop.address, PATIENCE) as copy:
+        assert epoch_of(copy.position) == 3
+    another = replace(shop.request(), system_id="0-1")
+    with pytest.raises(SourceIsAnother), table_copy(another, shop.address, PATIENCE):
         pass
 
 

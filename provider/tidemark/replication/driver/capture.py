@@ -26,7 +26,7 @@ from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.planning.events import READ_METHODS
 from tidemark.replication.planning.hiding import hasher_of
 from tidemark.replication.planning.positions import position_text
-from tidemark.replication.sources.change_log import ChangeLog, Found, OpenLog
+from tidemark.replication.sources.change_log import ChangeLog, Found, OpenLog, Origin
 from tidemark.replication.sources.open_log import open_change_log
 
 if TYPE_CHECKING:
@@ -56,11 +56,13 @@ def capture_events(
     Without an event nothing is written and the slot stays: the caller stores `captured`, then moves the slot. `now`:
     what events have for `read_timestamp`.
 
+    A server that took over from the one before is read on where that one's transactions end.
+
     A second run, also at the same time, continues at the end of the log. Of two runs at once, one finds its batch
     written by the other and continues behind that, or gets SlotBusy. Raises SourceUnreachable, SourceRefused,
-    SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotAhead, SlotBusy, EventLogChanged. Raises InvalidArgument
-    if columns are hashed and the secret is missing, or another. Events that were committed to the log before stay, and
-    are not read again.
+    SourceIsAnother, TransactionsMissing, SourceSetBack, SlotLost, SlotForeign, SlotAhead, SlotBusy, EventLogChanged.
+    Raises InvalidArgument if columns are hashed and the secret is missing, or another. Events that were committed to
+    the log before stay, and are not read again.
     """
     hashed = hasher_of(request.options, address)
     with open_log(request, address, hashed) as source:
@@ -76,13 +78,13 @@ def capture_events(
             stop_if_due=stop_if_due,
         )
         run.resume()
-        run.go_on(source.end() if request.until is None else request.until)
+        run.go_on()
         return run.report()
 
 
 @dataclass
 class _Run:
-    """A run: `position` and `number` of what the log has, and what this run has to report."""
+    """A run: `position` with its `origin` and `number` of what the log has, and what this run has to report."""
 
     session: SparkSession
     log: DeltaLog
@@ -95,6 +97,7 @@ class _Run:
     stop_if_due: Callable[[], None]
     widths: tuple[int, int] = (0, 0)  # `widest` and `mean` of the log
     position: LogPosition = field(init=False)
+    origin: Origin = field(init=False)
     number: int = field(init=False)
     schemas: dict[str, TableSchema] = field(init=False)
     captured: Captured = field(default_factory=Captured)
@@ -103,23 +106,26 @@ class _Run:
     def resume(self) -> None:
         """Start where the store or the log ends, and let the slot go as far: all before that is safe."""
         self.position, self.number = self.request.captured, self.request.batches
+        self.origin = Origin(self.request.system_id, self.request.gtids)
         self.schemas = {one.source_id: one.schema for one in self.request.objects if one.schema is not None}
         newest = newest_batch(self.session, self.log, self.app_id, self.request)
         self.widths = (0, 0) if newest is None else (newest.widest, newest.mean)
         self._catch_up(newest)
-        self.source.resume(self.position)
+        self.source.resume(self.position, self.origin)
         self.source.release(self.position)
 
-    def go_on(self, end: LogPosition) -> None:
-        """Batch after batch up to `end`, or up to where the source stops before it."""
-        exhausted = False
+    def go_on(self) -> None:
+        """Batch after batch up to the end that was asked for, or up to where the source stops before it."""
+        end, exhausted = self.source.end(self.request.until), False
         while self.position < end and not exhausted:
             self.stop_if_due()
             found, staging = self._staged(end)
             if not found.total:
-                self.position = found.upto
+                self.position, self.origin = found.upto, found.origin
                 return
-            if self._committed(found, staging):
+            if not self._committed(found, staging):
+                end = self.source.end(self.request.until)
+            else:
                 exhausted = found.exhausted
                 failpoint("slot.before")
                 self.source.release(self.position)
@@ -138,6 +144,8 @@ class _Run:
             newest_source_timestamp=self.captured.newest,
             lag_bytes=self.source.lag(self.position),
             protocol=self.source.protocol,
+            server=self.origin.server,
+            gtids=self.origin.gtids,
         )
 
     def _staged(self, end: LogPosition) -> tuple[Found, EventStaging]:
@@ -165,8 +173,11 @@ class _Run:
             found.transactions,
             max(staging.widest, self.widths[0]),
             max(staging.mean, self.widths[1]),
+            found.origin.server,
+            found.origin.gtids,
         )
-        common = EventsOf(request.stream, READ_METHODS[request.kind], request.system_id, batch.number, self.now)
+        system_id = found.origin.server or request.system_id
+        common = EventsOf(request.stream, READ_METHODS[request.kind], system_id, batch.number, self.now)
         with fitted(self.session, staging.widest, staging.mean):
             events = staging.events(self.session, common)
             if found.late:
@@ -175,8 +186,11 @@ class _Run:
         if newest != batch:
             self.say(f"another capture has written batch {batch.number}; going on behind {newest.end}")
             self._catch_up(newest)
+            if newest.server:  # the other one may have read another server
+                self.source.resume(self.position, self.origin)
             return False
         self.position, self.number, self.widths = upto, batch.number, (batch.widest, batch.mean)
+        self.origin = found.origin
         self.schemas, self.heartbeat = found.schemas, found.heartbeat
         self.captured.add(found)
         place = position_text(upto)
@@ -192,4 +206,6 @@ class _Run:
         self.captured.include(missed)
         self.schemas.update(missed.schemas)
         self.number = found.number
-        self.position = max(self.position, LogPosition(found.end))
+        end = LogPosition(found.end)
+        if end > self.position or found.server not in ("", self.origin.server):
+            self.position, self.origin = end, Origin(found.server or self.origin.server, found.gtids)

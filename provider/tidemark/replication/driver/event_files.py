@@ -236,8 +236,8 @@ class _Writing:
                 replication=self.request.stream,
                 target=self.request.target,
                 problem=f"the event log has no SCHEMA event of {event['object']} with key {event['schema_key']}",
-                remedy="Delete the target's row of the table of written files, let these events expire, and begin with "
-                "an empty target.",
+                remedy="Forget the target (airflow tidemark replications forget-files), let these events expire, and "
+                "begin with an empty target.",
             )
         return schema
 

@@ -61,6 +61,8 @@ def mysql_copy(request: BackfillObject, address: SourceAddress) -> Iterator[Tabl
         partitions=request.partitions,
         expected=request.expected_rows,
         bound=timedelta(seconds=request.gives_way_after),
+        server=request.system_id or None,
+        epoch=request.epoch,
     )
     with table as held:
         yield TableCopy(

@@ -23,7 +23,7 @@ from tidemark.sql.identifiers import string_literal
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemark.replication.model.jobs import WriteEventFiles
+    from tidemark.replication.model.jobs import ForgetEventFiles, WriteEventFiles
 
 __all__ = ["WrittenFiles", "files_needed_from"]
 
@@ -36,7 +36,11 @@ class WrittenFiles:
     """The ranges of one target. The table is created if it does not exist."""
 
     def __init__(
-        self, session: SparkSession, store_id: str, request: WriteEventFiles, options: Mapping[str, str] | None
+        self,
+        session: SparkSession,
+        store_id: str,
+        request: WriteEventFiles | ForgetEventFiles,
+        options: Mapping[str, str] | None,
     ) -> None:
         self._session = session
         self._request = request
@@ -72,10 +76,22 @@ class WrittenFiles:
         until_committed()(self._save, replace(wanted, number=self._next))
         return self.newest()
 
-    def _save(self, wanted: FileRange) -> None:
+    def forget(self) -> FileRange | None:
+        """Take the target's row away, and return the range that it had. The next files of the target begin with the
+        oldest event of the log. A second run finds none.
+        """
+        known = self.newest()
+        found = known
+        while found is not None:  # another run may begin a range at this moment
+            nothing = replace(found, start="", end="", done=False, events=0, number=self._next)
+            until_committed()(self._save, nothing, rows=0)
+            found = self.newest()
+        return known
+
+    def _save(self, wanted: FileRange, *, rows: int = 1) -> None:
         """Delta skips a number that it has, and does not say so."""
         values = (F.lit(value).cast(_COLUMNS[name]).alias(name) for name, value in asdict(wanted).items())
-        row = self._session.range(1).select(*values)  # without a process of Python beside Spark
+        row = self._session.range(rows).select(*values)  # without a process of Python beside Spark
         writer = row.write.format("delta").mode("overwrite").option("userMetadata", wanted.to_text())
         writer = writer.option("replaceWhere", f"target = {string_literal(wanted.target)}")
         writer.option("txnAppId", self._app_id).option("txnVersion", wanted.number).save(self._log.uri)

@@ -28,6 +28,7 @@ __all__ = [
     "BACKFILL_OBJECTS",
     "CAPTURE_EVENTS",
     "EXPIRE_EVENTS",
+    "FORGET_EVENT_FILES",
     "WRITE_EVENT_FILES",
     "AppliedObject",
     "AppliedObjects",
@@ -47,6 +48,8 @@ __all__ = [
     "ExpireEvents",
     "ExpireReport",
     "FileFormat",
+    "ForgetEventFiles",
+    "ForgottenEventFiles",
     "WriteEventFiles",
 ]
 
@@ -92,7 +95,8 @@ class CaptureEvents:
     registered later is backfilled as of a later position. None: up to the end of the log at the job's start, for
     callers whose objects stay the same. `captured` and `batches` are what the store knows; the event log may be further
     by what an attempt wrote that died. `selection`: of the replication; `left_out`: ids of its objects that are not
-    captured. A source without a catalog stops before a table that is selected, and is none of its objects.
+    captured. A source without a catalog stops before a table that is selected, and is none of its objects. `gtids`: of
+    all transactions before `captured`, by which a server that took over is read on; "": not known.
     """
 
     replication_uid: str
@@ -109,6 +113,7 @@ class CaptureEvents:
     until: LogPosition | None = None
     selection: Selection = field(default_factory=Selection)
     left_out: tuple[str, ...] = ()
+    gtids: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,8 @@ class CaptureReport:
     """The result of a run of capture. `captured`: every transaction that committed before it is in the event log.
 
     `events`: of each object, by `schema.table`; `schemas`: the newest of each object that changed; `renamed`: object →
-    the name it has now. `lag_bytes`: of the log behind `captured` when the run ended.
+    the name it has now. `lag_bytes`: of the log behind `captured` when the run ended. `server`, `gtids`: as in an
+    EventBatch, of `captured`.
     """
 
     captured: LogPosition
@@ -128,6 +134,8 @@ class CaptureReport:
     newest_source_timestamp: datetime | None = None
     lag_bytes: int = 0
     protocol: str = "functions"  # or "replication"
+    server: str = ""
+    gtids: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,7 +145,7 @@ class BackfillObject:
     takes the target's place. So the target never goes back; None for a target that nobody reads yet. `excluded`,
     `rules`: as in CapturedObject; `numeric_as`: as in ReplicationOptions. `batches`: as in ApplyEvents. `earlier`: uids
     of objects of replications that were dropped, which had this target; the copy takes it over. `gives_way_after`,
-    `fetch_rows`: as in ReplicationOptions.
+    `fetch_rows`: as in ReplicationOptions. `epoch`: of the places in the source's log files (`FilePlace`).
     """
 
     replication_uid: str
@@ -158,6 +166,7 @@ class BackfillObject:
     gives_way_after: float = 5.0
     fetch_rows: int | None = None
     rules: ColumnRules = field(default_factory=ColumnRules)
+    epoch: int = 1
 
 
 @dataclass(frozen=True)
@@ -322,6 +331,23 @@ class EventFilesReport:
     continued: bool = False
 
 
+@dataclass(frozen=True)
+class ForgetEventFiles:
+    """Forget which events `target` has as files."""
+
+    replication_uid: str
+    stream: str
+    event_log: str
+    target: str
+
+
+@dataclass(frozen=True)
+class ForgottenEventFiles:
+    """`written`: the target had every event before it. None: nothing was known of it."""
+
+    written: LogPosition | None
+
+
 CAPTURE_EVENTS = Job(
     "capture_events", CaptureEvents, CaptureReport, "replication.driver.job_capture_events:capture_events"
 )
@@ -338,4 +364,10 @@ WRITE_EVENT_FILES = Job(
     WriteEventFiles,
     EventFilesReport,
     "replication.driver.job_write_event_files:write_event_files",
+)
+FORGET_EVENT_FILES = Job(
+    "forget_event_files",
+    ForgetEventFiles,
+    ForgottenEventFiles,
+    "replication.driver.job_write_event_files:forget_event_files",
 )

@@ -229,7 +229,8 @@ class Replication:
     """A replication as the store knows it. `captured`: the event log has every transaction that committed before it,
     and its batches up to number `batches`; None before the start. `slot` and `publication` are its own in the source,
     named after its uid, or the existing ones of its options. `system_id`: of the source's cluster, so that another
-    one is noticed.
+    one is noticed. `gtids`: of all transactions before `captured`, by which a server that took over is read on. They
+    are None if they are not known, or the source has none.
     """
 
     uid: str
@@ -248,6 +249,7 @@ class Replication:
     batches: int = 0
     system_id: str | None = None
     error: str | None = None
+    gtids: str | None = None
 
 
 @dataclass(frozen=True)

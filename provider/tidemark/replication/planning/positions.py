@@ -2,14 +2,15 @@
 
 A log sequence number of PostgreSQL is 16 hexadecimal digits. A place in binary log files is
 `0001-0000000003-000000004711-mysql-bin`. Its parts are an epoch, the number of the file, the offset in it, and the
-common name of the files. The epoch is 1, and leaves room for a server whose files continue the same event log.
+common name of the files. The epoch is 1, and one more after each failover: the files of another server continue the
+same event log.
 """
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemark.errors import InvalidArgument
 from tidemark.replication.model.replication import LogPosition
@@ -18,6 +19,7 @@ from tidemark.replication.planning.debezium_marks import time_text
 __all__ = [
     "NOW",
     "FilePlace",
+    "epoch_of",
     "lsn_of",
     "lsn_text",
     "parse_file_place",
@@ -102,15 +104,19 @@ class FilePlace:
         """The position before the transaction that begins here."""
         return LogPosition(f"{self.epoch:04d}-{self.number:010d}-{self.offset:012d}-{self.base}")
 
+    def in_epoch(self, epoch: int) -> FilePlace:
+        """The same place, of another epoch."""
+        return replace(self, epoch=epoch)
+
     @classmethod
-    def of_file(cls, file: str, offset: int) -> FilePlace:
+    def of_file(cls, file: str, offset: int, epoch: int = _EPOCH) -> FilePlace:
         """By the name of a file. Raises InvalidArgument."""
         found = _FILE.fullmatch(file)
         if found is None:
             raise InvalidArgument(
                 argument="position", value=file, problem="a binary log is named like mysql-bin.000003"
             )
-        return cls(found[1], int(found[2]), offset)
+        return cls(found[1], int(found[2]), offset, epoch)
 
 
 def place_of(position: LogPosition) -> FilePlace | None:
@@ -122,6 +128,12 @@ def place_of(position: LogPosition) -> FilePlace | None:
         problem = "is no position of a MySQL or MariaDB"
         raise InvalidArgument(argument="position", value=position.commit, problem=problem)
     return FilePlace(found[4], int(found[2]), int(found[3]), int(found[1]))
+
+
+def epoch_of(position: LogPosition | None) -> int:
+    """The epoch of a place in binary log files; 1 for START and for positions of other sources."""
+    found = None if position is None else _IN_FILES.fullmatch(position.commit)
+    return _EPOCH if found is None else int(found[1])
 
 
 def parse_file_place(text: str) -> FilePlace:

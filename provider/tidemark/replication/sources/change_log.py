@@ -14,7 +14,20 @@ from tidemark.replication.planning.events import TextOf
 if TYPE_CHECKING:
     from tidemark.replication.model.jobs import CaptureEvents
 
-__all__ = ["BatchFacts", "ChangeLog", "Found", "LogBatch", "ObjectFacts", "OpenLog"]
+__all__ = ["ONE_SERVER", "BatchFacts", "ChangeLog", "Found", "LogBatch", "ObjectFacts", "OpenLog", "Origin"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Which server's log a position is a place of, and the GTIDs of all its transactions before it. Both are "" of
+    sources whose log belongs to one server.
+    """
+
+    server: str = ""
+    gtids: str = ""
+
+
+ONE_SERVER = Origin()
 
 
 class ObjectFacts(NamedTuple):
@@ -37,7 +50,7 @@ class Found(Protocol):
     of objects with a new schema; `schemas`: the newest of each. `renamed`: object → its name now. `unasked`: tables
     that came though nobody captures them. `total`: events; `newest`: commit time of the last transaction with one, in
     microseconds. `heartbeat`: whether one is still wanted. `exhausted`: nothing more commits before the end. `late`:
-    some events may be older than events of the log, of the same row.
+    some events may be older than events of the log, of the same row. `origin`: of `upto`.
     """
 
     facts: list[ObjectFacts]
@@ -58,6 +71,11 @@ class Found(Protocol):
         """Every transaction that commits before it was read."""
         ...
 
+    @property
+    def origin(self) -> Origin:
+        """Of `upto`."""
+        ...
+
 
 @dataclass(kw_only=True)
 class BatchFacts:
@@ -73,6 +91,11 @@ class BatchFacts:
     newest: int | None = None
     exhausted: bool = False
     late: bool = False
+
+    @property
+    def origin(self) -> Origin:
+        """Of a log that belongs to one server."""
+        return ONE_SERVER
 
 
 @dataclass(frozen=True)
@@ -90,12 +113,18 @@ class ChangeLog(Protocol):
 
     protocol: str  # how it was read last, for the report
 
-    def end(self) -> LogPosition:
-        """The current end of what can be read."""
+    def end(self, until: LogPosition | None = None) -> LogPosition:
+        """Up to where this run reads: `until`, or else the current end of what can be read. It is the position of
+        `resume` if `until` is of another log than that one is read on in.
+        """
         ...
 
-    def resume(self, position: LogPosition) -> None:
-        """Require that all behind `position` can be read. Raises SourceSetBack, SlotLost, SlotForeign, SlotAhead."""
+    def resume(self, position: LogPosition, origin: Origin = ONE_SERVER) -> None:
+        """Require that all behind `position` can be read. Raises SourceSetBack, SlotLost, SlotForeign, SlotAhead.
+
+        If another server took over from that of the origin, its log must have all that was captured. Raises
+        SourceIsAnother, TransactionsMissing.
+        """
         ...
 
     def batch(

@@ -30,11 +30,13 @@ class Source(Protocol):
         """The databases and schemas that the user sees."""
         ...
 
-    def current_position(self) -> LogPosition:
-        """The current end of the log: all that was committed before this call is before it."""
+    def current_position(self, replication: Replication | None = None) -> LogPosition:
+        """The current end of the log: all that was committed before this call is before it. `replication`: whose
+        positions it continues.
+        """
         ...
 
-    def parse_position(self, text: str) -> LogPosition:
+    def parse_position(self, text: str, replication: Replication | None = None) -> LogPosition:
         """A position as people of this database write it. Raises InvalidArgument."""
         ...
 
@@ -90,6 +92,12 @@ class Source(Protocol):
 
     def has_changes(self, replication: Replication, until: LogPosition) -> bool:
         """Whether the slot has anything of the replication before `until`; moves nothing."""
+        ...
+
+    def gtids(self, replication: Replication, until: LogPosition) -> str:
+        """The GTIDs of all transactions before `until`, if `has_changes` has found nothing before it; "" of a source
+        without.
+        """
         ...
 
     def advance(self, replication: Replication, to: LogPosition) -> None:

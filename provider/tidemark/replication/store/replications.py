@@ -71,12 +71,16 @@ class StoredReplication:
 
 @dataclass(frozen=True)
 class Captured:
-    """Up to where the event log is: position, the time by which all that was committed is before it, and batches."""
+    """Up to where the event log is: position, the time by which all that was committed is before it, and batches.
+    `gtids`: of all transactions before it; `server`: whose log it is a place of, None if that did not change.
+    """
 
     position: LogPosition
     at: datetime
     batches: int
     lag_bytes: int
+    gtids: str = ""
+    server: str | None = None
 
 
 def lookup(connection: sa.Connection, name: str) -> StoredReplication | None:
@@ -211,6 +215,7 @@ def place(
         "captured_at": at,
         "system_id": system_id,
         "attempt": None,
+        "gtids": None,
     }
     if event_log is not None:
         values |= {"event_log": event_log, "batches": 0}
@@ -247,10 +252,14 @@ def advance(connection: sa.Connection, replication: Replication, captured: Captu
         "captured_at": captured.at,
         "batches": captured.batches,
         "lag_bytes": captured.lag_bytes,
+        "gtids": captured.gtids or None,
+        "system_id": captured.server or replication.system_id,
     }
     moved = connection.execute(replications.update().where(standing).values(values)).rowcount == 1
     if moved and captured.batches > replication.batches:
         state = replication.state
+        if captured.server not in (None, replication.system_id):
+            _keep(connection, replication, "fail over", state, at=captured.at, by=by, position=captured.position)
         _keep(connection, replication, "capture", state, at=captured.at, by=by, position=captured.position)
     return moved
 
@@ -357,6 +366,7 @@ def _stored(row: Mapping[str, Any] | sa.RowMapping) -> StoredReplication:
         batches=row["batches"],
         system_id=row["system_id"],
         error=row["error"],
+        gtids=row["gtids"],
     )
     return StoredReplication(
         replication, row["attempt"], row["attempt_until"], row["lag_bytes"], row["dropping_at"] is not None

@@ -63,6 +63,7 @@ replications = sa.Table(
     sa.Column("dropping_at", UtcDateTime),  # from then on nothing begins
     sa.Column("dropped_at", UtcDateTime),
     sa.Column("held_tables", sa.Text),  # JSON of the HeldTables; NULL: none
+    sa.Column("gtids", sa.Text),  # of all transactions before `captured`; NULL: not known
 )
 sa.Index(
     "uq_tidemark_replication_live_name",

@@ -14,7 +14,7 @@ from tidemark.model.codec import from_json, to_json
 from tidemark.replication.model.jobs import BackfillObject, BackfillReport
 from tidemark.replication.model.replication import Actor, BackfillProgress, ObjectState, Replication
 from tidemark.replication.planning.lifecycle import ObjectAct, backfills, object_leads_to, why_no_backfill, why_not
-from tidemark.replication.planning.positions import position_text
+from tidemark.replication.planning.positions import epoch_of, position_text
 from tidemark.replication.planning.showing import rules_of
 from tidemark.replication.store import object_writes, replicated_objects, replications
 from tidemark.replication.store.object_writes import ObjectWrite, WriteKind, WriteState
@@ -185,6 +185,7 @@ def _request(
         gives_way_after=replication.options.gives_way_after,
         fetch_rows=replication.options.fetch_rows,
         rules=rules_of(replication.selection, replication.options, stored.held),
+        epoch=epoch_of(replication.captured),
     )
 
 

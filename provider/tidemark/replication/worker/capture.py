@@ -44,6 +44,7 @@ from tidemark.replication.planning.showing import rules_of
 from tidemark.replication.store import replicated_objects, replications
 from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.replication.store.replications import Captured
+from tidemark.replication.worker.gaps import mark_copied_ahead
 from tidemark.replication.worker.lifecycle import settle, went_well
 from tidemark.streams.worker.runtime import Runtime, report_of
 
@@ -58,7 +59,7 @@ OpenLog = Callable[[str], DeltaLog]
 class SourceGate(Protocol):
     """The source in the worker. Everything raises SourceUnreachable, SourceRefused, SourceDriverNotInstalled."""
 
-    def current_position(self) -> LogPosition:
+    def current_position(self, replication: Replication | None = None) -> LogPosition:
         """The current end of the log: all that was committed before this call is before it."""
         ...
 
@@ -70,6 +71,10 @@ class SourceGate(Protocol):
 
     def has_changes(self, replication: Replication, until: LogPosition) -> bool:
         """Whether the slot has anything of the publication before `until`; moves nothing."""
+        ...
+
+    def gtids(self, replication: Replication, until: LogPosition) -> str:
+        """The GTIDs of all transactions before `until`, if `has_changes` has found nothing before it."""
         ...
 
     def advance(self, replication: Replication, to: LogPosition) -> None:
@@ -167,9 +172,10 @@ class _Capturing:
         if confirmed < self.captured:
             self.source.advance(self.replication, self.captured)
         at = self.store.clock()
-        until = self.source.current_position()
+        until = self.source.current_position(self.replication)
         if confirmed <= self.captured and not self.source.has_changes(self.replication, until):
-            self.store.write(lambda connection: self._nothing_until(connection, until, at))
+            gtids = self.source.gtids(self.replication, until)
+            self.store.write(lambda connection: self._nothing_until(connection, until, at, gtids))
             self.source.advance(self.replication, until)
             return None
         attempt = self.store.new_id()
@@ -181,14 +187,17 @@ class _Capturing:
         self.store.write(lambda connection: self._stored(connection, request, report, attempt, unclear=unclear, at=at))
         return report
 
-    def _nothing_until(self, connection: sa.Connection, until: LogPosition, at: datetime) -> None:
+    def _nothing_until(self, connection: sa.Connection, until: LogPosition, at: datetime, gtids: str) -> None:
         """The slot has nothing of ours before `until`. If another capture is under way it may be what has taken it."""
         found = replications.by_uid(connection, self.replication.uid)
-        if found.replication.event_log != self.replication.event_log or _reaches(found.replication, until):
+        known = self.replication
+        if (found.replication.event_log, found.replication.system_id) != (known.event_log, known.system_id):
+            return
+        if _reaches(found.replication, until):
             return
         if found.attempt is not None:
             _note(connection, replicated_objects.of_replication(connection, found.replication.uid), until)
-        lag = Captured(until, at, found.replication.batches, lag_bytes=0)
+        lag = Captured(until, at, found.replication.batches, lag_bytes=0, gtids=gtids)
         replications.advance(connection, found.replication, lag, by=self.by)
 
     def _begun(
@@ -224,8 +233,12 @@ class _Capturing:
             schema = report.schemas.get(one.object.name.text)
             if schema is not None:
                 replicated_objects.record_schema(connection, one.object.uid, schema)
-        position = max(report.captured, found.captured or report.captured)
-        captured = Captured(position, at, max(report.batches, found.batches), report.lag_bytes)
+        position, batches = max(report.captured, found.captured or report.captured), max(report.batches, found.batches)
+        captured = Captured(position, at, batches, report.lag_bytes, found.gtids or "", None)
+        if position == report.captured:
+            captured = replace(captured, gtids=report.gtids, server=report.server or None)
+        if captured.server not in (None, found.system_id):
+            mark_copied_ahead(connection, self.store, found, by=self.by)
         replications.advance(connection, found, captured, by=self.by)
 
 
@@ -271,6 +284,7 @@ def _request(replication: Replication, objects: Collection[StoredObject], until:
         until=until,
         selection=replication.selection,
         left_out=tuple(one.object.source_id for one in objects if one.object.source_id not in there),
+        gtids=replication.gtids or "",
     )
 
 

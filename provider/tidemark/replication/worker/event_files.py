@@ -6,16 +6,26 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
+from tidemark.control.store import ControlStore
 from tidemark.errors import ReplicationRefused, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.log_paths import written_files_path
 from tidemark.lake.written_files import newest_range
 from tidemark.model.statements import TransactionKey
-from tidemark.replication.model.jobs import WRITE_EVENT_FILES, EventFilesReport, FileFormat, WriteEventFiles
+from tidemark.replication.model.jobs import (
+    FORGET_EVENT_FILES,
+    WRITE_EVENT_FILES,
+    EventFilesReport,
+    FileFormat,
+    ForgetEventFiles,
+    ForgottenEventFiles,
+    WriteEventFiles,
+)
+from tidemark.replication.model.replication import LogPosition
 from tidemark.replication.store import replicated_objects, replications
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["write_event_files"]
+__all__ = ["forget_event_files", "known_event_files", "write_event_files"]
 
 
 def write_event_files(
@@ -62,6 +72,36 @@ def write_event_files(
     if request is None or _has_all(request, open_log):
         return None
     return runtime.run_job(WRITE_EVENT_FILES, request, key=key)
+
+
+def known_event_files(
+    store: ControlStore, name: str, target: str, *, open_log: Callable[[str], DeltaLog]
+) -> LogPosition | None:
+    """The position before which the target has every event as a file; None if no commit that exists tells it. Raises
+    ReplicationNotFound.
+    """
+    replication = store.read(lambda connection: replications.find(connection, name)).replication
+    try:
+        found = newest_range(open_log(written_files_path(replication.event_log)), target)
+    except TableNotFound:
+        return None
+    return None if found is None or not found.end else LogPosition(found.end if found.done else found.start)
+
+
+def forget_event_files(
+    runtime: Runtime, name: str, target: str, *, open_log: Callable[[str], DeltaLog]
+) -> ForgottenEventFiles:
+    """Forget, by a job, which events `target` (a canonical URI) has as files. Its files stay. Events that only this
+    target needed may expire. A second run finds nothing to forget. Raises ReplicationNotFound, EventFilesIncomplete,
+    JobError.
+    """
+    replication = runtime.store.read(lambda connection: replications.find(connection, name)).replication
+    try:
+        open_log(written_files_path(replication.event_log))
+    except TableNotFound:
+        return ForgottenEventFiles(None)
+    request = ForgetEventFiles(replication.uid, replication.name, replication.event_log, target)
+    return runtime.run_job(FORGET_EVENT_FILES, request, key=None)
 
 
 def _has_all(request: WriteEventFiles, open_log: Callable[[str], DeltaLog]) -> bool:

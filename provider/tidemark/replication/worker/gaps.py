@@ -15,9 +15,10 @@ from tidemark.replication.store.object_writes import WriteKind
 from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.replication.worker.transitions import transition_object
 
-__all__ = ["mark_unpublished", "missed"]
+__all__ = ["mark_copied_ahead", "mark_unpublished", "missed"]
 
 UNCAPTURED = "it was not captured for a while; what happened meanwhile is not in the event log"
+COPIED_AHEAD = "the source has failed over, and its copy is of a later position than was captured of the former server"
 UNPUBLISHED = "its publication did not have it for a while; what happened meanwhile is not in the event log"
 
 
@@ -51,6 +52,19 @@ def mark_unpublished(
 
     if added or others:
         store.write(mark)
+
+
+def mark_copied_ahead(connection: sa.Connection, store: ControlStore, replication: Replication, *, by: Actor) -> None:
+    """Another server took over: mark the objects whose copy is of a later position than was captured of the former
+    one. So may be a copy under way. It may have rows that the new server does not have, and others that its log brings
+    again.
+    """
+    for stored in replicated_objects.of_replication(connection, replication.uid):
+        one, write = stored.object, object_writes.open_one(connection, stored.object.uid)
+        copying = write is not None and write.kind is WriteKind.BACKFILL
+        ahead = one.applied is not None and replication.captured is not None and one.applied > replication.captured
+        if copying or ahead:
+            missed(connection, store, replication, stored, COPIED_AHEAD, by=by)
 
 
 def missed(

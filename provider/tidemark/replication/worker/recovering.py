@@ -81,9 +81,9 @@ def plan_recovery(
     """The plan of `recover_from`; nothing is touched. Raises what that raises before it touches anything."""
     lifecycle.require_recoverable(store, name, keep=keep)
     replication = get_replication(store, name)
-    asked = _asked(position, source)
+    asked = _asked(position, source, replication)
     _require_failed(replication, asked)
-    system_id, end = source.system_id(), source.current_position()
+    system_id, end = source.system_id(), source.current_position(replication)
     start = asked or end
     anew = begins_new_log(replication, position=start, system_id=system_id)
     lifecycle.require_recoverable(store, name, keep=keep, anew=anew)
@@ -95,14 +95,15 @@ def plan_recovery(
     return Recovery(replication, asked, start, system_id, anew, acts, discovery)
 
 
-def _asked(position: str, source: Source) -> LogPosition | None:
+def _asked(position: str, source: Source, replication: Replication) -> LogPosition | None:
     """None: now. Raises InvalidArgument."""
-    return None if position.strip().lower() == NOW else source.parse_position(position)
+    return None if position.strip().lower() == NOW else source.parse_position(position, replication)
 
 
 def _recovered(store: ControlStore, name: str, position: str, source: Source) -> Replication | None:
     """The replication, if it continues from that position already."""
-    found, asked = get_replication(store, name), _asked(position, source)
+    found = get_replication(store, name)
+    asked = _asked(position, source, found)
     there = found.state is ReplicationState.RUNNING and asked is not None and found.captured == asked
     return found if there and found.system_id == source.system_id() else None
 

@@ -15,7 +15,7 @@ from tidemark.replication.planning.debezium_marks import mark_of, position_at
 from tidemark.replication.planning.debezium_rows import RowRules, Unavailable
 from tidemark.replication.planning.events import TextOf
 from tidemark.replication.planning.positions import position_text
-from tidemark.replication.sources.change_log import LogBatch
+from tidemark.replication.sources.change_log import ONE_SERVER, LogBatch, Origin
 from tidemark.replication.sources.debezium.inputs import EnvelopeInput
 from tidemark.replication.sources.debezium.opening import open_input
 from tidemark.replication.sources.debezium.reader import EnvelopeReader
@@ -48,11 +48,13 @@ class DebeziumLog:
     hashed: TextOf | None
     protocol: str = "envelopes"
 
-    def end(self) -> LogPosition:
+    def end(self, until: LogPosition | None = None) -> LogPosition:
         """A look at all lanes."""
+        if until is not None:
+            return until
         return position_at(datetime.now(UTC), self.landed.ends())
 
-    def resume(self, position: LogPosition) -> None:
+    def resume(self, position: LogPosition, origin: Origin = ONE_SERVER) -> None:
         """Raises SlotLost, EnvelopesOutOfOrder."""
         self.landed.require_kept(mark_of(position).lanes, position_text(position))
 

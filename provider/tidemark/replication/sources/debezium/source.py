@@ -47,11 +47,11 @@ class DebeziumSource:
         schemas = sorted({one.name.schema for one in self._tables({}, None)})
         return SourceNames(self._settings.location, (self._settings.location,), tuple(schemas))
 
-    def current_position(self) -> LogPosition:
+    def current_position(self, replication: Replication | None = None) -> LogPosition:
         """A look at all lanes, with its time. A clock that was set back delays events, and loses none."""
         return position_at(datetime.now(UTC), self._input.ends())
 
-    def parse_position(self, text: str) -> LogPosition:
+    def parse_position(self, text: str, replication: Replication | None = None) -> LogPosition:
         """`beginning`, or a position in full. Raises InvalidArgument."""
         asked = text.strip()
         if asked.lower() == BEGINNING:
@@ -124,6 +124,10 @@ class DebeziumSource:
         """Whether a lane has something behind the captured position."""
         captured = replication.captured or START
         return self._input.is_behind(mark_of(captured).lanes, mark_of(until).lanes)
+
+    def gtids(self, replication: Replication, until: LogPosition) -> str:
+        """None: the log belongs to one server."""
+        return ""
 
     def advance(self, replication: Replication, to: LogPosition) -> None:
         """Nothing: files and records are not ours to delete."""

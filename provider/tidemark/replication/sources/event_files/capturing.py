@@ -16,7 +16,7 @@ from tidemark.replication.planning.debezium_rows import RowRules
 from tidemark.replication.planning.event_file_rows import LeftOut
 from tidemark.replication.planning.events import TextOf
 from tidemark.replication.planning.positions import position_text
-from tidemark.replication.sources.change_log import LogBatch
+from tidemark.replication.sources.change_log import ONE_SERVER, LogBatch, Origin
 from tidemark.replication.sources.event_files.inputs import EventFolder
 from tidemark.replication.sources.event_files.opening import open_folder
 from tidemark.replication.sources.event_files.reader import EventFileReader
@@ -48,11 +48,13 @@ class EventFileLog:
     hashed: TextOf | None
     protocol: str = "event files"
 
-    def end(self) -> LogPosition:
+    def end(self, until: LogPosition | None = None) -> LogPosition:
         """A look at the folder."""
+        if until is not None:
+            return until
         return position_at(datetime.now(UTC), self.folder.ends())
 
-    def resume(self, position: LogPosition) -> None:
+    def resume(self, position: LogPosition, origin: Origin = ONE_SERVER) -> None:
         """Raises SlotLost, EventFilesOutOfOrder."""
         self.folder.require_kept(mark_of(position).lanes, position_text(position))
 

@@ -49,11 +49,11 @@ class EventFileSource:
         schemas = sorted({one.name.schema for one in self._tables({}, None)})
         return SourceNames(self._settings.location, (self._settings.location,), tuple(schemas))
 
-    def current_position(self) -> LogPosition:
+    def current_position(self, replication: Replication | None = None) -> LogPosition:
         """A look at the folder, with its time. A clock that was set back delays events, and loses none."""
         return position_at(datetime.now(UTC), self._folder().ends())
 
-    def parse_position(self, text: str) -> LogPosition:
+    def parse_position(self, text: str, replication: Replication | None = None) -> LogPosition:
         """`beginning`, or a position in full. Raises InvalidArgument."""
         asked = text.strip()
         if asked.lower() == BEGINNING:
@@ -123,6 +123,10 @@ class EventFileSource:
         """Whether the folder has something behind the captured position."""
         captured = replication.captured or START
         return self._folder().is_behind(mark_of(captured).lanes, mark_of(until).lanes)
+
+    def gtids(self, replication: Replication, until: LogPosition) -> str:
+        """None: the files belong to one source."""
+        return ""
 
     def advance(self, replication: Replication, to: LogPosition) -> None:
         """Nothing: files are not ours to delete."""

@@ -34,6 +34,7 @@ from tidemark.replication.sources.mysql.columns import (
 __all__ = [
     "COMPRESSED",
     "DELETES",
+    "GTIDS",
     "ROWS",
     "UPDATES",
     "Gtid",
@@ -49,7 +50,9 @@ __all__ = [
     "decode_rotate",
     "decode_rows_head",
     "decode_table_map",
+    "decode_tagged_gtid",
     "decompressed",
+    "gtid_of",
 ]
 
 HEADER = 19
@@ -87,6 +90,7 @@ class Kind(IntEnum):
 UPDATES = frozenset({Kind.UPDATE_1, Kind.UPDATE, Kind.MARIADB_UPDATE_COMPRESSED})
 DELETES = frozenset({Kind.DELETE_1, Kind.DELETE, Kind.MARIADB_DELETE_COMPRESSED})
 ROWS = frozenset({Kind.WRITE_1, Kind.WRITE, Kind.MARIADB_WRITE_COMPRESSED}) | UPDATES | DELETES
+GTIDS = frozenset({Kind.GTID, Kind.ANONYMOUS_GTID, Kind.TAGGED_GTID, Kind.MARIADB_GTID})  # a transaction begins
 COMPRESSED = frozenset({Kind.MARIADB_WRITE_COMPRESSED, Kind.MARIADB_UPDATE_COMPRESSED, Kind.MARIADB_DELETE_COMPRESSED})
 _EXTRA = frozenset({Kind.WRITE, Kind.UPDATE, Kind.DELETE})  # these have a head with more in it
 _NUMERIC = frozenset({1, 2, 9, 3, 8, DECIMAL, FLOAT, DOUBLE, YEAR})
@@ -174,6 +178,34 @@ def decode_mariadb_gtid(data: bytes, server_id: int) -> Gtid:
     """Of a MariaDB: `domain-server-number`."""
     number, domain, flags = struct.unpack_from("<QIB", data, HEADER)
     return Gtid(f"{domain}-{server_id}-{number}", None, bool(flags & 1), bool(flags & 0xC0))
+
+
+def decode_tagged_gtid(data: bytes) -> Gtid:
+    """Of a MySQL, `uuid:tag:number`. Its event is a list of numbered fields: flags, server, number, tag, and others."""
+    at = HEADER
+    for _ in range(5):  # version, size, the last field that must be known, and the flags with their number
+        _, at = _serialized(data, at)
+    server, (_, at) = bytearray(), _serialized(data, at)
+    for _ in range(16):
+        byte, at = _serialized(data, at)
+        server.append(byte)
+    _, at = _serialized(data, at)
+    number, at = _serialized(data, at)
+    _, at = _serialized(data, at)
+    size, at = _serialized(data, at)
+    tag = data[at : at + size].decode()
+    return Gtid(f"{uuid.UUID(bytes=bytes(server))}:{tag}:{number >> 1 ^ -(number & 1)}")
+
+
+def gtid_of(header: Header, data: bytes) -> Gtid:
+    """Of an event in GTIDS; its text is "" for an anonymous transaction."""
+    match header.kind:
+        case Kind.MARIADB_GTID:
+            return decode_mariadb_gtid(data, header.server_id)
+        case Kind.TAGGED_GTID:
+            return decode_tagged_gtid(data)
+        case _:
+            return decode_gtid(data, anonymous=header.kind == Kind.ANONYMOUS_GTID)
 
 
 def decode_query(data: bytes, *, compressed: bool = False) -> Query:
@@ -327,3 +359,14 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
         return first, at + 1
     size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
     return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
+
+
+def _serialized(data: bytes, at: int) -> tuple[int, int]:
+    """A number in the form of a MySQL's numbered fields, and where it ends. Ones at the end of the first byte count the
+    bytes that follow.
+    """
+    more = 0
+    while more < 8 and data[at] >> more & 1:
+        more += 1
+    end = at + 1 + more
+    return int.from_bytes(data[at:end], "little") >> min(more + 1, 8), end

@@ -18,7 +18,16 @@ from tidemark.replication.sources.mysql.dialects import Dialect, dialect_of, ver
 from tidemark.replication.sources.mysql.names import name_of_id, qualified, source_id_of
 from tidemark.replication.sources.mysql.types import normal_type, unified_type
 
-__all__ = ["CatalogColumn", "CatalogTable", "ServerFacts", "catalog_columns", "columns_of", "discover", "server_facts"]
+__all__ = [
+    "CatalogColumn",
+    "CatalogTable",
+    "ServerFacts",
+    "catalog_columns",
+    "columns_of",
+    "discover",
+    "server_facts",
+    "system_id_of",
+]
 
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 _TABLES = """
@@ -140,16 +149,26 @@ def server_facts(connection: Connection) -> ServerFacts:
     version = str(connection.get_server_info())
     dialect = dialect_of(version)
     ((user,),) = rows_of(connection, "SELECT CURRENT_USER()")
-    own = variables.get("server_uuid") or f"{variables.get('gtid_domain_id', '0')}-{variables.get('server_id', '0')}"
     return ServerFacts(
         dialect=dialect,
         version=version_of(version),
         version_text=version,
-        system_id=own,
+        system_id=_system_id(variables),
         server_id=int(variables.get("server_id", "0")),
         user=str(user),
         variables=variables,
     )
+
+
+def system_id_of(connection: Connection) -> str:
+    """Which server it is, without its other facts."""
+    asked = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_id', 'gtid_domain_id')"
+    return _system_id({str(name).lower(): str(value) for name, value in rows_of(connection, asked)})
+
+
+def _system_id(variables: Mapping[str, str]) -> str:
+    own = f"{variables.get('gtid_domain_id', '0')}-{variables.get('server_id', '0')}"
+    return variables.get("server_uuid") or own
 
 
 def _catalog(connection: Connection, name: ObjectName | None) -> tuple[CatalogTable, ...]:

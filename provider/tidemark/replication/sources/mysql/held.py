@@ -19,13 +19,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from tidemark.errors import BackfillGaveWay, ObjectNotReplicable
+from tidemark.errors import BackfillGaveWay, ObjectNotReplicable, SourceIsAnother
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.sources.fetches import RowSizes
-from tidemark.replication.sources.mysql.catalog import columns_of
+from tidemark.replication.sources.mysql.catalog import columns_of, system_id_of
 from tidemark.replication.sources.mysql.connection import connect, rows_of
 from tidemark.replication.sources.mysql.dialects import Dialect, dialect_of
+from tidemark.replication.sources.mysql.failures import source_text
 from tidemark.replication.sources.mysql.log_files import visible_end
 from tidemark.replication.sources.mysql.names import name_of_id, qualified, quoted
 from tidemark.replication.sources.mysql.reading import reads_long, row_bytes
@@ -94,17 +95,22 @@ def held_table(
     partitions: int = 1,
     expected: int = 0,
     bound: timedelta,
+    server: str | None = None,
+    epoch: int = 1,
 ) -> Iterator[HeldTable]:
     """The table, held while the context lasts, or until somebody has waited `bound` for it. `choose`: its columns as
-    the lake has them. `marker`: a name of 64 characters at most that no other copy has.
+    the lake has them. `marker`: a name of 64 characters at most that no other copy has. `server`: whose log has the
+    events behind the copy; `epoch`: of places in it.
 
-    Raises ObjectNotReplicable if it is gone. Raises BackfillGaveWay if somebody has it locked at this moment. Raises
-    what `connect` and `visible_end` do. Nothing stays behind in the source in any case.
+    Raises SourceIsAnother if another server answers. Raises ObjectNotReplicable if it is gone. Raises BackfillGaveWay
+    if somebody has it locked at this moment. Raises what `connect` and `visible_end` do. Nothing stays behind in the
+    source in any case.
     """
     with connect(address) as holder, watching(address, marker, bound) as watch:
         _hold(holder, source_id, name, marker)
         with connect(address) as asking:
-            table = _described(asking, address, source_id, marker, choose, partitions, expected, watch)
+            _require_server(asking, address, server)
+            table = _described(asking, address, source_id, marker, choose, partitions, expected, watch, epoch)
         watch.keep(holder)
         yield table
 
@@ -128,6 +134,11 @@ def _hold(holder: Connection, source_id: str, name: str, marker: str) -> None:
             raise
 
 
+def _require_server(connection: Connection, address: SourceAddress, server: str | None) -> None:
+    if server is not None and (found := system_id_of(connection)) != server:
+        raise SourceIsAnother(source=source_text(address), found=found, expected=server)
+
+
 def _described(
     connection: Connection,
     address: SourceAddress,
@@ -137,8 +148,10 @@ def _described(
     partitions: int,
     expected: int,
     watch: Watch,
+    epoch: int,
 ) -> HeldTable:
-    source, position = qualified(name_of_id(source_id)), visible_end(connection, address).position
+    source = qualified(name_of_id(source_id))
+    position = visible_end(connection, address).in_epoch(epoch).position
     found = columns_of(connection, source_id)
     schema = choose(found)
     split = _split(found) if partitions > 1 and expected > _FEW else None

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from tidemark.errors import SourceRefused
+from tidemark.errors import SourceRefused, SourceUnreachable
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.planning.positions import FilePlace
 from tidemark.replication.sources.mysql.binlog import HEADER, Header, Kind, decode_header, decode_rotate
+from tidemark.replication.sources.mysql.catalog import system_id_of
 from tidemark.replication.sources.mysql.connection import READ_TIMEOUT, open_connection
 from tidemark.replication.sources.mysql.failures import log_failure, source_text
 
@@ -38,17 +39,23 @@ class LoggedEvent:
     end: int
 
 
-def events_from(address: SourceAddress, place: FilePlace) -> Generator[LoggedEvent, None, None]:
+def events_from(
+    address: SourceAddress, place: FilePlace, *, server: str | None = None
+) -> Generator[LoggedEvent, None, None]:
     """Everything that is in the log from `place` on, at this moment. The events of a transaction come together.
 
     The connection is a replica to the server, with an id that no other connection of ours has at the time. Of two
-    with one id the server ends the older. The connection is closed at the end. Raises LogPurged if the server has
-    removed the file; SourceUnreachable, SourceRefused.
+    with one id the server ends the older. The connection is closed at the end. `server`: the one whose log `place` is
+    of. Raises LogPurged if the server has removed the file. Raises SourceRefused. Raises SourceUnreachable, also if
+    another server answers.
     """
     import pymysql
 
     connection = open_connection(address, timedelta(seconds=15), READ_TIMEOUT)
     try:
+        if server is not None and (found := system_id_of(connection)) != server:
+            problem = f"another server answers than a moment ago ({found}, not {server})"
+            raise SourceUnreachable(source=source_text(address), problem=problem)
         checksum = _begin(connection, place)
         yield from _Stream(address, place, checksum).events(connection)
     except (pymysql.err.Error, OSError) as error:

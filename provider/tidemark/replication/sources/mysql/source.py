@@ -22,11 +22,13 @@ from tidemark.replication.model.replication import (
     SourceProblem,
 )
 from tidemark.replication.model.source_discovery import SourceNames
-from tidemark.replication.planning.positions import FilePlace, parse_file_place, place_of
+from tidemark.replication.planning.gtids import parse_gtids
+from tidemark.replication.planning.positions import FilePlace, epoch_of, parse_file_place, place_of, position_text
 from tidemark.replication.planning.selection import is_included, names_object
 from tidemark.replication.sources.mysql import binlog
-from tidemark.replication.sources.mysql.catalog import CatalogTable, discover, server_facts
+from tidemark.replication.sources.mysql.catalog import CatalogTable, discover, server_facts, system_id_of
 from tidemark.replication.sources.mysql.connection import Connection, connect, rows_of
+from tidemark.replication.sources.mysql.failover import FIRST, gtids_at, gtids_between, require_continuable
 from tidemark.replication.sources.mysql.failures import source_text
 from tidemark.replication.sources.mysql.log_files import file_sizes, require_readable, visible_end
 from tidemark.replication.sources.mysql.log_stream import LoggedEvent, events_from
@@ -39,7 +41,6 @@ _DATABASES = """
 SELECT SCHEMA_NAME FROM information_schema.SCHEMATA
 WHERE SCHEMA_NAME NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
 """
-_FIRST = 4  # the place of the first event in a file
 _NO_SUCH_OPTION = "is of PostgreSQL: a MySQL or MariaDB has none. Leave it out"
 
 
@@ -48,6 +49,7 @@ class BinlogSource:
 
     def __init__(self, address: SourceAddress) -> None:
         self._address = address
+        self._read: tuple[LogPosition, LogPosition, tuple[str, ...]] | None = None  # GTIDs of the newest look
 
     def system_id(self) -> str:
         """The server's `server_uuid`; of a MariaDB its GTID domain and `server_id`."""
@@ -60,14 +62,20 @@ class BinlogSource:
             found = tuple(sorted(str(name) for (name,) in rows_of(connection, _DATABASES)))
         return SourceNames(self._address.database, found, found)
 
-    def current_position(self) -> LogPosition:
+    def current_position(self, replication: Replication | None = None) -> LogPosition:
         """The end of what every session sees."""
         with connect(self._address) as connection:
-            return visible_end(connection, self._address).position
+            epoch = _epoch(connection, replication)
+            return visible_end(connection, self._address).in_epoch(epoch).position
 
-    def parse_position(self, text: str) -> LogPosition:
+    def parse_position(self, text: str, replication: Replication | None = None) -> LogPosition:
         """`mysql-bin.000003:4711`. Raises InvalidArgument."""
-        return parse_file_place(text).position
+        place = parse_file_place(text)
+        whole = text.strip() == place.position.commit
+        if whole or replication is None or replication.captured is None:
+            return place.position
+        with connect(self._address) as connection:
+            return place.in_epoch(_epoch(connection, replication)).position
 
     def discover(self, replication: Replication) -> tuple[FoundObject, ...]:
         """The tables of "all tables", and views that the selection names without a `*`, which are refused."""
@@ -107,36 +115,68 @@ class BinlogSource:
 
     def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
         """The end of what every session sees. Nothing is made."""
-        return self.current_position()
+        return self.current_position(replication)
 
     def require_ours(self, replication: Replication) -> LogPosition:
-        """The captured position. Raises SourceIsAnother, SourceSetBack, LogPurged."""
+        """The captured position. A server that took over from the one before is ours if it has its transactions. Raises
+        SourceIsAnother, SourceSetBack, LogPurged, TransactionsMissing.
+        """
         with connect(self._address) as connection:
             facts = server_facts(connection)
             same = facts.dialect.kind is replication.kind
             found = facts.system_id if same else f"{facts.system_id} of a {facts.dialect.name}"
-            if replication.system_id not in (None, found):
+            captured = replication.captured or START
+            place, gtids = place_of(captured), replication.gtids
+            if replication.system_id in (None, found):
+                if place is not None:
+                    require_readable(connection, self._address, place)
+            elif same and gtids:
+                require_continuable(connection, self._address, gtids, position=position_text(captured))
+            else:
                 source = source_text(self._address)
                 raise SourceIsAnother(source=source, found=found, expected=replication.system_id)
-            place = None if replication.captured is None else place_of(replication.captured)
-            if place is not None:
-                require_readable(connection, self._address, place)
-        return replication.captured or START
+        return captured
 
     def slot_position(self, replication: Replication) -> LogPosition | None:
         """The beginning of the oldest file that the server still has."""
         with connect(self._address) as connection:
             oldest = next(iter(file_sizes(connection)), None)
-        return None if oldest is None else FilePlace.of_file(oldest, _FIRST).position
+            epoch = _epoch(connection, replication)
+        return None if oldest is None else FilePlace.of_file(oldest, FIRST, epoch).position
 
     def has_changes(self, replication: Replication, until: LogPosition) -> bool:
-        """Whether a table of the selection has rows or a statement in the log. Raises LogPurged."""
+        """Whether a table of the selection has rows or a statement in the log. Raises LogPurged. Of a server that took
+        over it is not asked: a run has to find the place in its log.
+        """
         captured = replication.captured
         place = None if captured is None else place_of(captured)
         if captured is None or place is None or captured >= until:
             return captured is None or place is None
-        with closing(events_from(self._address, place)) as events:
-            return any(_is_of(event, replication.selection) for event in _before(events, until))
+        if epoch_of(until) != place.epoch:
+            return True
+        gtids: list[str] = []
+        with closing(events_from(self._address, place, server=replication.system_id)) as events:
+            if any(_is_of(event, replication.selection) for event in _before(events, until, place.epoch, gtids)):
+                return True
+        self._read = captured, until, tuple(gtids)
+        return False
+
+    def gtids(self, replication: Replication, until: LogPosition) -> str:
+        """Of all transactions before `until`, after `has_changes` has found nothing before it."""
+        captured = replication.captured or START
+        place, end = place_of(captured), place_of(until)
+        if place is None or end is None or captured >= until or place.epoch != end.epoch:
+            return replication.gtids or ""
+        with connect(self._address) as connection:
+            known = replication.gtids or gtids_at(connection, self._address, place)
+            if known is None:
+                return ""
+            if self._read is None or self._read[:2] != (captured, until):
+                return gtids_between(connection, self._address, known, place, end)
+        found = parse_gtids(replication.kind, known)
+        for one in self._read[2]:
+            found.add(one)
+        return found.text
 
     def advance(self, replication: Replication, to: LogPosition) -> None:
         """Nothing: the server removes its log by age."""
@@ -169,11 +209,22 @@ def _found(table: CatalogTable) -> FoundObject:
     return FoundObject(table.name, table.source_id, table.schema, table.rows, (), unsupported)
 
 
-def _before(events: Iterator[LoggedEvent], until: LogPosition) -> Iterator[LoggedEvent]:
+def _before(events: Iterator[LoggedEvent], until: LogPosition, epoch: int, gtids: list[str]) -> Iterator[LoggedEvent]:
+    """Also adds the GTIDs that it meets."""
     for event in events:
-        if FilePlace.of_file(event.file, event.start).position >= until:
+        if FilePlace.of_file(event.file, event.start, epoch).position >= until:
             return
+        if event.header.kind in binlog.GTIDS and (gtid := binlog.gtid_of(event.header, event.data).text):
+            gtids.append(gtid)
         yield event
+
+
+def _epoch(connection: Connection, replication: Replication | None) -> int:
+    """Of places in this server's log. It is the next one if the server took over."""
+    if replication is None:
+        return 1
+    other = replication.system_id not in (None, system_id_of(connection))
+    return epoch_of(replication.captured) + other
 
 
 def _is_of(event: LoggedEvent, selection: Selection) -> bool:

@@ -11,8 +11,9 @@ from tidemark.errors import SourceRefused, SourceUnreachable
 from tidemark.model.codec import to_json
 from tidemark.replication.model.replication import LogPosition, ObjectName, TableSchema
 from tidemark.replication.planning.events import Change, Event, EventForm, Half, schema_key
+from tidemark.replication.planning.gtids import Gtids, Pending
 from tidemark.replication.planning.positions import FilePlace, position_text
-from tidemark.replication.sources.change_log import BatchFacts, ObjectFacts
+from tidemark.replication.sources.change_log import BatchFacts, ObjectFacts, Origin
 from tidemark.replication.sources.mysql import binlog
 from tidemark.replication.sources.mysql.binlog import Kind
 from tidemark.replication.sources.mysql.columns import Reader
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["EventRow", "TransactionReader"]
 
 EventRow: TypeAlias = tuple[
-    int, str, "str | None", int, int, str, int, int, int, int, Change, Half, str, "str | None", "str | None",
+    int, str, "str | None", "int | None", int, str, int, int, int, int, Change, Half, str, "str | None", "str | None",
     "tuple[str, ...] | None", "str | None",
 ]  # fmt: skip
 """Number of the object's facts, commit position, GTID, commit time (microseconds), id of the server that committed it
@@ -58,7 +59,9 @@ class TransactionReader(BatchFacts):
 
     The place of a transaction is where its first event begins. `objects` by their id; `schemas`: the newest of each
     that the log has, which are kept up to date. A chunk of rows has about `chunk_rows`, and `chunk_size` characters of
-    payload; it may end in the middle of a transaction. `source`: for errors.
+    payload; it may end in the middle of a transaction. `source`: for errors. `server`: whose log it is. `gtids`: of all
+    transactions before `start`, or None if they are not known; they grow with the batch. `again`: transactions behind
+    `start` that another server's log had, which are left out. The batch has all of them.
     """
 
     objects: Mapping[str, CapturedObject]
@@ -74,6 +77,9 @@ class TransactionReader(BatchFacts):
     chunk_rows: int = 20_000
     chunk_size: int = 8 << 20
     heartbeat: bool = False  # these logs keep nothing for a reader
+    server: str = ""
+    gtids: Gtids | None = None
+    again: Pending | None = None
 
     def __post_init__(self) -> None:
         self._rows: list[EventRow] = []
@@ -84,7 +90,7 @@ class TransactionReader(BatchFacts):
         self._left: set[str] = set()  # ids whose table left its name
         self._commit, self._gtid, self._at, self._server = "", None, 0, 0  # type: tuple[str, str | None, int, int]
         self._nth = self._sequence = 0
-        self._inside = self._done = False
+        self._inside = self._done = self._left_out = False
         self._single = self._two_phase = False  # `_single`: the transaction is one statement
         self._behind = self.start
         self._handlers: dict[int, Callable[[LoggedEvent], None]] = {
@@ -108,13 +114,28 @@ class TransactionReader(BatchFacts):
         """Every transaction that begins before it was read."""
         return (self.end if self.exhausted else self._behind).position
 
+    @property
+    def origin(self) -> Origin:
+        """Of `upto`."""
+        return Origin(self.server, "" if self.gtids is None else self.gtids.text)
+
+    def took_over(self, before: str) -> None:
+        """Begin the batch with an event that says so: this server continues the log of the server `before`."""
+        place = self.start
+        payload = to_json({"failover": {"from": before, "to": self.server, "gtids": self.origin.gtids}})
+        self.total += 1
+        self._rows.append(
+            (0, place.position.commit, None, None, 0, place.file, place.offset, 0, 0, 0,
+             Change.HEARTBEAT, Half.WHOLE, payload, None, None, None, None)
+        )  # fmt: skip
+
     def chunks(self, events: Iterable[LoggedEvent]) -> Iterator[list[EventRow]]:
         """Rows in the order of (commit position, sequence). Chunks that are taken off before the end are no whole
         batch. Raises SourceRefused for a transaction that cannot be read, and what `table_of` does.
         """
         for event in events:
             handler = self._handlers.get(event.header.kind)
-            if handler is not None:
+            if handler is not None and not (self._left_out and event.header.kind not in binlog.GTIDS):
                 handler(event)
                 if self._done:
                     break
@@ -131,20 +152,22 @@ class TransactionReader(BatchFacts):
         return rows
 
     def _begin(self, event: LoggedEvent) -> None:
-        place = FilePlace.of_file(event.file, event.start)
+        place = FilePlace.of_file(event.file, event.start, self.start.epoch)
         self._done = self.exhausted = place.position >= self.end.position
         if self._done:
             return
         kind, header = event.header.kind, event.header
-        gtid = binlog.Gtid("")
-        if kind == Kind.MARIADB_GTID:
-            gtid = binlog.decode_mariadb_gtid(event.data, header.server_id)
-        elif kind != Kind.TAGGED_GTID:
-            gtid = binlog.decode_gtid(event.data, anonymous=kind == Kind.ANONYMOUS_GTID)
+        gtid = binlog.gtid_of(header, event.data)
+        self._left_out = self.again is not None and self.again.take(gtid.text)
+        self._inside = not self._left_out
+        if self._left_out:
+            return
+        if self.gtids is not None and gtid.text:
+            self.gtids.add(gtid.text)
         self._commit, self._gtid, self._server = place.position.commit, gtid.text or None, header.server_id
         self._at = gtid.at or header.at * _SECOND
         self._nth = self._sequence = 0
-        self._inside, self._two_phase = True, gtid.two_phase
+        self._two_phase = gtid.two_phase
         self._single = kind != Kind.MARIADB_GTID or gtid.standalone
         self._maps.clear()
 
@@ -152,11 +175,11 @@ class TransactionReader(BatchFacts):
         if self._two_phase and self._sequence:
             raise self._refused("it is a two-phase transaction (XA), whose outcome comes later")
         self._inside = self._two_phase = False
-        self._behind = FilePlace.of_file(event.file, event.end)
+        self._behind = FilePlace.of_file(event.file, event.end, self.start.epoch)
         if self._sequence:
             self.transactions += 1
             self.newest = self._at
-        self._done = self.total >= self.max_events
+        self._done = self.total >= self.max_events and not self.again
 
     def _query(self, event: LoggedEvent) -> None:
         query = binlog.decode_query(event.data, compressed=event.header.kind == Kind.MARIADB_QUERY_COMPRESSED)

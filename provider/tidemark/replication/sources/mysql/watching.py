@@ -1,9 +1,11 @@
-"""Sessions of a copy never stop the application: who waits behind them for longer than a bound is let through."""
+"""Sessions of a copy never stop the application: who waits behind them for longer than a bound is let through.
+
+Sessions that give up and try again count as one that waits (`Waits`).
+"""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING
 from tidemark.errors import TidemarkError
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.sources.mysql.connection import connect, rows_of
+from tidemark.replication.sources.waits import Waits
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -32,12 +35,12 @@ class Watch:
     """Looks at who waits, and drives the session that holds the table, once it is given to it (`keep`)."""
 
     def __init__(self, address: SourceAddress, marker: str, bound: timedelta) -> None:
-        self._address, self._marker, self._bound = address, marker, bound.total_seconds()
+        self._address, self._marker, self._pause = address, marker, min(_SLOWEST_LOOK, bound.total_seconds() / 4)
         self._holder: Connection | None = None
         self._holder_id = _NOBODY
         self._ended = threading.Event()
         self._found: str | None = None
-        self._waited: dict[int, float] = {}  # session → since when it was seen to wait
+        self._waits = Waits(bound)
         self._thread = threading.Thread(target=self._run, name="tidemark-copy-watch", daemon=True)
 
     def keep(self, holder: Connection) -> None:
@@ -58,15 +61,14 @@ class Watch:
     def _run(self) -> None:
         import pymysql
 
-        pause = min(_SLOWEST_LOOK, self._bound / 4)
         while not self._ended.is_set():
             try:
                 with connect(self._address) as looking:
-                    while not self._ended.wait(pause):
+                    while not self._ended.wait(self._pause):
                         self._look(looking)
             except (TidemarkError, pymysql.err.Error, OSError) as error:
                 self._found = self._found or f"nobody could see who waits for it ({error})"
-                self._ended.wait(pause)
+                self._ended.wait(self._pause)
 
     def _look(self, looking: Connection) -> None:
         if self._found is None and self._holder is not None:
@@ -78,14 +80,12 @@ class Watch:
             self._end_sessions(looking)
 
     def _late(self, looking: Connection) -> str | None:
-        """A session that has waited for the bound, in words."""
-        now = time.monotonic()
-        waiting = rows_of(looking, _WAITING, (self._pattern,))
-        self._waited = {int(row[0]): self._waited.get(int(row[0]), now) for row in waiting}
-        for session, user, state, query in waiting:
-            if now - self._waited[int(session)] >= self._bound:
-                return f"session {session} of {user} waits ({state}): {query}"
-        return None
+        """A session that waits now, in words, if somebody has waited for the bound of late."""
+        late = self._waits.late(rows_of(looking, _WAITING, (self._pattern,)))
+        if late is None:
+            return None
+        session, user, state, query = late
+        return f"session {session} of {user} waits ({state}): {query}"
 
     def _end_sessions(self, looking: Connection) -> None:
         import pymysql

@@ -14,7 +14,7 @@ from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.planning.events import TextOf
 from tidemark.replication.planning.positions import lsn_of
-from tidemark.replication.sources.change_log import LogBatch
+from tidemark.replication.sources.change_log import ONE_SERVER, LogBatch, Origin
 from tidemark.replication.sources.postgresql.catalog import server_facts
 from tidemark.replication.sources.postgresql.change_log import read_by_functions, read_by_protocol
 from tidemark.replication.sources.postgresql.connection import connect
@@ -68,11 +68,11 @@ class PostgresLog:
     functions_up_to: int
     protocol: str = "functions"
 
-    def end(self) -> LogPosition:
+    def end(self, until: LogPosition | None = None) -> LogPosition:
         """The end of the log on the server's disk."""
-        return current_position(self.connection)
+        return current_position(self.connection) if until is None else until
 
-    def resume(self, position: LogPosition) -> None:
+    def resume(self, position: LogPosition, origin: Origin = ONE_SERVER) -> None:
         """Raises SourceSetBack for a server that was restored."""
         require_not_set_back(self.connection, position)
         require_ours(slot_status(self.connection, self.request.slot), captured=position, idle=False)

@@ -16,8 +16,7 @@ import os
 import socket
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tidemark.errors.tree import TidemarkError
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.waits import Waits
 
 if TYPE_CHECKING:
     import psycopg2
@@ -34,7 +34,6 @@ __all__ = [
     "BOUND",
     "LOCK_TIMEOUT",
     "Waiter",
-    "Waits",
     "Watch",
     "driven",
     "guards",
@@ -49,7 +48,6 @@ LOCK_TIMEOUT = timedelta(milliseconds=100)
 waits, `deadlock_timeout` more.
 """
 _SLOWEST_LOOK = 1.0  # seconds
-_WINDOW = 10  # bounds, of which somebody waits for one
 _UNDRIVEN = timedelta(seconds=5)  # that a session which nobody drives may hold a table, at least
 _WRITING = timedelta(minutes=1)  # that one may stand still while what it has read is written
 _BLIND = "nobody could see for {seconds:g} s who waits for it"
@@ -99,28 +97,6 @@ def waiting_for(
     with connection.cursor() as cursor:
         cursor.execute(_WAITING, {"name": name, "pids": list(pids)})
         return tuple(Waiter(*row) for row in cursor.fetchall())
-
-
-class Waits:
-    """For how long anybody has waited of late, from look to look: a session that gives up and tries again waits
-    further. `clock`: in seconds.
-    """
-
-    def __init__(self, bound: timedelta, clock: Callable[[], float] = time.monotonic) -> None:
-        self._bound, self._clock = bound.total_seconds(), clock
-        self._looked: float | None = None
-        self._waited = False
-        self._spans: deque[tuple[float, float]] = deque()  # until when, and how long of it somebody waited
-
-    def late(self, waiting: Sequence[Waiter]) -> Waiter | None:
-        """A session that waits now, if somebody has waited for the bound, of the last ten of it, as of this look."""
-        now = self._clock()
-        between = 0.0 if self._looked is None else now - self._looked
-        self._spans.append((now, between * (self._waited + bool(waiting)) / 2))  # who is seen once waited half of it
-        while self._spans[0][0] < now - _WINDOW * self._bound:
-            self._spans.popleft()
-        self._looked, self._waited = now, bool(waiting)
-        return waiting[0] if waiting and sum(span for _, span in self._spans) >= self._bound else None
 
 
 def guards(bound: timedelta, *, reads: bool = False) -> dict[str, str]:

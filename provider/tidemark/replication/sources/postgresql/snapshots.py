@@ -17,8 +17,9 @@ from tidemark.replication.model.replication import LogPosition
 from tidemark.replication.planning.positions import parse_lsn, position_of_lsn
 from tidemark.replication.sources.postgresql.connection import connect
 from tidemark.replication.sources.postgresql.failures import said, secrets_of, source_text
-from tidemark.replication.sources.postgresql.giving_way import BOUND, Waiter, Waits, driven, guards, waiting_for
+from tidemark.replication.sources.postgresql.giving_way import BOUND, Waiter, driven, guards, waiting_for
 from tidemark.replication.sources.postgresql.names import literal, quoted
+from tidemark.replication.sources.waits import Waits
 
 if TYPE_CHECKING:
     import psycopg2

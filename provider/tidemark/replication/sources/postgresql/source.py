@@ -44,14 +44,14 @@ class PostgresSource:
         with connect(self._address) as connection:
             return source_names(connection)
 
-    def current_position(self) -> LogPosition:
+    def current_position(self, replication: Replication | None = None) -> LogPosition:
         """As of now, with commits that were confirmed before they were on disk. A message in the log does that, and
         gives an idle source's slot somewhere to go.
         """
         with connect(self._address) as connection:
             return slots.emit_heartbeat(connection, "capture")
 
-    def parse_position(self, text: str) -> LogPosition:
+    def parse_position(self, text: str, replication: Replication | None = None) -> LogPosition:
         """`16/B374D848`. Raises InvalidArgument."""
         return position_of_lsn(parse_lsn(text))
 
@@ -157,6 +157,10 @@ class PostgresSource:
         after = {} if replication.captured is None else {"after": replication.captured}
         with connect(self._address) as connection:
             return slots.has_changes(connection, replication.slot, replication.publication, until, **after)
+
+    def gtids(self, replication: Replication, until: LogPosition) -> str:
+        """None: the log belongs to one server."""
+        return ""
 
     def advance(self, replication: Replication, to: LogPosition) -> None:
         """Raises SlotLost, SlotForeign, SlotBusy."""
