@@ -57,7 +57,7 @@ def write_files(world: LandedWorld, files: Path, kind: FileFormat) -> None:
         interval_seconds=3600,
         schemas=tuple(one.schema for one in world.objects().values()),
     )
-    write_event_files(world.spark, world.store.store_id(), request, most=50)
+    write_event_files(world.spark, world.store.store_id, request, most=50)
 
 
 def land_all(world: LandedWorld, shop: RandomShop, number: int) -> None:
