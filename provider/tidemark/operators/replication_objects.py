@@ -50,11 +50,11 @@ class BackfillObjectOperator(SparkOperator, ReplicationOperator):
     late double of it writes is known as old. Stopping it (RequestBackfillOperator) ends its job. Returns {replication,
     object, rows, snapshot, applied, found}.
 
-    Several objects are copied in one job, one after another, each as of a position of its own. One that fails stops no
-    other, and fails the task only if no other was copied; stopping one ends no job. Returns {replication, objects:
-    {name: rows}, left, failed: {name: reason}} then. Raises ReplicationNotFound, ObjectNotFound, ObjectNotReplicable,
-    BackfillInterrupted, TargetMovedOn, TargetLost, TargetNotDelta, ReplicationRefused, ObjectFailed, ValueDoesNotFit,
-    SlotBlocked, SourceIsAnother, SourceUnreachable, SourceRefused, InvalidArgument.
+    Several objects are copied in one job, one after another, each as of a position of its own. An object that fails
+    stops no other, and fails the task only if no other was copied. A stop of one object does not end the job. Returns
+    {replication, objects: {name: rows}, left, failed: {name: reason}} then. Raises ReplicationNotFound, ObjectNotFound,
+    ObjectNotReplicable, BackfillInterrupted, TargetMovedOn, TargetLost, TargetNotDelta, ReplicationRefused,
+    ObjectFailed, ValueDoesNotFit, SlotBlocked, SourceIsAnother, SourceUnreachable, SourceRefused, InvalidArgument.
 
     :param replication: its name. (templated)
     :param object_name: `schema.table` in the source, or a list of small tables. (templated)

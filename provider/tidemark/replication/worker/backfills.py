@@ -49,8 +49,8 @@ def run_backfills(
 ) -> Mapping[str, BackfillOutcome]:
     """Backfill each object as `run_backfill` does, all in one job; the outcome of each, in their order.
 
-    An object that is stopped meanwhile is copied all the same, and is complete then; the job ends early only if no
-    object is this run's any more. A second run by the same task answers what was complete, and copies the others.
+    An object that is stopped during the job is copied all the same, and is complete then. The job ends early only if
+    other runs have all of its objects. A second run by the same task answers what was complete, and copies the others.
     Raises ObjectNotFound, ReplicationNotFound, InvalidArgument without a run, and JobError; each object of the job is
     FAILED then.
     """

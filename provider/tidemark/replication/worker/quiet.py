@@ -1,4 +1,4 @@
-"""Objects of which nothing was captured: most of a thousand tables, in most runs.
+"""Objects without a new event: most of a thousand tables, in most runs.
 
 Their positions move on together, so that a quiet object costs a run no statement of its own.
 """
@@ -22,8 +22,8 @@ __all__ = ["move_quiet"]
 def move_quiet(store: ControlStore, object_uids: Sequence[str]) -> frozenset[str]:
     """Uids of the objects that have everything that was captured. Those without new events have moved on.
 
-    An object with an open write, or with one that may be taken up, is not among them, nor is one that cannot be
-    applied. A second run moves nothing.
+    An object is not among them if it has an open write, or one that may be taken up, or if it cannot be applied. A
+    second run moves nothing.
     """
 
     def move(connection: sa.Connection) -> frozenset[str]:
