@@ -2,11 +2,11 @@
 
     python -m tests.benchmarks.replication_of_many --tables 1000 --changed 20
 
-A MariaDB has so many tables of 10 rows. `replicate` runs by `dag.test()`, each job in a Spark of its own: first with
-all backfills, then quiet runs, then runs after a change of some tables. With `--backfilled 40` only so many are
-backfilled, and the others begin with the log. Printed of each run: seconds of planning (the task `prepare`) and of the
-whole run, the Spark applications by kind, the tasks that Airflow mapped, statements to the control store and questions
-to the source. In the end every target that was backfilled must be its table.
+A MariaDB has so many tables of 10 rows. `replicate` runs by `dag.test()`, each job in a Spark of its own. The first run
+has all backfills, quiet runs follow, then runs after a change of some tables. With `--backfilled 40` only so many are
+backfilled, and the others begin with the log. Each line has the seconds of planning (the task `prepare`)
+and of the whole run, and the Spark applications by kind. It then has mapped tasks, statements of the control store and
+questions to the source. In the end every target that was backfilled must be its table.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Run:
 
 
 def name_of(number: int, backfilled: int) -> str:
-    """Those that begin with the log have names that one pattern fits."""
+    """A name that one pattern fits, if the table begins with the log."""
     return f"{'a' if number < backfilled else 'b'}{number:04}"
 
 
@@ -161,7 +161,7 @@ def kinds_of_applications() -> Iterator[str]:
 
 
 def stored_rows() -> dict[str, int]:
-    """Of each table of the control store that has some."""
+    """The rows of each table of the control store that has some."""
     engine = sa.create_engine(os.environ["TIDEMARK_CONTROL_STORE"])
     with engine.connect() as connection:
         names = sa.inspect(connection).get_table_names()

@@ -154,7 +154,7 @@ class PrepareReplicationOperator(ReplicationOperator):
     now. Returns the objects that need tasks of their own, over which they are expanded. No Spark.
 
     These objects wait for a backfill, or failed when they were applied last. Of more than 16 objects, the small ones
-    share a task: up to 1,000 tables, each of at most 10,000 rows by statistics. An object that another run
+    share a task. These are up to 1,000 tables of at most 10,000 rows, by statistics. An object that another run
     backfills is left to that run. If all other runs that the DAG may have do backfills, this run begins none, so that
     it can capture. The first run creates the publication and the slot, in that order. Each failure of the validation
     has the statement that corrects it, and nothing is created then. A paused replication ends it as skipped. A second

@@ -22,7 +22,7 @@ __all__ = ["move_quiet"]
 def move_quiet(store: ControlStore, object_uids: Sequence[str]) -> frozenset[str]:
     """Uids of the objects that have everything that was captured. Those without new events have moved on.
 
-    An object is not among them if it has an open write, or one that may be taken up, or if it cannot be applied. A
+    Objects with a write that is open, or may be taken up, are not among them. Nor are those that cannot be applied. A
     second run moves nothing.
     """
 
