@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WrittenFiles", "files_needed_from"]
 
+_ATTEMPTS = 5
 _TYPES = {"str": "string", "int": "bigint", "bool": "boolean", "float": "double"}
 _COLUMNS = {one.name: _TYPES[str(one.type)] for one in fields(FileRange)}
 _DDL = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS.items())
@@ -78,15 +79,24 @@ class WrittenFiles:
 
     def forget(self) -> FileRange | None:
         """Take the target's row away, and return the range that it had. The next files of the target begin with the
-        oldest event of the log. A second run finds none.
+        oldest event of the log. A second run finds none. Raises EventFilesIncomplete if another run begins ranges all
+        the time.
         """
-        known = self.newest()
-        found = known
-        while found is not None:  # another run may begin a range at this moment
+        known = found = self.newest()
+        for _ in range(_ATTEMPTS):
+            if found is None:
+                return known
             nothing = replace(found, start="", end="", done=False, events=0, number=self._next)
             until_committed()(self._save, nothing, rows=0)
             found = self.newest()
-        return known
+        if found is None:
+            return known
+        raise EventFilesIncomplete(
+            replication=self._request.stream,
+            target=self._request.target,
+            problem="another run writes files there at this moment",
+            remedy="End that task, then forget the target.",
+        )
 
     def _save(self, wanted: FileRange, *, rows: int = 1) -> None:
         """Delta skips a number that it has, and does not say so."""
