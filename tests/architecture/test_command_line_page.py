@@ -42,6 +42,6 @@ def test_the_page_has_every_command_with_its_options() -> None:
     told = {
         (section.split("\n", 1)[0], name): set(re.findall(r"--[a-z-]+", row))
         for section in sections
-        for row, name in re.findall(r"^(\| `((?:tokens )?[a-z]+)[^\n]*)$", section, re.MULTILINE)
+        for row, name in re.findall(r"^(\| `((?:tokens )?[a-z-]+)[^\n]*)$", section, re.MULTILINE)
     }
     assert told == {(group, name): flags for group, name, flags in commands()}
