@@ -17,10 +17,11 @@ from tidemark.results.planning.queries import Query, TableUse
 
 __all__ = ["Aggregate", "LogQuery", "NotExact", "answer_of", "log_query", "spark_type"]
 
-_CLAUSES = (
-    *("where", "group", "having", "qualify", "distinct", "joins", "laterals", "limit", "offset", "order", "with_"),
-    *("windows", "sample", "pivots", "hint", "kind", "sort", "cluster", "distribute", "match", "fetch"),
-)
+_SELECT = frozenset(
+    {"expressions", "from_"}
+)  # the parts of a tree that the log's answer has; any other part refuses it
+_TABLE = frozenset({"this", "db", "catalog", "alias", "version"})
+_CALL = frozenset({"this", "big_int"})
 _WHOLE = frozenset({"byte", "short", "integer", "long"})
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _PHYSICAL = "delta.columnMapping.physicalName"
@@ -57,23 +58,29 @@ class LogQuery:
 def log_query(query: Query) -> LogQuery | None:
     """The query in a form that a log may answer; None for any other."""
     tree = query.tree
-    if not isinstance(tree, exp.Select) or len(query.uses) != 1 or any(tree.args.get(name) for name in _CLAUSES):
+    if not isinstance(tree, exp.Select) or len(query.uses) != 1 or not _has_only(tree, _SELECT):
         return None
     source = tree.args.get("from_")
-    if source is None or not isinstance(source.this, exp.Table) or any(map(source.this.args.get, ("joins", "sample"))):
+    if source is None or not isinstance(source.this, exp.Table) or not _has_only(source.this, _TABLE):
         return None
     found = [_aggregate(node) for node in tree.expressions]
     aggregates = tuple(one for one in found if one is not None)
     return LogQuery(query.uses[0], aggregates) if aggregates and len(aggregates) == len(found) else None
 
 
+def _has_only(node: exp.Expr, parts: frozenset[str]) -> bool:
+    return all(name in parts for name, value in node.args.items() if value)
+
+
 def _aggregate(node: exp.Expr) -> Aggregate | None:
     title = node.alias if isinstance(node, exp.Alias) else None
     call = node.this if isinstance(node, exp.Alias) else node
-    if isinstance(call, exp.Count) and not call.expressions:
+    if not _has_only(call, _CALL):
+        return None
+    if isinstance(call, exp.Count):
         rows = isinstance(call.this, exp.Star) or (isinstance(call.this, exp.Literal) and str(call.this.this) == "1")
         return Aggregate("count", None, title or "count(1)") if rows else None
-    if not isinstance(call, exp.Min | exp.Max) or call.expressions or not isinstance(call.this, exp.Column):
+    if not isinstance(call, exp.Min | exp.Max) or not isinstance(call.this, exp.Column):
         return None
     if not isinstance(call.this.this, exp.Identifier) or len(call.this.parts) != 1:
         return None

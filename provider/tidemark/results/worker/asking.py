@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from tidemark.results.planning.keys import key_of
 from tidemark.results.planning.queries import Query, normalised, pinned
 from tidemark.results.worker.tables import FoundTable, Locate, column_names, find_tables, pinned_sql, zone_of
 
-__all__ = ["Asked", "LogAnswer", "ask", "from_log"]
+__all__ = ["Asked", "LogAnswer", "ask", "from_log", "under_settings"]
 
 _UNDERSTOOD = frozenset(
     {
@@ -39,6 +39,7 @@ class Asked:
     settings: Mapping[str, str]
     leaves: tuple[Leaf, ...]
     tables: tuple[FoundTable, ...]
+    today: date | None
     pinned: str
     titled: str | None
     aggregates: LogQuery | None
@@ -90,10 +91,17 @@ def ask(
         settings=dict(settings),
         leaves=leaves,
         tables=tuple(found.values()),
+        today=today,
         pinned=pinned(query, names, today),
         titled=None if today is None else pinned(query, names, None),
         aggregates=log_query(query),
     )
+
+
+def under_settings(asked: Asked, settings: Mapping[str, str]) -> Asked:
+    """The same query under the settings that its session had."""
+    key = key_of(asked.text, settings, asked.leaves, asked.today)
+    return replace(asked, settings=dict(settings), key=key)
 
 
 def _today(query: Query, zone: str, now: datetime) -> date | Miss | None:
