@@ -124,13 +124,6 @@ class ResultsOfALake:
         session = self._context.session
         if not session.started:
             return None
-        if query.calls:
-            users = {
-                str(row[0]).lower().rpartition(".")[2] for row in session.spark.sql("SHOW USER FUNCTIONS").collect()
-            }
-            own = sorted(users & query.calls)
-            if own:
-                return Miss(Why.FUNCTION, f"{own[0]} is a user's function")
         for name in query.names:
             if len(table_name(name).parts) == 1 and _is_temporary(session.spark, name):
                 return Miss(Why.VIEW, f"{name} is a temporary view")

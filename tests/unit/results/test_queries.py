@@ -89,7 +89,8 @@ def test_each_table_of_the_text_is_read_at_its_version_and_the_date_is_a_constan
 
     tables = {name: (lambda point, name=name: at(name, point)) for name in query.names}
     assert pinned(query, tables, date(2026, 3, 1)) == (
-        "SELECT t.a, DATE'2026-03-01', DATE'2026-03-01' AS d FROM <s.t now> AS `t` JOIN <s.u now> AS v ON 1 = 1 JOIN <t 3>"
+        "SELECT t.a, DATE'2026-03-01', DATE'2026-03-01' AS d FROM <s.t now> AS `t` JOIN <s.u now> AS v"
+        " ON 1 = 1 JOIN <t 3>"
     )
     assert "current_date()" in pinned(query, tables, None)
 

@@ -18,6 +18,7 @@ from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tokens, tree_of
 from tidemark.sql.functions import makes_rows
 from tidemark.sql.identifiers import quoted
 from tidemark.sql.statements import StatementKind, TableMention, parse_statement
+from tidemark.sql.text import BLANK
 
 __all__ = ["Query", "TablePoint", "TableUse", "normalised", "pinned", "read_query"]
 
@@ -40,6 +41,7 @@ _GENERATED = frozenset({"col", "key", "value", "pos", "id"})
 _ORDERED_NODES = (exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.AnyValue)
 _UNPARSED = "it cannot be parsed"
 _NO_QUERY = "it is no query; use lake.sql for other statements"
+_BEGINS = re.compile(BLANK + r"(?:\(|(?:select|with|values|table)\b)", re.DOTALL | re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -64,7 +66,7 @@ class TableUse:
 @dataclass(frozen=True)
 class Query:
     """A query that may be answered again. `dates`: the spans of `current_date`. `columns`: the first parts of names
-    that must be columns, or aliases of `own`. `calls`: the functions that it calls.
+    that must be columns, or aliases of `own`.
     """
 
     text: str
@@ -73,7 +75,6 @@ class Query:
     dates: tuple[tuple[int, int], ...]
     columns: frozenset[str]
     own: frozenset[str]
-    calls: frozenset[str]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,7 +94,7 @@ def read_query(sql: str) -> Query | Miss:
     try:
         statement = parse_statement(sql)
     except StatementRefused as error:
-        if not str(error.facts["problem"]).startswith(_UNPARSED):
+        if not str(error.facts["problem"]).startswith(_UNPARSED) or _BEGINS.match(sql) is None:
             raise InvalidArgument(argument="sql", value=sql, problem=_NO_QUERY) from error
         return Miss(Why.NOT_UNDERSTOOD, str(error.facts["problem"]))
     if statement.kind is not StatementKind.SELECT:
@@ -115,7 +116,6 @@ def read_query(sql: str) -> Query | Miss:
         dates=tuple(_dates(found)),
         columns=frozenset(_columns(tree)),
         own=frozenset(_own_names(tree)),
-        calls=frozenset(name for name, _ in _calls(found)),
     )
 
 

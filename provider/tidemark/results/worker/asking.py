@@ -25,6 +25,7 @@ _UNDERSTOOD = frozenset(
     }
 )
 _NEWEST_READER = 3
+_FUNCTIONS_OF_SESSIONS = "spark.sql.functionResolution."  # by default Spark's own functions come first
 _CASE_SENSITIVE = "spark.sql.caseSensitive"
 
 
@@ -73,6 +74,8 @@ def ask(
     zone = settings.get(TIME_ZONE)
     if zone is None:
         return Miss(Why.SETTINGS, f"{TIME_ZONE} is not known before Spark has started; give it in session_settings")
+    if any(name.startswith(_FUNCTIONS_OF_SESSIONS) for name in settings):
+        return Miss(Why.SETTINGS, "functions of the session may hide Spark's own of the same name")
     today = _today(query, zone, now)
     if isinstance(today, Miss):
         return today

@@ -57,8 +57,9 @@ def answer_query(
 ) -> QueryAnswer:
     """The answer of the query. A job runs it only if neither the cache nor the log has it; `runtime` is asked then.
 
-    A second run is a hit, if no table has changed. Without `use_cached_result` a new answer replaces the old one. Raises
-    QueryNotReusable for a query whose answer cannot be kept, InvalidArgument, CatalogTableMoved, and errors of jobs.
+    A second run is a hit, if no table has changed. Without `use_cached_result` a new answer replaces the old one.
+    Raises QueryNotReusable for a query whose answer cannot be kept, InvalidArgument, CatalogTableMoved, and errors of
+    jobs.
     """
     asked = _asked(cache, sql, affecting(settings), locate)
     if not use_cached_result:
