@@ -36,7 +36,7 @@ ROW = st.tuples(
 )
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(rows=st.lists(ROW, max_size=12), mapped=st.booleans())
 def test_what_the_log_answers_is_what_spark_answers(spark: SparkSession, rows: list[Any], mapped: bool) -> None:
     with tempfile.TemporaryDirectory() as place:

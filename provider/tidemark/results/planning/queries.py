@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from itertools import pairwise
 
 from sqlglot import Token, TokenType, exp
@@ -39,6 +40,7 @@ _UNITS = frozenset(
 )
 _GENERATED = frozenset({"col", "key", "value", "pos", "id"})
 _ORDERED_NODES = (exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.AnyValue)
+_REMEMBERED = 256  # a text has one meaning, and dashboards repeat theirs
 _UNPARSED = "it cannot be parsed"
 _NO_QUERY = "it is no query; use lake.sql for other statements"
 _BEGINS = re.compile(BLANK + r"(?:\(|(?:select|with|values|table)\b)", re.DOTALL | re.IGNORECASE)
@@ -87,6 +89,7 @@ class Query:
         return next((name for name in sorted(self.columns) if name not in known), None)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def read_query(sql: str) -> Query | Miss:
     """The query, or the reason why its answer can never be reused. Raises InvalidArgument for another statement."""
     if "${" in sql:

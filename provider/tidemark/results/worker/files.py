@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.lake.failures import storage_errors_named
 from tidemark.lake.orphans import open_fresh
-from tidemark.lake.storage import Storage, listed_time
+from tidemark.lake.storage import Storage, canonical_uri, listed_time
 from tidemark.model.foreign_json import parsed
 from tidemark.results.model.answers import WrittenAnswer
 
@@ -41,7 +41,7 @@ class OpenAnswer:
         self.written = written
         self.titles = titles_of(written.schema_json)
         storage, stack = Storage(written.location, options), ExitStack()
-        self._close = weakref.finalize(self, stack.close)
+        weakref.finalize(self, stack.close)
         try:
             self._files = [pq.ParquetFile(stack.enter_context(storage.open(name))) for name in written.files]
         except (FileNotFoundError, pa.ArrowException) as error:
@@ -80,8 +80,8 @@ def titles_of(schema_json: str) -> tuple[str, ...]:
 
 def new_directory(workspace: str, name: str) -> str:
     """A place for an answer, whose name was never used. On a local disk only its name leads to it."""
-    room = f"{workspace}/{_ROOM}"
-    if room.startswith(("file://", "/")):
+    room = f"{canonical_uri(workspace)}/{_ROOM}"
+    if room.startswith("file://"):
         path = Path(room.removeprefix("file://"))
         if not path.exists():
             path.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def unused_directories(
     workspace: str, options: Mapping[str, Any], *, used: frozenset[str], older_than: datetime
 ) -> tuple[str, ...]:
     """The directories of answers that no index has, such as those of killed runs. Raises StorageRefused."""
-    room = f"{workspace}/{_ROOM}"
+    room = f"{canonical_uri(workspace)}/{_ROOM}"
     with storage_errors_named(room):
         filesystem, path = open_fresh(room, options)
         try:

@@ -51,8 +51,8 @@ def find_tables(
             continue
         try:
             log = DeltaLog.open(locate(name), options)
-            version = log.head() if point is None else _version(log, point, time_zone)
-            found[name, point] = _at(name, log, version, rules)
+            state = log.state(None if point is None else _version(log, point, time_zone))
+            found[name, point] = _at(name, log, state, rules)
         except _NoVersion as error:
             return Miss(Why.TIME_TRAVEL, f"{name}: {error}")
         except NotADeltaTable as error:
@@ -71,8 +71,8 @@ class _NoVersion(ValueError):
     """The reason why a point of a table is not reused."""
 
 
-def _at(name: str, log: DeltaLog, version: int, rules: ReuseRules) -> FoundTable:
-    state = log.state(version)
+def _at(name: str, log: DeltaLog, state: TableState, rules: ReuseRules) -> FoundTable:
+    version = state.version
     content = version if rules.moved_rows_count else content_version(log, version)
     return FoundTable(Leaf(name, log.uri, state.table_id, version, content), log, state)
 
