@@ -1,4 +1,4 @@
-"""The answer of a query, which needs Spark only if the rows are still there."""
+"""The answer of a query, which needs Spark only if nothing has stored it."""
 
 from __future__ import annotations
 

@@ -48,11 +48,11 @@ class ResultsOfALake:
     _variables: dict[str, Constant]
 
     def query(self, sql: str, *, use_cached_result: bool | None = None) -> QueryResult:
-        """The rows of a query: an earlier answer of the same text over the same versions of its tables, if one is kept.
+        """The rows of a query, from an earlier answer of the same text over the same versions of its tables.
 
         `count(*)`, `min` and `max` without a filter come from the log of the table, if that has them exactly. Neither
-        needs a JVM. Otherwise Spark runs the query over the versions that its tables had at this call, and the answer
-        is kept for a day after its last use. `use_cached_result`: False lets Spark run the query, and keeps nothing.
+        needs a JVM. Otherwise Spark runs the query over the versions that its tables had at this call. The answer is
+        kept for a day after its last use. `use_cached_result`: False lets Spark run the query, and keeps nothing.
         Raises InvalidArgument for a statement that is no query, and what `sql` raises.
         """
         uses = self._context.use_cached_result if use_cached_result is None else use_cached_result

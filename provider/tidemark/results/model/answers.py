@@ -65,8 +65,8 @@ class Miss:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A table that a query reads. `version`: the version that is read. `content`: the last version at or before it that
-    changed rows or columns, which is part of the key; it is `version` under the vendor's rule.
+    """A table that a query reads. `version`: the version that is read. `content`: the one that is part of the key. It
+    is the last one that changed rows or columns, or `version` under the vendor's rule.
     """
 
     name: str

@@ -141,7 +141,7 @@ def pinned(query: Query, tables: Mapping[str, Callable[[TablePoint | None], str]
 
 
 def _of_use(use: TableUse, sql: str) -> str:
-    """The alias follows a time travel in the text, too, so a table with one keeps its name only if it has none."""
+    """The SQL of the table, under its old name if the text gives it no alias."""
     return f"{sql} AS {quoted(use.mention.parts[-1])}" if use.mention.takes_alias else sql
 
 

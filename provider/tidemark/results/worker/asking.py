@@ -31,8 +31,8 @@ _CASE_SENSITIVE = "spark.sql.caseSensitive"
 
 @dataclass(frozen=True)
 class Asked:
-    """A query whose answer may be reused. `pinned`: its text over the tables at their versions; `titled`: the same
-    with `current_date` as in the user's text, if it has that.
+    """A query whose answer may be reused. `pinned`: its text over the tables at their versions. `titled`: the same
+    with the user's own `current_date`, if the text has that.
     """
 
     text: str
