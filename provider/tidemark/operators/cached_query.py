@@ -30,9 +30,9 @@ class CachedQueryOperator(LineageMixin, SparkOperator):
     """Runs a query over Delta tables and keeps its answer as a Parquet file; the same query then needs no Spark.
 
     An answer is reused while text, settings, time zone and the versions of all tables are the same. It lives for 24
-    hours after each use, and 31 days at most. `count(*)`, `min` and `max` without a filter come from the log of the table. A retry
-    and a clear do the same. Returns {origin, why, key, columns, rows, location, files, data, tables}. `origin` is
-    cache, log or spark, and `why` the reason why Spark ran. `data` are the rows, if they are few. Raises
+    hours after each use, and 31 days at most. `count(*)`, `min` and `max` without a filter come from the log of the
+    table. A retry and a clear do the same. Returns {origin, why, key, columns, rows, location, files, data, tables}.
+    `origin` is cache, log or spark, and `why` the reason why Spark ran. `data` are the rows, if they are few. Raises
     QueryNotReusable with the reason, InvalidArgument for other statements, CatalogTableMoved.
 
     :param sql: the query; a name that ends in `.sql` is a file of it. (templated)

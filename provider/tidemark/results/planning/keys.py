@@ -20,8 +20,8 @@ def digest_of(text: str) -> str:
 
 
 def key_of(text: str, settings: Mapping[str, str], leaves: Sequence[Leaf], today: date | None) -> str:
-    """The key of the answer. It has the text, the settings with the time zone, and the id and version of each table,
-    in the order of the text. `today`: the date that the query asks for, None if it does not.
+    """The key of the answer. It covers the text, the settings, and the id and version of each table, in the order of
+    the text. `today`: the date that the query asks for, None if it does not.
     """
     read = [(leaf.table_id, leaf.content) for leaf in leaves]
     parts = [_FORMAT, text, sorted(settings.items()), read, None if today is None else today.isoformat()]
