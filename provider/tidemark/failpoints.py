@@ -23,6 +23,7 @@ __all__ = [
     "PARTITION_POINTS",
     "POINTS",
     "REPLICATION_POINTS",
+    "RESULT_POINTS",
     "failpoint",
 ]
 
@@ -49,6 +50,12 @@ CHANGE_STREAM_POINTS = (
     "capture.before",
     "capture.written",
     "expire.marked",
+)
+
+RESULT_POINTS = (
+    "answer.written",
+    "answer.indexed.before",
+    "answer.indexed",
 )
 
 LOAD_POINTS = (

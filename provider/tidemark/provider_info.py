@@ -36,6 +36,7 @@ _OPERATORS = (
     "tidemark.operators.keep_channels",
     "tidemark.operators.alter_channel",
     "tidemark.operators.copy_into",
+    "tidemark.operators.cached_query",
     "tidemark.operators.pipes",
 )
 _SENSORS = (

@@ -262,6 +262,24 @@ def test_files_are_loaded_once_by_a_statement_and_by_a_pipe_and_failed_ones_afte
     assert shop.rows("shop.orders_loaded") == [(1, "new"), (2, "paid"), (3, "new")]
 
 
+@pytest.mark.spark
+def test_a_report_is_computed_once_and_then_read_without_spark(
+    run_dag: RunDag, shop: Lake, warm_spark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.airflow.examples.order_counts import order_counts
+
+    first = run_dag(order_counts, at=DAY).returned("count")
+    rows = [["new", 2]]
+    assert (first["origin"], first["columns"], first["data"]) == ("spark", ["status", "n"], rows)
+    assert first["why"] == "no answer of this text is kept"
+    monkeypatch.setenv("TIDEMARK_SPARK_MASTER", "spark://127.0.0.1:1")  # a job could not run
+    again = run_dag(order_counts, at=DAY + timedelta(days=1))
+    second = again.returned("count")
+    assert (second["origin"], second["location"], second["data"]) == ("cache", first["location"], rows)
+    assert second["tables"] == first["tables"]
+    assert again.events("order_counts")[-1].extra["origin"] == "cache"
+
+
 @pytest.fixture
 def quiet_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path) -> SyntheticTable:
     """The log of a table `shop.orders`, made without Spark, and a store with a stream on it; files live for a day."""

@@ -17,7 +17,7 @@ PACKAGE = Path(tidemark.__file__).parent
 REPOSITORY = PACKAGE.parent.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-ROOMS = ("change_streams", "changes", "delivery", "replication", "streams")
+ROOMS = ("change_streams", "changes", "delivery", "replication", "results", "streams")
 SPARK_SIDE = ("model", "sql", "lake", "kafka", "jobs", "*.model", "*.planning", "*.sources", "*.driver")
 WORKER_SIDE = (
     "control", "hooks", "operators", "sensors", "triggers", "task_groups", "plugins", "links", "lineage",

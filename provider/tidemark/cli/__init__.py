@@ -11,6 +11,7 @@ from tidemark.cli.ingest import ingest_commands
 from tidemark.cli.objects import object_commands
 from tidemark.cli.pipes import pipe_commands
 from tidemark.cli.replications import replication_commands
+from tidemark.cli.results import result_commands
 from tidemark.cli.spark import spark_commands
 from tidemark.cli.store import store_commands
 from tidemark.cli.streams import stream_commands
@@ -47,6 +48,9 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
             subcommands=consumer_group_commands(),
         ),
         GroupCommand(name="pipes", help="List, show, pause, resume and drop pipes", subcommands=pipe_commands()),
+        GroupCommand(
+            name="results", help="List and clear the answers that queries may reuse", subcommands=result_commands()
+        ),
         GroupCommand(
             name="spark", help="Start, list and end the warm Spark of this host", subcommands=spark_commands()
         ),

@@ -27,6 +27,7 @@ _KEEP = Arg(  # type: ignore[no-untyped-call]
     ("--keep",), help="How long what failed jobs left is kept, at least 1d (default: 7d)", default="7d", metavar="DAYS"
 )
 _DRY_RUN = Arg(("--dry-run",), help="Say what would be removed; remove nothing", action="store_true")  # type: ignore[no-untyped-call]
+_MOST_ANSWERS = 10_000
 _LEAST = timedelta(days=1)  # a job stops itself after six hours, and nobody's clock is a day off
 
 
@@ -34,7 +35,7 @@ def clean_command() -> ActionCommand:
     """Removes by hand what workers and drivers remove by and by."""
     return ActionCommand(
         name="clean",
-        help="Remove what dead jobs have left: their files on this host, their log-only tables in the lake",
+        help="Remove what dead jobs have left: their files on this host, their log-only tables and answers in the lake",
         func=clean,
         args=(_KEEP, _DRY_RUN, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
     )
@@ -50,6 +51,8 @@ def clean(args: Namespace) -> None:
         keep = _days(args.keep)
         settings = TidemarkHook(args.conn_id).settings
     rows = list(_rows(settings, datetime.now(UTC), keep, dry_run=args.dry_run))
+    with errors_in_words():
+        rows += _answers(TidemarkHook(args.conn_id), datetime.now(UTC) - keep, dry_run=args.dry_run)
     print_rows(rows, args.output)
     if any(row["left"] for row in rows):
         raise SystemExit("Not everything could be removed; the reasons stand in the column `problem`.")
@@ -78,6 +81,19 @@ def _rows(settings: TidemarkSettings, now: datetime, keep: timedelta, *, dry_run
     except (StorageRefused, StorageUnreachable) as error:
         swept = Swept(left={room: str(error)})
     yield _row("log-only tables", room, swept)
+
+
+def _answers(hook: TidemarkHook, older_than: datetime, *, dry_run: bool) -> list[dict[str, Any]]:
+    """Answers of queries that have ended, and directories of killed runs."""
+    from tidemark.lake.orphans import Swept
+    from tidemark.results.worker.cache import ResultCache, sweep, sweep_unused
+
+    settings = hook.settings
+    cache = ResultCache(hook.open_store(), settings.workspace, settings.storage_options)
+    ended = () if dry_run else sweep(cache, most=_MOST_ANSWERS)
+    unused, problem = sweep_unused(cache, older_than, dry_run=dry_run)
+    left = {settings.workspace: problem} if problem else {}
+    return [_row("answers of queries", f"{settings.workspace}/results", Swept((*ended, *unused), left))]
 
 
 def _archives(former_jobs_root: Path) -> Path:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from tidemark.client.sessions import ClientSession
 from tidemark.errors import AmbiguousTableName, NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.moved import Finder, below_the_root, beside, by_name, open_registered
@@ -33,10 +34,14 @@ class SparkTables:
     As a function it serves `begin` and `extend`: a registered table is opened by its path, a name is resolved.
     """
 
-    def __init__(self, spark: SparkSession, lake_root: str | None, options: Mapping[str, str]) -> None:
-        self._spark = spark
+    def __init__(self, session: ClientSession, lake_root: str | None, options: Mapping[str, str]) -> None:
+        self._session = session
         self._lake_root = lake_root
         self._options = dict(options)
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self._session.spark
 
     def __call__(self, table: TableRef | str) -> DeltaLog:
         """The table's log. Raises what `locate` raises, and SourceMoved."""

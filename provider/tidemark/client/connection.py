@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 from tidemark.client.catalog import SparkTables
 from tidemark.client.context import ClientContext
 from tidemark.client.lake import Lake
+from tidemark.client.sessions import ClientSession
 from tidemark.client.source_addresses import addresses_of, hides
 from tidemark.control.store import ControlStore, utc_now
 from tidemark.jobs.workspace import Workspace
 from tidemark.model.source_address import SourceAddress
+from tidemark.results.model.answers import DEFAULT_RULES, ReuseRules
 from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPaths, Limits
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ __all__ = ["connect"]
 
 
 def connect(
-    spark: SparkSession,
+    spark: SparkSession | Callable[[], SparkSession],
     control_store: str,
     *,
     lake_root: str | None = None,
@@ -35,13 +37,18 @@ def connect(
     limits: Limits = DEFAULT_LIMITS,
     who: str | None = None,
     sources: Mapping[str, SourceAddress | str] | None = None,
+    session_settings: Mapping[str, str] | None = None,
+    use_cached_result: bool = True,
+    reuse_rules: ReuseRules = DEFAULT_RULES,
 ) -> Lake:
     """Streams from a notebook, a script or a test.
 
-    `control_store`: SQLAlchemy URL; an SQLite one creates itself. `lake_root`: the root of `schema.table` if Spark's
-    catalog does not know it, and of the working directory `_tidemark/` (default: a temporary directory). `clock` gives
-    aware UTC times. `who` is the actor in the history of manual moves (default: the user's name).
-    `sources`: the databases of replications by name, each as an address or a URL, `postgresql://user:password@host/db`.
+    `spark`: a session, or a function that starts one, which is called at the first use of Spark. `session_settings` are
+    set on it. `control_store`: SQLAlchemy URL; an SQLite one creates itself. `lake_root`: the root of `schema.table` if
+    Spark's catalog does not know it, and of the working directory `_tidemark/` (default: a temporary directory).
+    `clock` gives aware UTC times. `who` is the actor in the history of manual moves (default: the user's name).
+    `use_cached_result`, `reuse_rules`: whether and how `lake.query` reuses answers. `sources`: the databases of
+    replications by name, each as an address or a URL, `postgresql://user:password@host/db`.
     Raises InvalidArgument for another URL; StoreUnreachable and StoreNotMigrated at the first use.
     """
     options, addresses = dict(storage_options or {}), addresses_of(sources)
@@ -49,13 +56,14 @@ def connect(
     root = f"{(lake_root or tempfile.mkdtemp(prefix='tidemark-')).rstrip('/')}/_tidemark"
     if "://" not in root:
         root = str(Path(root).absolute())
+    session = ClientSession(spark, session_settings or {})
     workspace = Workspace(root, f"client-{store.new_id()}", options=options)
     atexit.register(workspace.close)
     return Lake(
         ClientContext(
-            spark=spark,
+            session=session,
             store=store,
-            tables=SparkTables(spark, lake_root, options),
+            tables=SparkTables(session, lake_root, options),
             workspace=workspace,
             paths=JobPaths(workspace=root, exchange=_exchange(root)),
             limits=limits,
@@ -64,6 +72,8 @@ def connect(
             options=options,
             sources=addresses,
             run_id=store.new_id(),
+            use_cached_result=use_cached_result,
+            rules=reuse_rules,
         )
     )
 

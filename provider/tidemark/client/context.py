@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemark.client.catalog import SparkTables
+from tidemark.client.sessions import ClientSession
 from tidemark.control.store import ControlStore
 from tidemark.jobs.run import run as run_job
 from tidemark.jobs.workspace import Workspace
@@ -17,6 +18,7 @@ from tidemark.model.source_address import SourceAddress
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.replication import Actor
+from tidemark.results.model.answers import DEFAULT_RULES, ReuseRules
 from tidemark.sql.statements import path_name
 from tidemark.streams.worker.limits import JobPaths, Limits
 from tidemark.streams.worker.runtime import Runtime
@@ -35,7 +37,7 @@ logger = logging.getLogger("tidemark")
 class ClientContext:
     """Spark, the control store, the tables and the paths of one client; jobs run in this process."""
 
-    spark: SparkSession
+    session: ClientSession
     store: ControlStore
     tables: SparkTables
     workspace: Workspace
@@ -46,6 +48,13 @@ class ClientContext:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     sources: Mapping[str, SourceAddress] = field(default_factory=dict, repr=False)
     run_id: str = ""
+    use_cached_result: bool = True
+    rules: ReuseRules = DEFAULT_RULES
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, which may start now."""
+        return self.session.spark
 
     @property
     def key(self) -> TransactionKey:

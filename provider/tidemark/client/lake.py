@@ -20,6 +20,7 @@ from tidemark.client.points import Point
 from tidemark.client.rebase import RebasedStreams
 from tidemark.client.replays import replay_window
 from tidemark.client.replications import ReplicationsOfALake
+from tidemark.client.results import ResultsOfALake
 from tidemark.client.sources import find_source, sources_of
 from tidemark.client.sql import run_sql
 from tidemark.client.transaction import LakeTransaction
@@ -61,7 +62,15 @@ __all__ = ["Lake"]
 INFORMATION = {"default": StreamMode.STANDARD, "append_only": StreamMode.APPEND_ONLY}
 
 
-class Lake(RebasedStreams, OpenTransactions, ChangeStreamsOfALake, ChannelsOfALake, PipesOfALake, ReplicationsOfALake):
+class Lake(
+    RebasedStreams,
+    OpenTransactions,
+    ChangeStreamsOfALake,
+    ChannelsOfALake,
+    PipesOfALake,
+    ReplicationsOfALake,
+    ResultsOfALake,
+):
     """The result of `connect`. Stream names are found in any case (R12)."""
 
     def __init__(self, context: ClientContext) -> None:

@@ -16,6 +16,7 @@ SUBJECTS = (
     "tidemark.channels.store.schema",
     "tidemark.pipes.store.schema",
     "tidemark.replication.store.schema",
+    "tidemark.results.store.schema",
     "tidemark.streams.store.schema",
 )
 

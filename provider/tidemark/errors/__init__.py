@@ -14,6 +14,7 @@ from tidemark.errors import (
     pipes,
     protocol,
     replication,
+    results,
     sources,
     sql,
     stores,
@@ -31,6 +32,7 @@ from tidemark.errors.kafka import BrokerUnreachable
 from tidemark.errors.pipes import *
 from tidemark.errors.protocol import *
 from tidemark.errors.replication import *
+from tidemark.errors.results import *
 from tidemark.errors.sources import *
 from tidemark.errors.sources import StorageUnreachable
 from tidemark.errors.sql import *
@@ -53,6 +55,7 @@ __all__ += kafka.__all__
 __all__ += pipes.__all__
 __all__ += protocol.__all__
 __all__ += replication.__all__
+__all__ += results.__all__
 __all__ += sources.__all__
 __all__ += sql.__all__
 __all__ += stores.__all__

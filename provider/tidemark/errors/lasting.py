@@ -42,6 +42,7 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.SplitUnreadable,
     errors.PlanChanged,
     errors.StatementRefused,
+    errors.QueryNotReusable,
     errors.ChangeStreamExists,
     errors.ChangeStreamRefused,
     errors.OutOfRange,

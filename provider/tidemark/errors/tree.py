@@ -4,6 +4,7 @@ TidemarkError
 ├── NotYetSupported
 ├── InvalidArgument
 ├── SqlCompilationError         a statement in the SQL of the source system
+├── QueryNotReusable            a query whose answer is to be kept
 ├── SourceError                 the table that a stream reads
 │   ├── TableNotFound (SourceMoved) · AmbiguousTableName · CatalogTableMoved · NotADeltaTable
 │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange

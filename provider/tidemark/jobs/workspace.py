@@ -54,6 +54,10 @@ class Workspace:
         self._made.append(uri)
         return uri
 
+    def adopt(self, uri: str) -> None:
+        """A directory that somebody else has created; `close` removes it, too."""
+        self._made.append(uri)
+
     def write(self, uri: str, content: bytes) -> None:
         """Writes a file and its directories. Idempotent: a second run overwrites it."""
         with storage_errors_named(uri):

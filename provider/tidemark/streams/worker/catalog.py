@@ -22,6 +22,7 @@ __all__ = [
     "finding_sources",
     "forget_moved",
     "in_the_catalog",
+    "is_at_its_path",
     "known_to_the_store",
     "once_in_the_catalog",
     "planned_paths",
@@ -67,7 +68,7 @@ def once_in_the_catalog(
         if not meant.only_in_catalog:
             return find(name)
         known = None if anew else known_to_the_store(store, connection, meant.text)
-        if known is not None and _is_there(known, tables):
+        if known is not None and is_at_its_path(known, tables):
             return known
         table = asked(name)
         store.write(lambda c: catalog_tables.keep(c, connection, table, at=store.clock()))
@@ -98,7 +99,8 @@ def forget_moved(store: ControlStore, error: BaseException) -> None:
         store.write(lambda c: catalog_tables.forget(c, error.facts["name"], path=error.facts["path"]))
 
 
-def _is_there(table: TableRef, tables: Tables) -> bool:
+def is_at_its_path(table: TableRef, tables: Tables) -> bool:
+    """Whether the table's path still has that table."""
     try:
         return tables(table.path).state().table_id == table.table_id
     except SourceError:

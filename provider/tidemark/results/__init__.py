@@ -1,0 +1,1 @@
+"""The result cache: answers of earlier queries, and answers from the logs of tables."""

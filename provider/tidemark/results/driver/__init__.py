@@ -1,0 +1,1 @@
+"""Queries run by Spark, whose answers become Parquet files."""

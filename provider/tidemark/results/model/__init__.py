@@ -1,0 +1,1 @@
+"""Queries, their answers, and the reasons why one is not reused."""

@@ -1,0 +1,1 @@
+"""Which answers may be reused, and which ones a log has."""

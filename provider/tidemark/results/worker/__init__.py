@@ -1,0 +1,1 @@
+"""Looking up, keeping and removing answers, without Spark."""
