@@ -1,0 +1,38 @@
+"""The shapes in which a query's result is kept, and the ways in which a refresh writes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemark.model.views import ViewQuery
+
+__all__ = ["KEPT", "KEPT_ROW_ID", "KeptShape", "Shape"]
+
+KEPT = "tidemark_kept"  # the name of the kept table in `KeptShape.read`
+KEPT_ROW_ID = "_row_id"  # a column of tables of shape ROWS: METADATA$ROW_ID of the query's row (string)
+
+
+class Shape(StrEnum):
+    """The content of the kept table."""
+
+    ROWS = "rows"  # the rows of the query and KEPT_ROW_ID; a refresh merges by it
+    SUMS = "sums"  # signed partial aggregates, appended by each refresh
+    PLAIN = "plain"  # the rows of a query whose changes cannot be computed; each refresh writes all
+
+
+@dataclass(frozen=True)
+class KeptShape:
+    """The way in which the rows of one query are kept.
+
+    `followed`: the query whose changes a refresh reads. For SUMS that is the query below the aggregation, else the
+    query itself. `sums`: for SUMS, a SELECT over the rows of `followed` in a view KEPT, with a column `tidemark_sign`
+    (+1, −1), that gives partial aggregates. `read`: a SELECT of the query's columns from the kept table, named KEPT.
+    `why`: the reason for PLAIN with its place in the text, or for recomputed groups; None for none.
+    """
+
+    shape: Shape
+    followed: ViewQuery
+    read: str
+    sums: str | None = None
+    why: str | None = None
