@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemark.model.views import ViewQuery
+from tidemark.model.views import KEPT, KEPT_ROW_ID, ViewQuery
 
 __all__ = ["KEPT", "KEPT_ROW_ID", "KeptShape", "Shape"]
-
-KEPT = "tidemark_kept"  # the name of the kept table in `KeptShape.read`
-KEPT_ROW_ID = "_row_id"  # a column of tables of shape ROWS: METADATA$ROW_ID of the query's row (string)
 
 
 class Shape(StrEnum):
@@ -28,7 +25,8 @@ class KeptShape:
     `followed`: the query whose changes a refresh reads. For SUMS that is the query below the aggregation, else the
     query itself. `sums`: for SUMS, a SELECT over the rows of `followed` in a view KEPT, with a column `tidemark_sign`
     (+1, −1), that gives partial aggregates. `read`: a SELECT of the query's columns from the kept table, named KEPT.
-    `why`: the reason for PLAIN with its place in the text, or for recomputed groups; None for none.
+    `why`: the reason for PLAIN with its place in the text, or for recomputed groups; None for none. `query`: the query
+    itself if it is not `followed`.
     """
 
     shape: Shape
@@ -36,3 +34,9 @@ class KeptShape:
     read: str
     sums: str | None = None
     why: str | None = None
+    query: ViewQuery | None = None
+
+    @property
+    def whole(self) -> ViewQuery:
+        """The query itself."""
+        return self.query or self.followed
