@@ -18,22 +18,24 @@ __all__ = ["RESOLVE_QUERY", "KeptTable", "ResolveRequest", "Resolved"]
 class KeptTable:
     """The table to create for the rows of a query. For partial aggregates its name and path get `__partials`.
 
-    `cluster_by`: columns of the query. `properties`: of the Delta table, beside our own.
+    `cluster_by`: columns of the query; partial aggregates are clustered by their groups. `properties`: of the Delta
+    table, beside our own. `replace`: a table of other columns is emptied and gets those of the query.
     """
 
     name: str
     path: str
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    replace: bool = False
 
 
 @dataclass(frozen=True)
 class ResolveRequest:
     """The query `text` of the view `name`, in Spark's SQL.
 
-    `tables`: each name in the text, or in the text of one of `views`, that means a table below the lake root → its
-    URI, as `tidemark.lake.tables.resolve` finds it. `views`: each name that means a kept query. All other names are
-    those of Spark's catalogs, in the namespace of the session. `kept`: the table to create; None for none.
+    `tables`: each name in the text, as `parse_statement` spells it, that means a table below the lake root → its URI.
+    `views`: each name that means a kept query (see `planning.reading`). All other names are those of Spark's catalogs,
+    in the namespace of the session. `kept`: the table to create; None for none.
     """
 
     name: str
