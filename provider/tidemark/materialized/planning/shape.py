@@ -117,14 +117,15 @@ class _Sums:
         if not items:  # count(*) alone
             items, names = [exp.cast(exp.Literal.number(1), "int")], [f"{COUNT}_"]
         inner = _rows_below(self.found.block, [item.copy() for item in items])
-        alias = exp.TableAlias(
-            this=exp.to_identifier("tidemark_q"), columns=[exp.to_identifier(name) for name in names]
-        )
-        outer = exp.Select(
-            expressions=[exp.column(name) for name in names],
-            from_=exp.From(this=exp.Subquery(this=inner, alias=alias)),
-        )
-        return sql_of(outer)
+        alias = exp.TableAlias(this=exp.to_identifier("tidemark_q"))
+        shown: list[exp.Expr] = [exp.column(name) for name in names]
+        if any(item.is_star for item in items):  # by name, as a star may have more columns by now
+            own = [exp.column(exp.to_identifier(name, quoted=True)) for name in self.names]
+            shown = [exp.alias_(column, name) for column, name in zip(own, names, strict=True)]
+        else:
+            alias.set("columns", [exp.to_identifier(name) for name in names])
+        source = exp.From(this=exp.Subquery(this=inner, alias=alias))
+        return sql_of(exp.Select(expressions=shown, from_=source))
 
     def arguments(self, schema_json: str) -> dict[str, _Kept]:
         """The arguments by their keys. Raises NotSums for a type whose sums cannot be kept."""
