@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,7 @@ def resolved_shape(spark: SparkSession, request: ResolveRequest) -> KeptShape:
         query = expand(
             view, schema.json(), names.resolve, beyond=True, is_builtin=catalog.builtin.__contains__, unnamed=True
         )
+        query = replace(query, views=_of_catalogs(query.views or {}, request))
         require_same_meaning(spark, query, known)
     except (ViewRefused, ViewNotUnderstood) as reason:
         return plain_shape(_pinned(names, view, schema), str(reason))
@@ -124,8 +126,14 @@ def _pinned(names: Names, view: StoredView, schema: StructType) -> ViewQuery:
         bases=tuple(work.bases),
         settings=settings_of(view.settings),
         digest=hashlib.sha256(said.encode()).hexdigest(),
-        views=work.views,
+        views=_of_catalogs(work.views, names.request),
     )
+
+
+def _of_catalogs(views: Mapping[str, str], request: ResolveRequest) -> dict[str, str]:
+    """The views without kept queries, which no catalog has."""
+    kept = {view.name for view in request.views.values()}
+    return {name: digest for name, digest in views.items() if name not in kept}
 
 
 def _decided(spark: SparkSession, query: ViewQuery, request: ResolveRequest) -> KeptShape:
