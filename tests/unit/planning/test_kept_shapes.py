@@ -116,7 +116,6 @@ AS_SUMS = {
     "a count of two": "SELECT count(k, v) AS c FROM t",
 }
 AS_ROWS = {
-    "SELECT k, min(n) AS m FROM t GROUP BY k": "MIN(n)",
     "SELECT k, count(DISTINCT v) AS c FROM t GROUP BY k": "COUNT(DISTINCT v)",
     "SELECT sum(DISTINCT n) AS c FROM t": "SUM(DISTINCT n)",
     "SELECT k, sum(f) AS s FROM t GROUP BY k": "sums over DOUBLE are rounded",
@@ -145,6 +144,12 @@ def test_other_queries_are_kept_as_rows_and_say_why_groups_are_recomputed(text: 
     found = shape(text)
     assert (found.shape, found.sums, found.whole) == (Shape.ROWS, None, found.followed)
     assert found.why is None if why is None else (found.why or "").startswith(why)
+
+
+def test_minima_and_maxima_are_kept_and_lost_ones_are_computed_from_the_base() -> None:
+    found = shape("SELECT k, min(n) AS low, max(v) AS high, max(n) - min(n) AS width FROM t GROUP BY k")
+    assert found.shape is Shape.SUMS
+    assert found.why == "groups that lose their minimum or maximum are computed from the base"
 
 
 def test_sums_of_floats_are_kept_if_they_may_drift() -> None:

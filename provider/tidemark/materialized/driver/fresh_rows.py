@@ -13,7 +13,8 @@ from tidemark.materialized.model.shapes import KEPT, KEPT_ROW_ID, KeptShape, Sha
 from tidemark.model.statements import RefreshHow, RefreshWrite
 from tidemark.model.streams import ACTION, StreamWindow, WindowKind
 from tidemark.sql.identifiers import quoted
-from tidemark.streams.driver.refresh import image_rows, signed, signed_sums, whole_rows
+from tidemark.streams.driver.partials import signed_sums
+from tidemark.streams.driver.refresh import image_rows, partials_after, signed, whole_rows
 from tidemark.streams.driver.windows import read_window, require_same_view
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def fresh_rows(
     changes = read_window(spark, window, workspace, options)
     if shape.shape is Shape.SUMS:
         assert shape.sums is not None
-        sums = signed_sums(spark, signed(changes, shape.followed), shape.sums)
+        found = signed_sums(spark, signed(changes, shape.followed), shape.sums)
+        sums = partials_after(spark, window, found, kept, shape.sums, options)
         return _read(spark, shape, kept.unionByName(sums))
     images = image_rows(changes, shape.followed)
     changed = images.select(KEPT_ROW_ID).distinct()

@@ -28,7 +28,8 @@ from tidemark.materialized.model.shapes import KEPT, KEPT_ROW_ID, KeptShape, Sha
 from tidemark.materialized.planning.runtime_values import refused_values, runtime_value
 from tidemark.materialized.planning.shape import plain_shape, rows_shape, shape_of
 from tidemark.model.views import BASE, StoredView, ViewColumn, ViewQuery
-from tidemark.streams.driver.refresh import signed_sums
+from tidemark.streams.driver.partials import kept_columns, signed_sums
+from tidemark.streams.model.partial_columns import SIGN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,8 +72,8 @@ def kept_schema(spark: SparkSession, shape: KeptShape) -> StructType:
     """The columns of the kept table."""
     if shape.shape is Shape.SUMS:
         assert shape.sums is not None
-        rows = spark.createDataFrame([], struct_type(shape.followed.schema_json)).withColumn("tidemark_sign", F.lit(1))
-        return _nullable(signed_sums(spark, rows, shape.sums).schema)
+        rows = spark.createDataFrame([], struct_type(shape.followed.schema_json)).withColumn(SIGN, F.lit(1))
+        return _nullable(kept_columns(signed_sums(spark, rows, shape.sums)).schema)
     found = _nullable(struct_type(shape.followed.schema_json))
     return found.add(KEPT_ROW_ID, "string") if shape.shape is Shape.ROWS else found
 

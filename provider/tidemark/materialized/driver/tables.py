@@ -12,9 +12,9 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.materialized.driver.resolving import kept_schema
 from tidemark.materialized.model.jobs import KeptTable
 from tidemark.materialized.model.shapes import KeptShape, Shape
-from tidemark.materialized.planning.partials import GROUP
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.table_names import table_name
+from tidemark.streams.model.partial_columns import GROUP
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,11 +9,12 @@ from sqlglot import exp
 
 from tidemark.changes.planning.views.parts import is_grouped, is_optional
 from tidemark.changes.planning.views.sources import block_of, sources_of
+from tidemark.materialized.planning.partials import Role
 from tidemark.sql.foreign_sql import SPARK
 
 __all__ = ["Aggregation", "Call", "NotSums", "aggregating_block", "read_aggregation"]
 
-_SUMMABLE = (exp.Count, exp.Sum, exp.Avg)
+_ROLES = {exp.Count: Role.COUNT, exp.Sum: Role.SUM, exp.Avg: Role.AVERAGE, exp.Min: Role.LOW, exp.Max: Role.HIGH}
 
 
 class NotSums(Exception):
@@ -22,13 +23,13 @@ class NotSums(Exception):
 
 @dataclass(frozen=True)
 class Call:
-    """A call of count, sum or avg. `summed`: the key of the expression that it sums; None for a count. `argument`: the
-    expression; for a count, the condition under which a row counts; None if each row does.
+    """A call of count, sum, avg, min or max. `argument`: its expression; for a count, the condition under which a row
+    counts; None if each row does.
     """
 
     node: exp.Expr
     argument: exp.Expr | None
-    summed: bool
+    role: Role
 
 
 @dataclass(frozen=True)
@@ -133,17 +134,18 @@ def _call(call: exp.AggFunc) -> Call:
         node = call.parent
         condition = node.expression.this
     values = [call.this, *call.expressions]
-    if not isinstance(call, _SUMMABLE) or any(isinstance(value, exp.Distinct) for value in values):
+    role = _ROLES.get(type(call))
+    if role is None or any(isinstance(value, exp.Distinct) for value in values):
         text = call.sql(dialect=SPARK, comments=False)
         raise NotSums(f"{text} is computed from the base, for the groups of changed rows")
     if any(value.find(exp.AggFunc) for value in values if value is not None):
         raise NotSums("an aggregate of aggregates is computed from the base")
-    if isinstance(call, exp.Count):
-        return Call(node, _counted(values, condition), summed=False)
+    if role is Role.COUNT:
+        return Call(node, _counted(values, condition), role)
     if condition is not None:
         case = exp.Case(ifs=[exp.If(this=condition.copy(), true=call.this.copy())])
-        return Call(node, case, summed=True)
-    return Call(node, call.this, summed=True)
+        return Call(node, case, role)
+    return Call(node, call.this, role)
 
 
 def _counted(values: Sequence[exp.Expr | None], condition: exp.Expr | None) -> exp.Expr | None:

@@ -12,6 +12,7 @@ from tidemark.changes.planning.views.parts import is_linear, numbered
 from tidemark.changes.planning.views.terms import Role, roles_of
 from tidemark.materialized.model.shapes import KeptShape, Shape
 from tidemark.model.statements import RefreshHow
+from tidemark.streams.model.partial_columns import EPOCH
 
 __all__ = ["BaseSize", "Choice", "Estimate", "choose"]
 
@@ -20,6 +21,7 @@ _FIXED = 24 * _MIB  # the look at the logs and the collected changes, before a r
 _CHANGED = 3.0  # changed files are read, their rows are paired
 _PARTNER = 0.4  # a scan that few changed rows cut and that has no shuffle
 _TOUCHED = 0.8  # one end of a scan that is cut to the groups of changed rows
+_LOST = 0.5  # all scans, if groups lose their minimum or maximum
 _WRITTEN = 4.0
 _MERGED = 1.5  # rows of the kept table, whose ids a merge compares
 _FEW = 64 * _MIB  # of changed files; more rows are not collected, so nothing is cut
@@ -94,6 +96,8 @@ def _terms(estimate: Estimate) -> float:
             others = [parts.bases[other] for other, role in roles if other != scan and role is not Role.NOTHING]
             weight = _PARTNER if changed <= _FEW else 1.0
             total += _CHANGED * changed + weight * sum(estimate.bases[other].bytes for other in others)
+    if EPOCH in (estimate.shape.sums or ""):
+        total += _LOST * sum(estimate.bases[base].bytes for base in parts.bases.values())
     return total
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -19,20 +19,23 @@ from tidemark.materialized.planning.aggregation import (
     read_aggregation,
 )
 from tidemark.materialized.planning.partials import (
-    COUNT,
-    GROUP,
     NET,
     Argument,
-    average_of,
+    Role,
+    argument_column,
+    net_of,
     partials_of,
-    sum_of,
     unkeepable,
+    value_of,
 )
 from tidemark.model.views import ViewQuery
 from tidemark.sql.foreign_sql import SPARK, tree_of
 from tidemark.sql.identifiers import quoted
+from tidemark.streams.model.partial_columns import COUNT, EPOCH, EXTREME, GONE, GROUP, SIGN
 
 __all__ = ["Analyse", "plain_shape", "rows_shape", "shape_of"]
+
+_EXTREMES = "groups that lose their minimum or maximum are computed from the base"
 
 Analyse = Callable[[str], str]
 """The schema (JSON) of a query over tables named BASE and their number."""
@@ -71,49 +74,49 @@ def _sums_shape(query: ViewQuery, analyse: Analyse, *, drifting: bool) -> KeptSh
     if block is None:
         raise NotSums
     found = read_aggregation(block, _names(analyse(sql_of(_rows_below(block, [exp.Star()])))))
-    work = _Sums(found, analyse, drifting)
+    work = _Sums(found, analyse)
     text = work.followed()
     followed = replace(query, text=text, schema_json=analyse(text))
-    arguments = work.arguments(followed.schema_json)
+    arguments = work.arguments(followed.schema_json, drifting=drifting)
     groups = work.groups(followed.schema_json)
     read = work.read(groups, arguments)
-    block.replace(read) if block is not tree else None
-    whole = read if block is tree else tree
-    return KeptShape(Shape.SUMS, followed, sql_of(whole), sums=_sums(groups, arguments), query=query, why=None)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """An argument of aggregates, and whether it is summed."""
-
-    argument: Argument
-    summed: bool
+    if block is not tree:
+        block.replace(read)
+    return KeptShape(
+        shape=Shape.SUMS,
+        followed=followed,
+        read=sql_of(read if block is tree else tree),
+        sums=_sums(groups, arguments),
+        why=_EXTREMES if _has_extremes(arguments) else None,
+        query=query,
+    )
 
 
 class _Sums:
     """The texts of one aggregation."""
 
-    def __init__(self, found: Aggregation, analyse: Analyse, drifting: bool) -> None:
-        self.found, self.drifting = found, drifting
+    def __init__(self, found: Aggregation, analyse: Analyse) -> None:
+        self.found = found
         own = found.block.copy()
         if found.of_rows:
             own.set("distinct", None)
         self.names = _names(analyse(sql_of(own)))
-        self.values: dict[str, Call] = {}
+        self.values: dict[str, exp.Expr] = {}
         for call in found.calls:
             if call.argument is not None:
-                self.values.setdefault(self._key(call), call)
+                self.values.setdefault(self._key(call), call.argument)
 
     def _key(self, call: Call) -> str:
+        """The same text for calls of one argument. A condition that is counted is no value that is summed."""
         assert call.argument is not None
-        return f"{call.summed} {self.found.key(call.argument)}"
+        return f"{call.role is Role.COUNT} {self.found.key(call.argument)}"
 
     def followed(self) -> str:
         """The rows below the aggregation: groups, then arguments."""
         groups = list(self.found.block.expressions) if self.found.of_rows else [*self.found.groups]
-        items = [*groups, *(call.argument for call in self.values.values() if call.argument is not None)]
+        items = [*groups, *self.values.values()]
         count = len(self.names) if self.found.of_rows else len(groups)
-        names = [f"{GROUP}{n}" for n in range(count)] + [Argument(n, "").column for n in range(len(self.values))]
+        names = [f"{GROUP}{n}" for n in range(count)] + [argument_column(n) for n in range(len(self.values))]
         if not items:  # count(*) alone
             items, names = [exp.cast(exp.Literal.number(1), "int")], [f"{COUNT}_"]
         inner = _rows_below(self.found.block, [item.copy() for item in items])
@@ -127,19 +130,17 @@ class _Sums:
         source = exp.From(this=exp.Subquery(this=inner, alias=alias))
         return sql_of(exp.Select(expressions=shown, from_=source))
 
-    def arguments(self, schema_json: str) -> dict[str, _Kept]:
-        """The arguments by their keys. Raises NotSums for a type whose sums cannot be kept."""
+    def arguments(self, schema_json: str, *, drifting: bool) -> dict[str, Argument]:
+        """The arguments by their keys. Raises NotSums for one whose aggregates cannot be kept."""
         kinds = _kinds(schema_json)
-        averaged = {self._key(call) for call in self.found.calls if call.argument and _call_of(call, exp.Avg)}
-        kept: dict[str, _Kept] = {}
-        for number, (key, call) in enumerate(self.values.items()):
-            argument = Argument(number, kinds[Argument(number, "").column])
-            reason = (
-                unkeepable(argument.kind, drifting=self.drifting, averaged=key in averaged) if call.summed else None
-            )
+        kept: dict[str, Argument] = {}
+        for number, key in enumerate(self.values):
+            calls = [call for call in self.found.calls if call.argument is not None and self._key(call) == key]
+            argument = Argument(number, kinds[argument_column(number)], frozenset(call.role for call in calls))
+            reason = unkeepable(argument, drifting=drifting)
             if reason is not None:
                 raise NotSums(reason)
-            kept[key] = _Kept(argument, call.summed)
+            kept[key] = argument
         return kept
 
     def groups(self, schema_json: str) -> list[str]:
@@ -150,9 +151,9 @@ class _Sums:
             raise NotSums("groups of collated texts are computed from the base")
         return found
 
-    def read(self, groups: Sequence[str], kept: Mapping[str, _Kept]) -> exp.Select:
+    def read(self, groups: Sequence[str], kept: Mapping[str, Argument]) -> exp.Select:
         """The block's columns from the kept table."""
-        columns = ", ".join([*groups, *(f"{_net(name)} AS {NET}{name}" for name in _columns(kept))])
+        columns = ", ".join([*groups, *(f"{net_of(name)} AS {NET}{name}" for name in _kept(kept))])
         inner = f"SELECT {columns} FROM {KEPT}"
         if groups:
             inner += f" GROUP BY {', '.join(groups)} HAVING SUM({COUNT}) > 0"
@@ -171,7 +172,7 @@ class _Sums:
         self._require_known(block, groups)
         return block
 
-    def _replaced(self, node: exp.Expr, kept: Mapping[str, _Kept]) -> exp.Expr:
+    def _replaced(self, node: exp.Expr, kept: Mapping[str, Argument]) -> exp.Expr:
         """The expression over net partial aggregates and group columns."""
         keys = {self.found.key(group): f"{GROUP}{number}" for number, group in enumerate(self.found.groups)}
         calls = {call.node.sql(dialect=SPARK): call for call in self.found.calls}
@@ -185,13 +186,8 @@ class _Sums:
 
         return node.copy().transform(over_kept)
 
-    def _value(self, call: Call, kept: Mapping[str, _Kept]) -> str:
-        if call.argument is None:
-            return f"{NET}{COUNT}"
-        argument = kept[self._key(call)].argument
-        if not call.summed:
-            return f"{NET}{argument.count}"
-        return f"({average_of(argument) if _call_of(call, exp.Avg) else sum_of(argument)})"
+    def _value(self, call: Call, kept: Mapping[str, Argument]) -> str:
+        return f"{NET}{COUNT}" if call.argument is None else value_of(kept[self._key(call)], call.role)
 
     def _without_aliases(self, condition: exp.Expr) -> exp.Expr:
         """HAVING with the columns of the block in place of their aliases."""
@@ -220,24 +216,28 @@ class _Sums:
                     raise NotSums(f"the column {column.name} is computed from the base")
 
 
-def _columns(kept: Mapping[str, _Kept]) -> dict[str, str]:
+def _columns(kept: Mapping[str, Argument]) -> dict[str, str]:
     """The partial aggregates: name → expression over signed rows."""
-    found = {COUNT: "COALESCE(SUM(tidemark_sign), 0)"}
-    for one in kept.values():
-        found |= partials_of(one.argument, summed=one.summed)
-    return found
+    found = {COUNT: f"COALESCE(SUM({SIGN}), 0)"}
+    for argument in kept.values():
+        found |= partials_of(argument)
+    return found | ({EPOCH: "CAST(0 AS BIGINT)"} if _has_extremes(kept) else {})
 
 
-def _net(name: str) -> str:
-    """The partial aggregate of all rows of a group. Sums are NULL if there are no values."""
-    return f"SUM({name})" if name.startswith("tidemark_s") else f"COALESCE(SUM({name}), 0)"
+def _kept(kept: Mapping[str, Argument]) -> list[str]:
+    """The names of the partial aggregates in the kept table."""
+    return [name for name in _columns(kept) if not name.startswith(GONE) and name != EPOCH]
 
 
-def _sums(groups: Sequence[str], kept: Mapping[str, _Kept]) -> str:
+def _has_extremes(kept: Mapping[str, Argument]) -> bool:
+    return any(argument.roles & {Role.LOW, Role.HIGH} for argument in kept.values())
+
+
+def _sums(groups: Sequence[str], kept: Mapping[str, Argument]) -> str:
     columns = _columns(kept)
     listed = ", ".join([*groups, *(f"{value} AS {name}" for name, value in columns.items())])
     grouped = f" GROUP BY {', '.join(groups)}" if groups else ""
-    changed = " OR ".join(f"{name} <> 0" for name in columns)
+    changed = " OR ".join(f"{name} IS NOT NULL" if name.startswith(EXTREME) else f"{name} <> 0" for name in columns)
     return f"SELECT {listed} FROM {KEPT}{grouped} HAVING {changed}"
 
 
@@ -248,10 +248,6 @@ def _rows_below(block: exp.Select, items: list[exp.Expr]) -> exp.Select:
         below.set(clause, None)
     below.set("expressions", items)
     return below
-
-
-def _call_of(call: Call, kind: type[exp.AggFunc]) -> bool:
-    return isinstance(call.node.this if isinstance(call.node, exp.Filter) else call.node, kind)
 
 
 def _names(schema_json: str) -> list[str]:

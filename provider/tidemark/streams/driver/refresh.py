@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from tidemark.changes.driver.views.plain import over_frames, read_plain_rows
+from tidemark.changes.driver.views.plain import read_plain_rows
 from tidemark.changes.driver.views.read import read_view_rows
 from tidemark.delivery.driver.exactly_once import open_target, target_schema
 from tidemark.delivery.driver.merge import prepare_merge
@@ -17,8 +17,18 @@ from tidemark.jobs.schemas import struct_type
 from tidemark.jobs.settings import under
 from tidemark.model.statements import RefreshHow, RefreshWrite, Statement
 from tidemark.model.streams import ACTION, ROW_ID, BaseWindow, StreamWindow, WindowKind
-from tidemark.model.views import KEPT, KEPT_ROW_ID, ViewQuery
+from tidemark.model.views import KEPT_ROW_ID, ViewQuery
 from tidemark.sql.identifiers import quoted
+from tidemark.streams.driver.partials import (
+    ANSI,
+    has_extremes,
+    kept_columns,
+    net_partials,
+    of_groups,
+    signed_sums,
+    with_extremes,
+)
+from tidemark.streams.model.partial_columns import COUNT, GROUP, SIGN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,10 +36,7 @@ if TYPE_CHECKING:
 
     from tidemark.streams.driver.pinned_streams import PinnedStreams
 
-__all__ = ["image_rows", "net_sums", "prepare_refresh", "signed", "signed_sums", "whole_rows"]
-
-_SIGN = "tidemark_sign"
-_ANSI = {"spark.sql.ansi.enabled": "true"}  # a sum that overflows is an error, never NULL
+__all__ = ["image_rows", "partials_after", "prepare_refresh", "signed", "whole_rows"]
 
 
 def prepare_refresh(
@@ -54,10 +61,33 @@ def prepare_refresh(
         return _prepare_rows(image_rows(changes, window.view), statement, target)
     if asked.sums is None:
         raise StatementRefused(problem="the query's changes cannot be computed", sql=statement.write.target)
-    sums = signed_sums(session, signed(changes, window.view), asked.sums)
+    return _prepare_sums(session, window, changes, statement, asked, options)
+
+
+def _prepare_sums(
+    session: SparkSession,
+    window: StreamWindow,
+    changes: DataFrame,
+    statement: Statement,
+    asked: RefreshWrite,
+    options: Mapping[str, str] | None,
+) -> PreparedWrite:
+    """An append of partial aggregates, or one row for each group. They are kept in memory if they are read twice."""
+    assert window.view is not None
+    assert asked.sums is not None
+    path, target = statement.target.path, target_schema(open_target(statement, options))
+    found = signed_sums(session, signed(changes, window.view), asked.sums)
+    if has_extremes(found):
+        found.persist()
+    try:
+        kept = session.read.format("delta").load(path)
+        sums = _fitted(partials_after(session, window, found, kept, asked.sums, options), target)
+    except BaseException:
+        found.unpersist()
+        raise
     if asked.how is RefreshHow.CHANGES:
-        return PreparedWrite(run=lambda: _append(_fitted(sums, target), statement.target.path))
-    return PreparedWrite(run=lambda: _compact(session, sums, statement.target.path, target))
+        return PreparedWrite(run=lambda: _append(sums, path), close=lambda: _forget(found))
+    return PreparedWrite(run=lambda: _compact(session, sums, path, target), close=lambda: _forget(found))
 
 
 def whole_rows(
@@ -68,18 +98,16 @@ def whole_rows(
     assert query is not None
     if not asked.rows_by_id and asked.sums is None:
         return read_plain_rows(session, query, window.bases, options, reader=name)
-    assert window.read_at is not None
-    ends = [BaseWindow(base.table, base.end, base.end) for base in window.bases]
-    rows = read_view_rows(session, query, ends, window.read_at, options, reader=name)
+    rows = _rows_at_end(session, window, options)
     if asked.sums is None:
         return image_rows(rows, query).drop(ACTION)
-    return signed_sums(session, signed(rows, query), asked.sums)
+    return kept_columns(signed_sums(session, signed(rows, query), asked.sums))
 
 
 def signed(changes: DataFrame, query: ViewQuery) -> DataFrame:
     """The images of changed rows, with +1 for each that came and −1 for each that went."""
     sign = F.when(F.col(quoted(ACTION)) == "DELETE", F.lit(-1)).otherwise(F.lit(1))
-    return changes.select(*_columns(query), sign.alias(_SIGN))
+    return changes.select(*_columns(query), sign.alias(SIGN))
 
 
 def image_rows(changes: DataFrame, query: ViewQuery) -> DataFrame:
@@ -87,20 +115,35 @@ def image_rows(changes: DataFrame, query: ViewQuery) -> DataFrame:
     return changes.select(*_columns(query), F.col(quoted(ROW_ID)).alias(KEPT_ROW_ID), quoted(ACTION))
 
 
-def signed_sums(session: SparkSession, rows: DataFrame, sums: str) -> DataFrame:
-    """Partial aggregates of signed rows. An overflow fails the query."""
-    return over_frames(session, sums, {KEPT: rows}, _ANSI)
-
-
-def net_sums(rows: DataFrame) -> DataFrame:
-    """Partial aggregates with one row for each group that has rows. Groups and numbers have the names that
-    `materialized.planning.partials` gives them.
+def partials_after(
+    session: SparkSession,
+    window: StreamWindow,
+    found: DataFrame,
+    kept: DataFrame,
+    sums: str,
+    options: Mapping[str, str] | None,
+) -> DataFrame:
+    """The rows that a refresh adds to the partial aggregates `kept`, which are of the window's start. `found`: those of
+    the changes.
     """
-    groups = [name for name in rows.columns if name.startswith("tidemark_g")]
-    numbers = [name for name in rows.columns if name not in groups]
-    sums = [F.sum(name).cast(rows.schema[name].dataType).alias(name) for name in numbers]
-    net = rows.groupBy(*groups).agg(*sums)
-    return net.where(F.col("tidemark_n") > 0) if groups else net
+    if not has_extremes(found):
+        return found
+    query = window.view
+    assert query is not None
+
+    def at_end(groups: DataFrame | None) -> DataFrame:
+        rows = signed(_rows_at_end(session, window, options), query)
+        return signed_sums(session, rows if groups is None else of_groups(rows, groups), sums)
+
+    return with_extremes(found, kept, at_end)
+
+
+def _rows_at_end(session: SparkSession, window: StreamWindow, options: Mapping[str, str] | None) -> DataFrame:
+    """All rows of the followed query at the window's end, as inserts."""
+    assert window.view is not None
+    assert window.read_at is not None
+    ends = [BaseWindow(base.table, base.end, base.end) for base in window.bases]
+    return read_view_rows(session, window.view, ends, window.read_at, options, reader=window.stream_name)
 
 
 def _columns(query: ViewQuery) -> list[str]:
@@ -149,6 +192,8 @@ def _overwrite(rows: DataFrame, path: str) -> None:
 
 
 def _compact(session: SparkSession, sums: DataFrame, path: str, target: StructType) -> None:
-    with under(session, _ANSI):
-        kept = session.read.format("delta").load(path)
-        _overwrite(_fitted(net_sums(kept.unionByName(_fitted(sums, target))), target), path)
+    """One row for each group that has rows."""
+    with under(session, ANSI):
+        net = net_partials(session.read.format("delta").load(path).unionByName(sums))
+        has_groups = any(name.startswith(GROUP) for name in net.columns)
+        _overwrite(_fitted(net.where(F.col(COUNT) > 0) if has_groups else net, target), path)
