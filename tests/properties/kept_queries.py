@@ -1,4 +1,4 @@
-"""Random queries to be kept: trees of other tests, aggregated or not, and queries that can only be computed anew."""
+"""Random queries to be kept: trees of other tests, aggregated or not, and queries that have no changes."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ class ViewQuery:
     `bases`: the tables in the order in which the text first names them, each once; `text` names the n-th BASE and n.
     `schema_json`: the view's schema; `text` has columns of its names in its order. `settings`: Spark's SQL settings
     under which the text has the view's meaning; None means the default. `digest`: of the stored texts of the view and
-    of all views in it, which is its identity (R83). `views`: for a query that is no view of a catalog, the catalogs'
-    views in it, each with the digest of its own text; None for a view.
+    of all views in it, which is its identity (R83). `views`: the catalogs' views in a query that is no
+    view itself, each with the digest of its own text. None: it is a view.
     """
 
     name: str

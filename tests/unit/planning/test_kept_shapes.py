@@ -51,7 +51,7 @@ def schema(columns: list[tuple[str, str]]) -> str:
 
 
 def columns_of(query: exp.Expression, bases: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The names and types of a query's columns, as far as these tests need them."""
+    """The names and types of a query's columns, for the expressions of these tests."""
     if isinstance(query, exp.SetOperation):
         return columns_of(query.this, bases)
     if isinstance(query, exp.Subquery):

@@ -144,7 +144,7 @@ class _Sums:
         return kept
 
     def groups(self, schema_json: str) -> list[str]:
-        """The names of the group columns. Raises NotSums for texts of which several forms are equal."""
+        """The names of the group columns. Raises NotSums for texts that equal others, by their collation."""
         kinds = _kinds(schema_json)
         found = [name for name in kinds if name.startswith(GROUP)]
         if "collation" in schema_json.lower():
