@@ -13,9 +13,9 @@ from tidemark.materialized.model.shapes import KEPT, KEPT_ROW_ID, KeptShape, Sha
 from tidemark.model.statements import RefreshHow, RefreshWrite
 from tidemark.model.streams import ACTION, StreamWindow, WindowKind
 from tidemark.sql.identifiers import quoted
-from tidemark.streams.driver.partials import signed_sums
+from tidemark.streams.driver.partials import needs_net_rows, signed_sums
 from tidemark.streams.driver.refresh import image_rows, partials_after, signed, whole_rows
-from tidemark.streams.driver.windows import read_window, require_same_view
+from tidemark.streams.driver.windows import read_signed_window, read_window, require_same_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,12 +51,15 @@ def fresh_rows(
         require_same_view(spark, shape.followed, window.stream_name)
         return _read(spark, shape, whole_rows(spark, window, asked, options))
     kept = read_version(spark, kept_path, kept_version)
-    changes = read_window(spark, window, workspace, options)
-    if shape.shape is Shape.SUMS:
-        assert shape.sums is not None
-        found = signed_sums(spark, signed(changes, shape.followed), shape.sums)
+    if shape.sums is not None:
+        if needs_net_rows(shape.sums):
+            rows = signed(read_window(spark, window, workspace, options), shape.followed)
+        else:
+            rows = read_signed_window(spark, window, workspace, options)
+        found = signed_sums(spark, rows, shape.sums)
         sums = partials_after(spark, window, found, kept, shape.sums, options)
         return _read(spark, shape, kept.unionByName(sums))
+    changes = read_window(spark, window, workspace, options)
     images = image_rows(changes, shape.followed)
     changed = images.select(KEPT_ROW_ID).distinct()
     came = images.where(F.col(quoted(ACTION)) != "DELETE").drop(ACTION)

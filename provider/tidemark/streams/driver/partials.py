@@ -16,7 +16,16 @@ from tidemark.streams.model.partial_columns import COUNT, EPOCH, GONE, GROUP, MA
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ANSI", "has_extremes", "kept_columns", "net_partials", "of_groups", "signed_sums", "with_extremes"]
+__all__ = [
+    "ANSI",
+    "has_extremes",
+    "kept_columns",
+    "needs_net_rows",
+    "net_partials",
+    "of_groups",
+    "signed_sums",
+    "with_extremes",
+]
 
 ANSI = {"spark.sql.ansi.enabled": "true"}  # a sum that overflows is an error, never NULL
 _OLD, _NEW, _SOUGHT, _LOST = "old_", "new_", "sought_", "tidemark_lost"
@@ -25,6 +34,11 @@ _OLD, _NEW, _SOUGHT, _LOST = "old_", "new_", "sought_", "tidemark_lost"
 def signed_sums(session: SparkSession, rows: DataFrame, sums: str) -> DataFrame:
     """Partial aggregates of signed rows. An overflow fails the query."""
     return over_frames(session, sums, {KEPT: rows}, ANSI)
+
+
+def needs_net_rows(sums: str) -> bool:
+    """Whether the aggregates of the text need rows that came or went in fact. Counts and sums take all signed rows."""
+    return GONE in sums
 
 
 def has_extremes(sums: DataFrame) -> bool:

@@ -23,6 +23,7 @@ from tidemark.streams.driver.partials import (
     ANSI,
     has_extremes,
     kept_columns,
+    needs_net_rows,
     net_partials,
     of_groups,
     signed_sums,
@@ -56,27 +57,27 @@ def prepare_refresh(
     if window.kind is WindowKind.INITIAL_ROWS or asked.how is RefreshHow.WHOLE:
         rows = _fitted(whole_rows(session, window, asked, options), target)
         return PreparedWrite(run=lambda: _overwrite(rows, statement.target.path))
-    changes = streams.frame(source)
     if asked.rows_by_id:
-        return _prepare_rows(image_rows(changes, window.view), statement, target)
+        return _prepare_rows(image_rows(streams.frame(source), window.view), statement, target)
     if asked.sums is None:
         raise StatementRefused(problem="the query's changes cannot be computed", sql=statement.write.target)
-    return _prepare_sums(session, window, changes, statement, asked, options)
+    net = needs_net_rows(asked.sums)
+    rows = signed(streams.frame(source), window.view) if net else streams.signed(source)
+    return _prepare_sums(session, window, rows, statement, asked, options)
 
 
 def _prepare_sums(
     session: SparkSession,
     window: StreamWindow,
-    changes: DataFrame,
+    rows: DataFrame,
     statement: Statement,
     asked: RefreshWrite,
     options: Mapping[str, str] | None,
 ) -> PreparedWrite:
     """An append of partial aggregates, or one row for each group. They are kept in memory if they are read twice."""
-    assert window.view is not None
     assert asked.sums is not None
     path, target = statement.target.path, target_schema(open_target(statement, options))
-    found = signed_sums(session, signed(changes, window.view), asked.sums)
+    found = signed_sums(session, rows, asked.sums)
     if has_extremes(found):
         found.persist()
     try:

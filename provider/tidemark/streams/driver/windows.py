@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.changes.driver.views.catalog import resolve_view, stored_view
 from tidemark.changes.driver.views.plan import plan_view_changes
-from tidemark.changes.driver.views.read import read_view_changes, read_view_rows
+from tidemark.changes.driver.views.read import read_signed_rows, read_view_changes, read_view_rows
 from tidemark.changes.driver.window import plan_window as plan_table_window
 from tidemark.changes.driver.window import read_window as read_table_window
 from tidemark.changes.planning.sets.plan import explain_pages
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tidemark.jobs.workspace import Workspace
     from tidemark.model.views import ViewQuery
 
-__all__ = ["explain_window", "read_window"]
+__all__ = ["explain_window", "read_signed_window", "read_window", "require_same_view"]
 
 
 def read_window(
@@ -64,6 +64,30 @@ def _read(
     return read_view_changes(
         spark, window.view, window.bases, window.mode, now, workspace, options, reader=name, say=say
     )
+
+
+def read_signed_window(
+    spark: SparkSession,
+    window: StreamWindow,
+    workspace: Workspace,
+    options: Mapping[str, str] | None = None,
+    *,
+    say: Callable[[str], None] | None = None,
+) -> DataFrame:
+    """The changes of a linear query for sums (see `read_signed_rows`). The same errors as `read_window`."""
+    assert window.view is not None
+    with _lost_to(window.stream_name):
+        require_same_view(spark, window.view, window.stream_name)
+        return read_signed_rows(
+            spark,
+            window.view,
+            window.bases,
+            _time_of(window),
+            workspace,
+            options,
+            reader=window.stream_name,
+            say=say,
+        )
 
 
 def explain_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> dict[str, Any]:
