@@ -75,7 +75,7 @@ def test_a_plain_query_is_written_as_a_whole_at_pinned_versions(world: KeptWorld
     found = world.create("ranks", PLAIN, "orders")
     assert found.shape.shape is Shape.PLAIN
     assert "window functions" in (found.shape.why or "")
-    assert "line 1, column 22" in (found.shape.why or "")
+    assert "line 1, column 21" in (found.shape.why or "")
     world.refresh("ranks", "1")
     world.sql("INSERT INTO {orders} VALUES (2, 1)")
     world.refresh("ranks", "2", RefreshHow.WHOLE)

@@ -10,5 +10,5 @@ EPOCH = "tidemark_e"  # how often the group's extreme values were computed from 
 SIGN = "tidemark_sign"
 MINIMUM = "tidemark_min"
 MAXIMUM = "tidemark_max"
-GONE = "tidemark_gone_"  # with "min" or "max": the extreme value of rows that went, which is not kept
+GONE = "tidemark_was_"  # with "min" or "max": the extreme value of rows that went, which is not kept
 EXTREME = (MINIMUM, MAXIMUM, GONE)
