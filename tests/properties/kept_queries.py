@@ -25,7 +25,12 @@ SUMS = (
     "coalesce(sum(q.n), -1) + count(q.k)",
 )
 DRIFTING = ("sum(CAST(q.n AS DOUBLE) / 3)", "avg(CAST(q.n AS FLOAT))", "sum(CASE WHEN q.k = 2 THEN double('NaN') END)")
-RECOMPUTED = ("min(q.n)", "max(q.v)", "count(DISTINCT q.v)", "max(q.n) - min(q.n) + count(*)")
+EXTREMES = ("min(q.n)", "max(q.v)", "max(q.n) - min(q.n) + count(*)", "max(CAST(q.n AS DOUBLE))", "min(q.n % 3)")
+RECOMPUTED = ("count(DISTINCT q.v)", "max(q.v)", "sum(DISTINCT q.n)")
+KINDS = (
+    *("sums", "sums", "sums", "extremes", "extremes", "drifting", "recomputed"),
+    *("linear", "beyond", "distinct", "plain"),
+)
 HAVING = ("count(*) > 1", "sum(q.n) > 2 OR sum(q.n) IS NULL", "count(q.v) % 2 = 0")
 PLAIN = (
     "SELECT k, n, v, row_number() OVER (PARTITION BY k ORDER BY n, v) AS place FROM ({tree}) AS q",
@@ -37,7 +42,7 @@ PLAIN = (
 
 def random_query(chance: random.Random, names: Sequence[str]) -> str:
     """A query over the tables of these names, which have the columns k, n and v."""
-    kind = chance.choice(["sums", "sums", "sums", "drifting", "recomputed", "linear", "beyond", "distinct", "plain"])
+    kind = chance.choice(KINDS)
     depth = chance.choice([0, 1, 1, 2])
     tree = random_tree(chance, names, beyond=kind == "beyond", depth=max(depth, kind == "beyond")).select()
     if kind in ("linear", "beyond"):
@@ -46,8 +51,9 @@ def random_query(chance: random.Random, names: Sequence[str]) -> str:
         return chance.choice(PLAIN).format(tree=tree, table=chance.choice(list(names)))
     if kind == "distinct":
         return f"SELECT DISTINCT {chance.choice(['*', 'q.k, upper(q.v) AS u'])} FROM ({tree}) AS q"
-    more = {"drifting": DRIFTING, "recomputed": RECOMPUTED}.get(kind, ())
-    return _grouped(chance, tree, [*chance.sample(SUMS, k=chance.randint(1, 3)), *more[: chance.randint(1, 3)]])
+    more = {"drifting": DRIFTING, "recomputed": RECOMPUTED, "extremes": EXTREMES}.get(kind, ())
+    calls = chance.sample(SUMS, k=chance.randint(1, 3))
+    return _grouped(chance, tree, [*calls, *chance.sample(more, k=min(len(more), chance.randint(1, 3)))])
 
 
 def _grouped(chance: random.Random, tree: str, calls: Sequence[str]) -> str:
