@@ -104,6 +104,7 @@ def test_a_catalogs_view_that_has_changed_is_refused(world: KeptWorld) -> None:
         ("SELECT k, n AS k FROM orders", InvalidArgument, "two columns of one name"),
         ("SELECT k AS _row_id FROM orders", InvalidArgument, "reserved"),
         ("SELECT NULL AS k FROM orders", InvalidArgument, "cast it"),
+        ("SELECT 1 AS k", InvalidArgument, "reads no table"),
         ("SELECT z FROM orders", ViewNotUnderstood, "Spark says"),
     ],
 )

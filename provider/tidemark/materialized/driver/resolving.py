@@ -41,11 +41,18 @@ _OURS = re.compile(r"tidemark_|_row_id$|metadata\$", re.IGNORECASE)
 
 
 def resolved_shape(spark: SparkSession, request: ResolveRequest) -> KeptShape:
-    """The shape of the request's query; nothing is written.
+    """The shape of the request's query, which reads at least one table; nothing is written.
 
     A query whose changes cannot be computed is PLAIN, and says why. Raises ViewRefused for run-time values in a
     materialized view, ViewNotUnderstood, TableNotFound, InvalidArgument for columns that no table can have.
     """
+    found = _shape(spark, request)
+    if not found.followed.bases:
+        raise InvalidArgument(argument="text", value=request.text, problem="it reads no table, so it never changes")
+    return found
+
+
+def _shape(spark: SparkSession, request: ResolveRequest) -> KeptShape:
     text = parse_view(request.name, request.text)
     value = runtime_value(text)
     if value is not None and request.kind is KeptKind.MATERIALIZED_VIEW:
