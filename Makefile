@@ -79,10 +79,11 @@ demo-replication: $(STAMP) ## a live PostgreSQL, or SOURCE=mariadb, replicated i
 demo-ingest: $(STAMP) ## the ingest service, and four writers that send the flights of a day; two get killed
 	@$(AIRFLOW) $(BIN)/python dags/ingest/demo.py
 
-soak: $(STAMP) ## channels' writers, service and drivers, each killed KILLS=200 times at random moments; runs of pipes half as often, of replications a tenth as often
+soak: $(STAMP) ## kills at random: KILLS=200 of channels' writers, half as many of pipes, a tenth of replications; PROGRAMS=1000 kept queries
 	@TIDEMARK_SOAK=$(or $(KILLS),200) $(PYTEST) -s --timeout 14400 tests/guarantees/test_killed_writers_each_row_once.py -k two_hundred
 	@TIDEMARK_SOAK_LOADS=$$(($(or $(KILLS),200) / 2)) $(PYTEST) --timeout 7200 tests/guarantees/test_killed_loads_each_file_once.py -k hundred
 	@TIDEMARK_SOAK_OLTP=$$(($(or $(KILLS),200) / 10)) $(PYTEST) --timeout 7200 tests/guarantees/test_replicated_oltp.py
+	@TIDEMARK_SOAK_PROGRAMS=$(or $(PROGRAMS),1000) $(PYTEST) --timeout 600 tests/properties/test_kept_queries.py
 
 ui: $(STAMP) ## Airflow with the example DAGs at http://127.0.0.1:8080; PORT=8081 LISTEN=0.0.0.0 for others
 	@$(AIRFLOW) PORT=$(or $(PORT),8080) LISTEN=$(or $(LISTEN),127.0.0.1) .ci/ui

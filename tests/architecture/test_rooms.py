@@ -20,6 +20,7 @@ ROOMS = {
     "changes": WORDS,
     "channels": WORDS,
     "delivery": WORDS,
+    "materialized": WORDS,
     "pipes": WORDS,
     "replication": WORDS | {"sources"},
     "results": WORDS,

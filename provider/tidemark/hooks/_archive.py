@@ -14,7 +14,17 @@ import tidemark
 __all__ = ["forgetting_the_archive", "spark_side_archive"]
 
 _TOOLS = ("errors", "jobs", "kafka", "lake", "model", "sql")
-_ROOMS = ("change_streams", "changes", "channels", "delivery", "pipes", "replication", "results", "streams")
+_ROOMS = (
+    "change_streams",
+    "changes",
+    "channels",
+    "delivery",
+    "materialized",
+    "pipes",
+    "replication",
+    "results",
+    "streams",
+)
 _FLOORS = ("model", "planning", "sources", "driver")  # of each room; the other folders are the worker's
 _MODULES = ("__init__.py", "failpoints.py")
 _MADE = (1980, 1, 1, 0, 0, 0)  # the oldest time of a zip, so that equal content has equal bytes

@@ -10,7 +10,16 @@ from enum import StrEnum
 from tidemark.model.codec import to_json, to_plain
 from tidemark.model.streams import TableRef
 
-__all__ = ["Evidence", "PlannedWrite", "SchemaEvolution", "Statement", "TransactionKey", "WriteAs"]
+__all__ = [
+    "Evidence",
+    "PlannedWrite",
+    "RefreshHow",
+    "RefreshWrite",
+    "SchemaEvolution",
+    "Statement",
+    "TransactionKey",
+    "WriteAs",
+]
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,26 @@ class WriteAs(StrEnum):
     SQL = "sql"
     FUNCTION = "function"
     QUARANTINE = "quarantine"  # the rows that do not fit the target of the statement before
+    REFRESH = "refresh"  # the rows of a kept query
+
+
+class RefreshHow(StrEnum):
+    """The ways in which a refresh writes the table of a kept query."""
+
+    CHANGES = "changes"  # the changes of the window
+    COMPACTED = "compacted"  # partial aggregates and the changes of the window, one row for each group
+    WHOLE = "whole"  # the query at the window's end
+
+
+@dataclass(frozen=True)
+class RefreshWrite:
+    """The request for a refresh. `rows_by_id`: the table has the row ids of the query's rows. `sums`: the SELECT of
+    partial aggregates over the followed query's rows; None without. `followed` is the query of the stream that is read.
+    """
+
+    how: RefreshHow
+    rows_by_id: bool = False
+    sums: str | None = None
 
 
 class SchemaEvolution(StrEnum):
@@ -49,7 +78,8 @@ class PlannedWrite:
 
     `source`: the stream that append and merge read. `keys`: merge key columns. `sql`: the statement's text for SQL.
     `function`: `module:function` for FUNCTION. `tables`: names used in `sql` or by the function → canonical URI.
-    `quarantine`: the table for rows that break a constraint; the plan's next statement writes it.
+    `quarantine`: the table for rows that break a constraint; the plan's next statement writes it. `refresh`: for
+    REFRESH.
     """
 
     write_as: WriteAs
@@ -61,13 +91,15 @@ class PlannedWrite:
     function: str | None = None
     tables: Mapping[str, str] = field(default_factory=dict)
     quarantine: str | None = None
+    refresh: RefreshWrite | None = None
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON form. Without a quarantine it is that of releases that had none."""
+        """SHA-256 of the canonical JSON form. Without a quarantine or refresh it is that of releases that had none."""
         said = to_plain(self)
-        if self.quarantine is None:
-            del said["quarantine"]
+        for name in ("quarantine", "refresh"):
+            if getattr(self, name) is None:
+                del said[name]
         return hashlib.sha256(to_json(said).encode()).hexdigest()
 
 

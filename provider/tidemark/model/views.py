@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["BASE", "StoredTable", "StoredView", "ViewColumn", "ViewQuery"]
+__all__ = ["BASE", "KEPT", "KEPT_ROW_ID", "StoredTable", "StoredView", "ViewColumn", "ViewQuery"]
 
 BASE = "tidemark_base_"  # the name of the n-th base table in the text of a ViewQuery ends with its number
+KEPT = "tidemark_kept"  # the name of the table of a kept query in the texts that read it
+KEPT_ROW_ID = "_row_id"  # a column of tables of kept rows: METADATA$ROW_ID of the query's row (string)
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class ViewQuery:
     `bases`: the tables in the order in which the text first names them, each once; `text` names the n-th BASE and n.
     `schema_json`: the view's schema; `text` has columns of its names in its order. `settings`: Spark's SQL settings
     under which the text has the view's meaning; None means the default. `digest`: of the stored texts of the view and
-    of all views in it, which is its identity (R83).
+    of all views in it, which is its identity (R83). `views`: the catalogs' views in a query that is no
+    view itself, each with the digest of its own text. None: it is a view.
     """
 
     name: str
@@ -54,3 +57,4 @@ class ViewQuery:
     bases: tuple[str, ...]
     settings: Mapping[str, str | None]
     digest: str
+    views: Mapping[str, str] | None = None

@@ -34,6 +34,8 @@ def check_write(session: SparkSession, write: PlannedWrite, streams: PinnedStrea
         return
     if write.source is None:
         raise StatementRefused(problem=f"{write.write_as.value} needs the stream that it reads", sql=write.target)
+    if write.write_as is WriteAs.REFRESH:
+        return  # its table was made for the query
     rows, schema = streams.frame(write.source).schema, target_schema(target)
     if write.write_as is WriteAs.MERGE and ACTION not in rows.names:
         rows = StructType([*rows.fields, StructField(ACTION, StringType())])

@@ -21,6 +21,7 @@ from tidemark.streams.driver.catalog_tables import require_in_catalog
 from tidemark.streams.driver.function import load_function, run_function
 from tidemark.streams.driver.pinned_streams import PinnedStreams
 from tidemark.streams.driver.quarantine import Quarantine
+from tidemark.streams.driver.refresh import prepare_refresh
 from tidemark.streams.driver.sql import prepare_sql
 from tidemark.streams.model.transaction_jobs import StatementsRequest, WriteReport
 
@@ -109,6 +110,8 @@ class _Writing:
             return prepare_sql(self.job.session, statement, asked.sql or "", self.streams)
         if asked.source is None:
             raise StatementRefused(problem=f"{asked.write_as.value} needs the stream that it reads", sql=asked.target)
+        if asked.write_as is WriteAs.REFRESH:
+            return prepare_refresh(self.job.session, statement, self.streams, self.job.options)
         rows = self.streams.frame(asked.source)
         schema = target_schema(open_target(statement, self.job.options))
         if asked.write_as is WriteAs.APPEND:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.errors import StreamNotFound
 from tidemark.model.streams import StreamWindow
-from tidemark.streams.driver.windows import read_window
+from tidemark.streams.driver.windows import read_signed_window, read_window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,6 +64,10 @@ class PinnedStreams:
             rows = read_window(self.session, window, self._workspace, self._options, say=self._say)
             self._frames[window.stream_name] = rows
         return self._frames[window.stream_name]
+
+    def signed(self, name: str) -> DataFrame:
+        """The rows of a stream on a linear query with their signs, for sums."""
+        return read_signed_window(self.session, self.window(name), self._workspace, self._options, say=self._say)
 
     def view(self, name: str) -> str:
         """A temporary view of the stream in this session; its name is ready for SQL text."""

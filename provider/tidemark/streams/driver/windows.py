@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidemark.changes.driver.views.by_key import explain_view_by_key, read_view_by_key
-from tidemark.changes.driver.views.catalog import resolve_view
+from tidemark.changes.driver.views.catalog import resolve_view, stored_view
 from tidemark.changes.driver.views.plan import plan_view_changes
-from tidemark.changes.driver.views.read import read_view_changes, read_view_rows
+from tidemark.changes.driver.views.read import read_signed_rows, read_view_changes, read_view_rows
 from tidemark.changes.driver.window import plan_window as plan_table_window
 from tidemark.changes.driver.window import read_window as read_table_window
 from tidemark.changes.planning.sets.plan import explain_pages
+from tidemark.changes.planning.views.expand import digest_of
 from tidemark.errors import TableNotFound, VersionVacuumed, ViewChanged, ViewError
 from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
 from tidemark.streams.driver.external_tables.window import explain_file_window, read_file_window
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tidemark.jobs.workspace import Workspace
     from tidemark.model.views import ViewQuery
 
-__all__ = ["explain_window", "read_window"]
+__all__ = ["explain_window", "read_signed_window", "read_window", "require_same_view"]
 
 
 def read_window(
@@ -70,6 +71,30 @@ def _read(
     )
 
 
+def read_signed_window(
+    spark: SparkSession,
+    window: StreamWindow,
+    workspace: Workspace,
+    options: Mapping[str, str] | None = None,
+    *,
+    say: Callable[[str], None] | None = None,
+) -> DataFrame:
+    """The changes of a linear query for sums (see `read_signed_rows`). The same errors as `read_window`."""
+    assert window.view is not None
+    with _lost_to(window.stream_name):
+        require_same_view(spark, window.view, window.stream_name)
+        return read_signed_rows(
+            spark,
+            window.view,
+            window.bases,
+            _time_of(window),
+            workspace,
+            options,
+            reader=window.stream_name,
+            say=say,
+        )
+
+
 def explain_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The plan by which `read_window` would read a window of changes, in plain values, without Spark; same errors."""
     with _lost_to(window.stream_name):
@@ -92,13 +117,28 @@ def _lost_to(stream: str) -> Iterator[None]:
 
 
 def require_same_view(spark: SparkSession, view: ViewQuery, stream: str) -> None:
-    """The view is still what it was when the stream was made. Raises ViewChanged (R83)."""
+    """The view is still what it was when the stream was made; for a query, the catalogs' views that it reads. Raises
+    ViewChanged (R83).
+    """
+    if view.views is not None:
+        for name, digest in view.views.items():
+            _require_same_text(spark, name, digest, stream)
+        return
     try:
         found = resolve_view(spark, view.name, beyond_snowflake=True)
     except (TableNotFound, ViewError) as error:
         raise ViewChanged(view=view.name, stream=stream) from error
     if found.digest != view.digest:
         raise ViewChanged(view=view.name, stream=stream)
+
+
+def _require_same_text(spark: SparkSession, name: str, digest: str, stream: str) -> None:
+    try:
+        found = stored_view(spark, name)
+    except (TableNotFound, ViewError) as error:
+        raise ViewChanged(view=name, stream=stream) from error
+    if digest_of(found) != digest:
+        raise ViewChanged(view=name, stream=stream)
 
 
 def _time_of(window: StreamWindow) -> datetime:

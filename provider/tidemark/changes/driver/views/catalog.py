@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
@@ -19,7 +20,7 @@ from tidemark.sql.statements import path_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["resolve_view"]
+__all__ = ["Catalog", "resolve_view", "stored_view"]
 
 _IS_A_TABLE = "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"  # Delta's are, and views are not
 _NOT_THERE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
@@ -33,13 +34,8 @@ def resolve_view(spark: SparkSession, name: str, *, beyond_snowflake: bool = Fal
     It works behind Spark Connect, too. Raises ViewTextMissing for a temporary view, ViewRefused (R70),
     ViewNotUnderstood if our reading of the text is not Spark's, TableNotFound.
     """
-    catalog = _Catalog(spark)
-    found = catalog.described(name)
-    if found is None or found.get("type") != "VIEW":
-        raise ViewNotUnderstood(view=name, problem="it is not a view")
-    if found.get("catalog_name") == "system" or "global_temp" in found.get("namespace", ()):
-        raise ViewTextMissing(view=name, problem="it is a temporary view")
-    view = catalog.stored(found)
+    catalog = Catalog(spark)
+    view = catalog.view(name)
     query = expand(
         view,
         catalog.schema(view.name).json(),
@@ -51,12 +47,30 @@ def resolve_view(spark: SparkSession, name: str, *, beyond_snowflake: bool = Fal
     return query
 
 
-class _Catalog:
+def stored_view(spark: SparkSession, name: str) -> StoredView:
+    """The view `name` as it is stored. Raises ViewTextMissing, ViewNotUnderstood, TableNotFound."""
+    return Catalog(spark).view(name)
+
+
+class Catalog:
     """The entries of the session's catalogs."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.builtin = frozenset(row[0].lower() for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect())
+
+    @cached_property
+    def builtin(self) -> frozenset[str]:
+        """The names of Spark's own functions, in lower case."""
+        return frozenset(row[0].lower() for row in self._spark.sql("SHOW SYSTEM FUNCTIONS").collect())
+
+    def view(self, name: str) -> StoredView:
+        """A view that is not temporary. Raises ViewTextMissing, ViewNotUnderstood, TableNotFound."""
+        found = self.described(name)
+        if found is None or found.get("type") != "VIEW":
+            raise ViewNotUnderstood(view=name, problem="it is not a view")
+        if found.get("catalog_name") == "system" or "global_temp" in found.get("namespace", ()):
+            raise ViewTextMissing(view=name, problem="it is a temporary view")
+        return self.stored(found)
 
     def resolve(self, parts: tuple[str, ...], namespace: tuple[str, ...]) -> StoredTable | StoredView:
         """The table or view that a name in the text of a view of `namespace` means. Raises TableNotFound."""

@@ -17,7 +17,7 @@ from tidemark.sql.identifiers import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["inserted", "net_changes"]
+__all__ = ["images", "inserted", "net_changes"]
 
 _CHANGE = "tidemark_change"
 _STATES = "tidemark_states"
@@ -48,6 +48,12 @@ def inserted(rows: DataFrame, ids: tuple[str, ...], kind: StructType, sources: M
     """Every row as an INSERT; columns as in `net_changes`."""
     change = _change("INSERT", False, _image(kind)).alias(_CHANGE)
     return _shown(rows.select(_row_id(ids, sources).alias(ROW_ID), change), kind)
+
+
+def images(kind: StructType) -> list[Column]:
+    """The view's columns under their names, from those by `column_name`."""
+    fields = enumerate(kind.fields)
+    return [F.col(column_name(number)).cast(field.dataType).alias(field.name) for number, field in fields]
 
 
 def _image(kind: StructType) -> Column:

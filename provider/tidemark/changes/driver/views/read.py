@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from tidemark.changes.driver.views.bases import Base, open_bases
 from tidemark.changes.driver.views.changed import read_changed
-from tidemark.changes.driver.views.net import inserted, net_changes
+from tidemark.changes.driver.views.net import images, inserted, net_changes
 from tidemark.changes.driver.views.plan import choice_for, planned
 from tidemark.changes.driver.views.scans import Reading
 from tidemark.changes.planning.views.plan import Way
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tidemark.jobs.workspace import Workspace
 
-__all__ = ["read_view_changes", "read_view_rows"]
+__all__ = ["read_signed_rows", "read_view_changes", "read_view_rows"]
 
 _CHANGED_ROWS_PER_PARTITION = 1_000  # of base tables; one row may change many rows of the view
 _MOST_PARTITIONS = 200
@@ -77,6 +77,34 @@ def read_view_changes(
     count = sum(each.rows for each in changed.values())
     partitions = min(count // _CHANGED_ROWS_PER_PARTITION + 1, _MOST_PARTITIONS)
     return net_changes(rows, listed[0].ids, kind, sources, partitions)
+
+
+def read_signed_rows(
+    spark: SparkSession,
+    query: ViewQuery,
+    windows: Sequence[BaseWindow],
+    now: datetime,
+    workspace: Workspace,
+    options: Mapping[str, str] | None = None,
+    *,
+    reader: str = "CHANGES",
+    say: Callable[[str], None] | None = None,
+) -> DataFrame:
+    """The changes of a linear query for sums: the view's columns, then SIGN (+1, −1). A row can come and go several
+    times in it; the signs of equal rows add up to the change. Arguments and errors as in `read_view_changes`.
+    """
+    bases = open_bases(query, windows, StreamMode.STANDARD, options, reader)
+    choice = choice_for(query, bases, StreamMode.STANDARD)
+    if say is not None:
+        say(f"stream {reader}, {planned(query, bases, StreamMode.STANDARD, choice).in_words()}")
+    kind = struct_type(query.schema_json)
+    if choice.way is Way.NOTHING:
+        return spark.createDataFrame([], kind.add(SIGN, "int"))
+    assert choice.way is Way.TERMS
+    changed = {n: read_changed(spark, base, workspace) for n, base in enumerate(bases) if not base.plan.empty}
+    reading = Reading(spark, query, bases, changed, StreamMode.STANDARD)
+    rows = reduce(DataFrame.unionByName, [reading.term(term) for term in terms(query, changed.keys(), now)])
+    return rows.select(*images(kind), SIGN)
 
 
 def read_view_rows(

@@ -29,16 +29,18 @@ _ASKS_TIME = re.compile(r"CURRENT_|localtimestamp", re.IGNORECASE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)?|\b\d{16,19}\b")
 
 
-def require_same_meaning(spark: SparkSession, query: ViewQuery) -> None:
-    """Nothing, if Spark makes the same plan of query and view.
+def require_same_meaning(spark: SparkSession, query: ViewQuery, text: str | None = None) -> None:
+    """Nothing, if Spark makes the same plan of query and view. `text`: the query as its user gave it, with names that
+    Spark knows; None for a view of a catalog.
 
     A parser that is not Spark's has parsed and rewritten the text. Raises ViewNotUnderstood if the plans differ. Raises
     ViewRefused for operators of Spark's plan that cannot be followed and that the text does not show.
     """
     ours = re.sub(rf"{BASE}(\d+)", lambda found: query.bases[int(found[1])], query.text)
     with under(spark, _WHOLE_TEXT):
-        theirs = _explained(spark, f"SELECT * FROM {query.name}")
+        theirs = "" if text else _explained(spark, f"SELECT * FROM {query.name}")
         with under(spark, query.settings):
+            theirs = _explained(spark, text) if text else theirs
             mine = _explained(spark, ours)
     if "== Optimized" not in theirs or "== Optimized" not in mine:
         raise ViewNotUnderstood(view=query.name, problem=f"Spark says: {_first_error(theirs, mine)}")

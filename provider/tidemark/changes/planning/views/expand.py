@@ -18,7 +18,7 @@ from tidemark.model.codec import to_json
 from tidemark.model.views import BASE, StoredTable, StoredView, ViewColumn, ViewQuery
 from tidemark.sql.foreign_sql import SqlNotUnderstood
 
-__all__ = ["Resolve", "expand"]
+__all__ = ["Resolve", "digest_of", "expand"]
 
 Resolve = Callable[[tuple[str, ...], tuple[str, ...]], StoredTable | StoredView]
 """The table or view of a name (its parts) in a namespace (catalog first)."""
@@ -27,9 +27,15 @@ _DEEPEST = 100  # nested views, as many as Spark reads
 
 
 def expand(
-    view: StoredView, schema_json: str, resolve: Resolve, *, beyond: bool = False, is_builtin: IsFunction
+    view: StoredView,
+    schema_json: str,
+    resolve: Resolve,
+    *,
+    beyond: bool = False,
+    is_builtin: IsFunction,
+    unnamed: bool = False,
 ) -> ViewQuery:
-    """The query of `view`, over base tables only.
+    """The query of `view`, over base tables only. `unnamed`: no catalog has it, so it notes the views that it reads.
 
     Raises ViewRefused if its changes cannot be computed (R70; `beyond`: see `require_supported`), ViewNotUnderstood,
     and errors of `resolve`.
@@ -46,8 +52,24 @@ def expand(
         schema_json=schema_json,
         bases=tuple(work.bases),
         settings=work.settings,
-        digest=hashlib.sha256("\n".join(work.texts).encode()).hexdigest(),
+        digest=_sha("\n".join(work.texts)),
+        views=work.views if unnamed else None,
     )
+
+
+def digest_of(view: StoredView) -> str:
+    """The digest of a view's own text, with all that gives it its meaning."""
+    return _sha("\n".join(_texts(view)))
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _texts(view: StoredView) -> tuple[str, str]:
+    columns = [[column.name, column.source] for column in view.columns]
+    said = to_json([view.text, view.namespace, columns])
+    return said, json.dumps(settings_of(view.settings), sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -71,6 +93,7 @@ class _Expansion:
     settings: Mapping[str, str | None]
     bases: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    views: dict[str, str] = field(default_factory=dict)
 
     def of_view(self, view: StoredView, depth: int) -> exp.Select:
         """A SELECT of the view's columns from its expanded text."""
@@ -78,8 +101,9 @@ class _Expansion:
             raise ViewNotUnderstood(view=view.name, problem=f"it has more than {_DEEPEST} nested views")
         text = parse_view(view.name, view.text)
         require_supported(text, beyond=self.beyond, is_builtin=self.is_builtin)
-        self.texts.append(to_json([view.text, view.namespace, [[c.name, c.source] for c in view.columns]]))
-        self.texts.append(json.dumps(settings_of(view.settings), sort_keys=True))
+        self.texts += _texts(view)
+        if depth:
+            self.views[view.name] = digest_of(view)
         named = _with_names(text.tree.copy(), view)
         inner = _Scope(self, text, view, depth).expanded(named, {})
         return _wrapped(inner, view)

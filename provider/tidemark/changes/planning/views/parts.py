@@ -46,7 +46,7 @@ def numbered(query: ViewQuery) -> Parts:
     numbers: dict[int, int] = {}
     bases: dict[int, int] = {}
     for node in _walk(tree):
-        if isinstance(node, exp.Table):
+        if isinstance(node, exp.Table) and node.name.startswith(BASE):
             bases[len(numbers)] = int(node.name.removeprefix(BASE))
         elif not isinstance(node, exp.Select) or (node.args.get("from_") and not is_grouped(node)):
             continue

@@ -1,0 +1,68 @@
+"""The tables of kept queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tidemark.errors import InvalidArgument, TableNotFound
+from tidemark.jobs.own_tables import make_table
+from tidemark.jobs.schemas import struct_type
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.materialized.driver.resolving import kept_schema
+from tidemark.materialized.model.jobs import KeptTable
+from tidemark.materialized.model.shapes import KeptShape, Shape
+from tidemark.model.streams import Addressing, TableRef
+from tidemark.sql.table_names import table_name
+from tidemark.streams.model.partial_columns import GROUP
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["create_kept"]
+
+_PROPERTIES = {
+    "delta.enableRowTracking": "true",
+    "delta.enableDeletionVectors": "true",
+    "delta.columnMapping.mode": "name",
+}
+
+
+def create_kept(
+    spark: SparkSession, shape: KeptShape, wanted: KeptTable, options: Mapping[str, str] | None = None
+) -> TableRef:
+    """The kept table, created without rows if it does not exist. With `replace` an existing table gets the columns of
+    the shape and loses its rows.
+
+    A second run finds it. Raises InvalidArgument for a table with other columns, NotADeltaTable.
+    """
+    suffix = "__partials" if shape.shape is Shape.SUMS else ""
+    name, path = f"{wanted.name}{suffix}", f"{wanted.path.rstrip('/')}{suffix}"
+    schema = kept_schema(spark, shape)
+    try:
+        log = DeltaLog.open(path, options)
+    except TableNotFound:
+        clustered = _clustered(shape, wanted.cluster_by)
+        properties = {**_PROPERTIES, **wanted.properties}
+        log = make_table(spark, path, schema, properties=properties, clustered_by=clustered, options=options)
+    if _kinds(struct_type(log.state().metadata.schema_json)) != _kinds(schema):
+        if not wanted.replace:
+            problem = "a table with other columns is there; drop it, or create the view with OR REPLACE"
+            raise InvalidArgument(argument="name", value=name, problem=problem)
+        rows = spark.createDataFrame([], schema).write.format("delta").mode("overwrite")
+        rows.option("overwriteSchema", "true").save(log.uri)
+    addressing = Addressing.PATH if table_name(wanted.name).path is not None else Addressing.LAKE
+    return TableRef(name, log.uri, log.state().table_id, addressing)
+
+
+def _clustered(shape: KeptShape, columns: Sequence[str]) -> list[str]:
+    """The columns of the kept table that Delta clusters by: for partial aggregates, their groups."""
+    if shape.shape is not Shape.SUMS:
+        return list(columns)
+    groups = [name for name in struct_type(shape.followed.schema_json).names if name.startswith(GROUP)]
+    return groups[:4] if columns else []
+
+
+def _kinds(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]

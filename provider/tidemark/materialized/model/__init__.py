@@ -1,0 +1,1 @@
+"""Nouns of materialized views and dynamic tables."""

@@ -1,0 +1,42 @@
+"""The shapes in which a query's result is kept, and the ways in which a refresh writes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemark.model.views import KEPT, KEPT_ROW_ID, ViewQuery
+
+__all__ = ["KEPT", "KEPT_ROW_ID", "KeptShape", "Shape"]
+
+
+class Shape(StrEnum):
+    """The content of the kept table."""
+
+    ROWS = "rows"  # the rows of the query and KEPT_ROW_ID; a refresh merges by it
+    SUMS = "sums"  # signed partial aggregates, appended by each refresh
+    PLAIN = "plain"  # the rows of a query whose changes cannot be computed; each refresh writes all
+
+
+@dataclass(frozen=True)
+class KeptShape:
+    """The way in which the rows of one query are kept.
+
+    `followed`: the query whose changes a refresh reads. For SUMS that is the query below the aggregation, else the
+    query itself. `sums`: for SUMS, a SELECT of partial aggregates from KEPT, which means the rows of `followed` there,
+    with a column `tidemark_sign` (+1, −1). `read`: a SELECT of the query's columns from the kept table, named KEPT.
+    `why`: the reason for PLAIN with its place in the text, or for recomputed groups; None for none. `query`: the query
+    itself if it is not `followed`.
+    """
+
+    shape: Shape
+    followed: ViewQuery
+    read: str
+    sums: str | None = None
+    why: str | None = None
+    query: ViewQuery | None = None
+
+    @property
+    def whole(self) -> ViewQuery:
+        """The query itself."""
+        return self.query or self.followed

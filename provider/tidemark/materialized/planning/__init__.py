@@ -1,0 +1,1 @@
+"""Decisions about kept queries: their shape, and the cost of a refresh."""

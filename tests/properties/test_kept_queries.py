@@ -1,0 +1,101 @@
+"""Random queries, kept over random histories: kept rows are Spark's own answer at the pinned versions."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.engine.materialized.kept import Kept, same
+from tests.properties.kept_queries import random_query
+from tests.properties.test_view_histories import History, dropped, made
+from tidemark.jobs.workspace import Workspace
+from tidemark.materialized.driver.job_resolve_query import resolve_query_in
+from tidemark.materialized.model.definitions import FloatSums, KeptKind
+from tidemark.materialized.model.jobs import KeptTable, ResolveRequest
+from tidemark.materialized.model.shapes import Shape
+from tidemark.model.statements import RefreshHow
+
+pytestmark = pytest.mark.spark
+
+QUERIES_OF_A_LAKE = 20
+COMMITS = 3
+RUNS = list(range(int(os.environ.get("TIDEMARK_SOAK_PROGRAMS", "40"))))  # `make soak` asks for 1,000
+
+Lakes: TypeAlias = "Callable[[int], list[History]]"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    with Workspace(tmp_path_factory.mktemp("lake").as_uri(), "test") as room:
+        yield room
+
+
+@pytest.fixture(scope="module")
+def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lakes]:
+    """Tables with histories, by number; the last is kept, for the queries that follow."""
+    kept: dict[tuple[int, int], list[History]] = {}
+
+    def lake(number: int) -> list[History]:
+        if (number, 0) not in kept:
+            dropped(spark, kept)
+            kept[number, 0] = made(spark, tmp_path_factory.mktemp("kept"), random.Random(number), number, COMMITS)
+        return kept[number, 0]
+
+    yield lake
+    dropped(spark, kept)
+
+
+def make(
+    spark: SparkSession, workspace: Workspace, lake: Sequence[History], seed: int, home: Path, kind: KeptKind
+) -> Kept:
+    chance = random.Random(seed)
+    text = random_query(chance, [table.name for table in lake])
+    paths = {table.name: table.ref.path for table in lake if chance.random() < 0.5}
+    request = ResolveRequest(
+        name=f"kept_{seed}",
+        text=text,
+        kind=kind,
+        tables=paths,
+        float_sums=chance.choice(list(FloatSums)),
+        kept=KeptTable("v", str(home / "kept")),
+    )
+    return Kept(spark, workspace, lake, text, resolve_query_in(spark, request))
+
+
+@pytest.mark.parametrize("seed", RUNS)
+def test_kept_rows_are_the_answer_of_the_query(
+    seed: int, spark: SparkSession, workspace: Workspace, lakes: Lakes, tmp_path: Path
+) -> None:
+    """Every fifth program has more steps, and is looked at after each of them."""
+    lake = lakes(seed // QUERIES_OF_A_LAKE)
+    chance = random.Random(seed)
+    kind = KeptKind.DYNAMIC_TABLE if seed % 4 == 3 else KeptKind.MATERIALIZED_VIEW
+    kept = make(spark, workspace, lake, seed, tmp_path, kind)
+    said = f"{kept.shape.shape} {kept.shape.why} {kept.text}"
+    points = [sorted(chance.choices(range(1, table.version + 1), k=3)) for table in lake]
+    first, second, last = ([point[n] for point in points] for n in range(3))
+    changes = RefreshHow.WHOLE if kept.shape.shape is Shape.PLAIN else RefreshHow.CHANGES
+    closely = seed % 5 == 0
+    kept.refresh(kept.window(first, first, initial=True), RefreshHow.CHANGES)
+    expected = kept.answer(last)
+    assert same(kept.fresh(kept.window(first, last)), expected), f"fresh {said}"
+    if closely:
+        assert same(kept.rows(), kept.answer(first)), said
+        kept.refresh(kept.window(first, second), changes)
+        assert same(kept.rows(), kept.answer(second)), said
+        assert kept.refresh(kept.window(first, second), changes, again=True).found
+        first = second
+    compacts = kept.shape.shape is Shape.SUMS and chance.random() < 0.5
+    kept.refresh(kept.window(first, last), RefreshHow.COMPACTED if compacts else changes)
+    assert same(kept.rows(), expected), said
+    if closely:
+        incremental = kept.stored()
+        kept.refresh(kept.window(first, last), RefreshHow.WHOLE)
+        assert same(kept.rows(), expected), f"in full {said}"
+        assert kept.shape.shape is Shape.SUMS or same(incremental, kept.stored()), f"ids {said}"
