@@ -40,6 +40,7 @@ DROPPED_BY = {
     "writes of replications": "replication.store.history:drop_object_writes",
     "moves of replications": "replication.store.history:drop_moves",
     "errors of replications": "replication.store.history:drop_errors",
+    "refreshes of views": "materialized.store.refreshes:drop_refreshes",
 }
 """Kind of history → the function below `tidemark` that deletes it. The store does not import its subjects."""
 

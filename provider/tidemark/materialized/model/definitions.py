@@ -54,7 +54,9 @@ class KeptView:
 
     `uid` is never used twice. `text`: the query as it was given. `kept`: the table of `shape`. `stream`: the stream
     that pins the versions of its bases; nobody else may read it. `fresh_at`: the time for which the last refresh
-    answers; None before the first. `suspended`: why it is not refreshed; None if it is.
+    answers; None before the first. `suspended`: why it is not refreshed; None if it is. `kept_version`: of the kept
+    table after the last refresh. `groups`: its rows after the last compaction or whole refresh. `problem`: of the last
+    refresh, or of a base that has suspended it; `problem_run`: the run that met it.
     """
 
     uid: str
@@ -73,3 +75,8 @@ class KeptView:
     comment: str | None = None
     fresh_at: datetime | None = None
     suspended: str | None = None
+    kept_version: int | None = None
+    groups: int | None = None
+    problem: str | None = None
+    problem_at: datetime | None = None
+    problem_run: str | None = None

@@ -21,13 +21,17 @@ Report = TypeVar("Report")
 
 @dataclass(frozen=True)
 class Runtime:
-    """The control store, a way to run jobs with the paths of their files, and a way to open tables' logs."""
+    """The control store, a way to run jobs with the paths of their files, and a way to open tables' logs.
+
+    `serves_views`: streams that belong to views may be moved.
+    """
 
     store: ControlStore
     run: RunJob
     paths: JobPaths
     tables: Tables = open_table
     limits: Limits = DEFAULT_LIMITS
+    serves_views: bool = False
 
     def deadline(self) -> datetime:
         """When a job that is ordered now has stopped itself."""
