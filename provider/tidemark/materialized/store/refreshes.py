@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -79,29 +79,18 @@ def decide(
     return _change(connection, refresh, how=how.value, why=why, **estimates)
 
 
-def end_refresh(
-    connection: sa.Connection,
-    refresh: Refresh,
-    *,
-    state: RefreshState,
-    at: datetime,
-    rows: int | None = None,
-    bytes: int | None = None,
-    seconds: float | None = None,
-    versions: Mapping[str, int] | None = None,
-    kept_version: int | None = None,
-) -> bool:
-    """The refresh has ended well; True if it had not before."""
+def end_refresh(connection: sa.Connection, ended: Refresh) -> bool:
+    """The refresh has ended well, as `ended` says; True if it had not before."""
     return _change(
         connection,
-        refresh,
-        state=state.value,
-        ended_at=at,
-        rows=rows,
-        bytes=bytes,
-        seconds=seconds,
-        versions=to_json(dict(versions or {})),
-        kept_version=kept_version,
+        ended,
+        state=ended.state.value,
+        ended_at=ended.ended_at,
+        rows=ended.rows,
+        bytes=ended.bytes,
+        seconds=ended.seconds,
+        versions=to_json(ended.versions),
+        kept_version=ended.kept_version,
         error=None,
     )
 

@@ -32,7 +32,9 @@ kept_views = sa.Table(
     sa.Column("fresh_at", UtcDateTime),
     sa.Column("suspended", sa.Text),  # the reason
     sa.Column("kept_version", sa.BigInteger),  # of the kept table after the last refresh
+    sa.Column("kept_rows", sa.BigInteger),
     sa.Column("groups", sa.BigInteger),  # rows of the kept table after its last compaction or whole refresh
+    sa.Column("columns_read", sa.Text, nullable=False),  # JSON of path of a base → column → JSON of its type
     sa.Column("problem", sa.Text),
     sa.Column("problem_at", UtcDateTime),
     sa.Column("problem_run", sa.Text),

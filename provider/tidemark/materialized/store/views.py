@@ -118,14 +118,15 @@ def note_refresh(
     *,
     fresh_at: datetime,
     kept_version: int | None,
+    kept_rows: int | None,
     groups: int | None,
     by: str,
 ) -> bool:
-    """A refresh has ended well. None: the kept table has the version and the groups that it had. False for a dropped
-    view, and if a later refresh was noted.
+    """A refresh has ended well. None: the kept table has the version, the rows and the groups that it had. False for a
+    dropped view, and if a later refresh was noted.
     """
     newest = _of.fresh_at.is_(None) | (_of.fresh_at <= fresh_at)
-    found = {"kept_version": kept_version, "groups": groups}
+    found = {"kept_version": kept_version, "kept_rows": kept_rows, "groups": groups}
     values = {name: value for name, value in found.items() if value is not None}
     return _change(connection, view, newest, by=by, fresh_at=fresh_at, **values, **_NO_PROBLEM)
 
@@ -180,7 +181,9 @@ def _values(view: KeptView) -> dict[str, Any]:
         "fresh_at": view.fresh_at,
         "suspended": view.suspended,
         "kept_version": view.kept_version,
+        "kept_rows": view.kept_rows,
         "groups": view.groups,
+        "columns_read": to_json(view.columns_read),
     }
 
 
@@ -204,7 +207,9 @@ def _of_row(row: sa.RowMapping) -> KeptView:
         fresh_at=row["fresh_at"],
         suspended=row["suspended"],
         kept_version=row["kept_version"],
+        kept_rows=row["kept_rows"],
         groups=row["groups"],
+        columns_read=json.loads(row["columns_read"]),
         problem=row["problem"],
         problem_at=row["problem_at"],
         problem_run=row["problem_run"],

@@ -81,7 +81,9 @@ def create_stream(
 
 
 def drop_stream(store: ControlStore, name: str, who: str) -> Stream:
-    """End the stream and return what it was; its history stays. Raises StreamNotFound, TransactionOpen, StreamOfAView."""
+    """End the stream and return what it was; its history stays. Raises StreamNotFound, TransactionOpen,
+    StreamOfAView.
+    """
     require_own([name])
 
     def drop(connection: sa.Connection) -> Stream:
