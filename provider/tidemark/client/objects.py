@@ -9,6 +9,8 @@ from pyspark.errors import AnalysisException
 from tidemark.client.catalog import VIEWS
 from tidemark.client.sources import is_external_table
 from tidemark.errors import TidemarkError
+from tidemark.materialized.model.definitions import KeptKind
+from tidemark.materialized.worker.views import find_view
 from tidemark.streams.worker.defining import find_stream
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ def kind_of(context: ClientContext, name: str) -> str | None:
 
     A table that is not Delta's is a TABLE, too.
     """
+    kept = find_view(context.store, name)
+    if kept is not None:
+        return "VIEW" if kept.kind is KeptKind.MATERIALIZED_VIEW else "TABLE"
     in_catalog = _in_catalog(context, name)
     if in_catalog is not None:
         return "VIEW" if in_catalog in VIEWS else "TABLE"

@@ -8,6 +8,7 @@ __all__ = [
     "KeptViewError",
     "KeptViewExists",
     "KeptViewNotFound",
+    "KeptViewNotReady",
     "KeptViewOutdated",
     "KeptViewRefused",
     "KeptViewSuspended",
@@ -50,3 +51,7 @@ class StreamOfAView(KeptViewError):
     """The stream {stream} belongs to a materialized view or a dynamic table, and only its refreshes move it. Create
     another stream on the view.
     """
+
+
+class KeptViewNotReady(KeptViewError):
+    """{view} has no rows yet: its first refresh has not ended. Refresh it, or wait for the DAG that does."""

@@ -36,7 +36,7 @@ TidemarkError
 │   └── NotificationsUnreachable · NotificationsNotInstalled
 ├── KeptViewError               a materialized view or a dynamic table
 │   ├── KeptViewNotFound · KeptViewExists · KeptViewRefused · KeptViewSuspended
-│   └── KeptViewOutdated · RefreshesFailed · StreamOfAView
+│   └── KeptViewOutdated · KeptViewNotReady · RefreshesFailed · StreamOfAView
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked, EnvelopeInvalid, EnvelopesOutOfOrder)
