@@ -49,7 +49,11 @@ def test_a_dynamic_table_answers_as_of_its_last_refresh(desk: Desk) -> None:
     shown = desk.one("SHOW DYNAMIC TABLES LIKE 'T'")
     assert (shown.name, shown.schema_name, shown.target_lag, shown.refresh_mode) == ("t", "db", "10 minutes", "AUTO")
     assert shown.scheduling_state == "ACTIVE"
-    assert [row.name for row in desk.lake.sql("DESCRIBE DYNAMIC TABLE db.t").collect()] == ["customer", "items", "total"]
+    assert [row.name for row in desk.lake.sql("DESCRIBE DYNAMIC TABLE db.t").collect()] == [
+        "customer",
+        "items",
+        "total",
+    ]
     desk.status("ALTER DYNAMIC TABLE db.t SET TARGET_LAG = DOWNSTREAM COMMENT = 'x'")
     assert desk.one("SHOW DYNAMIC TABLES").target_lag == "DOWNSTREAM"
 

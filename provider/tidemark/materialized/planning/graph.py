@@ -24,14 +24,16 @@ class Node:
     changed: bool = True
 
 
-def due(nodes: Sequence[Node], now: datetime) -> tuple[Node, ...]:
+def due(nodes: Sequence[Node], now: datetime, *, if_changed: bool = False) -> tuple[Node, ...]:
     """The views to refresh now, with all dynamic tables that they read, so that all show one point in time.
 
     A dynamic table is due if a refresh that began later would end past its target lag. One of DOWNSTREAM waits for its
     readers. A materialized view is due if a base has changed. A suspended view is not, and neither are its readers.
+    `if_changed`: a dynamic table with a lag of its own is also due if a base has changed, or will by this.
     """
     stopped = blocked(nodes)
-    wanted = [node for node in nodes if node.view.uid not in stopped and _is_due(node, now)]
+    moved = _moved(nodes) if if_changed else frozenset()
+    wanted = [node for node in nodes if node.view.uid not in stopped and _is_due(node, now, moved)]
     return ancestors(nodes, wanted)
 
 
@@ -89,11 +91,22 @@ def _upstream(nodes: Sequence[Node]) -> Mapping[str, frozenset[str]]:
     return {node.view.uid: frozenset(keeps[path] for path in node.bases if path in keeps) for node in nodes}
 
 
-def _is_due(node: Node, now: datetime) -> bool:
+def _moved(nodes: Sequence[Node]) -> frozenset[str]:
+    """The uids of views with a changed base, and of their readers."""
+    found = {node.view.uid for node in nodes if node.changed}
+    above = _upstream(nodes)
+    while more := {uid for uid, upstream in above.items() if upstream & found} - found:
+        found |= more
+    return frozenset(found)
+
+
+def _is_due(node: Node, now: datetime, moved: frozenset[str]) -> bool:
     if node.view.kind is KeptKind.MATERIALIZED_VIEW:
         return node.changed
     at_most = None if node.view.target_lag is None else node.view.target_lag.at_most
     if at_most is None:
         return False
+    if node.view.uid in moved:
+        return True
     lag = lag_of(node.view, now)
     return lag is None or lag + node.expected > at_most

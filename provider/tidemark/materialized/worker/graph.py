@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import LakeError, SourceError
-from tidemark.materialized.model.definitions import KeptKind, KeptView
+from tidemark.materialized.model.definitions import KeptView
 from tidemark.materialized.planning.graph import Node
 from tidemark.materialized.store import refreshes, views
 from tidemark.model.streams import Stream
@@ -21,7 +21,7 @@ __all__ = ["nodes_of"]
 
 
 def nodes_of(store: ControlStore, tables: Tables | None = None) -> tuple[Node, ...]:
-    """All live views. With `tables`, the logs tell whether the bases of materialized views have changed."""
+    """All live views. With `tables`, the logs tell whether their bases have changed; else all count as changed."""
 
     def look(connection: sa.Connection) -> tuple[tuple[KeptView, Stream | None, tuple[float, ...]], ...]:
         found = views.live_views(connection)
@@ -36,8 +36,7 @@ def nodes_of(store: ControlStore, tables: Tables | None = None) -> tuple[Node, .
 def _node(view: KeptView, stream: Stream | None, seconds: tuple[float, ...], tables: Tables | None) -> Node:
     bases = () if stream is None else tuple(base.table.path for base in stream.bases)
     expected = timedelta(seconds=fmean(seconds) if seconds else 0.0)
-    asked = tables is not None and view.kind is KeptKind.MATERIALIZED_VIEW and view.suspended is None
-    changed = not asked or stream is None or tables is None or _has_changed(stream, tables)
+    changed = stream is None or tables is None or _has_changed(stream, tables)
     return Node(view, bases, expected, changed)
 
 

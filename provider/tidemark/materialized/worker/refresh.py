@@ -24,7 +24,7 @@ from tidemark.streams.worker.consume import consume
 from tidemark.streams.worker.runtime import Runtime
 from tidemark.streams.worker.unwritten import let_go
 
-__all__ = ["refresh_due", "refresh_level", "refresh_view", "refresh_wave"]
+__all__ = ["refresh_due", "refresh_level", "refresh_view", "refresh_wave", "transaction_keys"]
 
 _ENDED = (RefreshState.DONE, RefreshState.UNCHANGED)
 
@@ -42,9 +42,27 @@ def refresh_view(
     return refresh_wave(runtime, wave, key=key)
 
 
-def refresh_due(runtime: Runtime, names: Sequence[str] | None = None, *, key: TransactionKey) -> tuple[Refreshed, ...]:
-    """Refresh the views that are due, among `names` or all, level by level. Retries and errors as in `refresh_view`."""
-    return refresh_wave(runtime, plan_due(runtime.store, runtime.tables, str(key), names), key=key)
+def refresh_due(
+    runtime: Runtime, names: Sequence[str] | None = None, *, key: TransactionKey, if_changed: bool = False
+) -> tuple[Refreshed, ...]:
+    """Refresh the views that are due, among `names` or all, level by level. Arguments as in `plan_due`, retries and
+    errors as in `refresh_view`.
+    """
+    wave = plan_due(runtime.store, runtime.tables, str(key), names, if_changed=if_changed)
+    return refresh_wave(runtime, wave, key=key)
+
+
+def transaction_keys(store: ControlStore, run: str, key: TransactionKey) -> tuple[TransactionKey, ...]:
+    """The keys of the transactions that a task with `key` may have begun for the wave of `run`."""
+
+    def look(connection: sa.Connection) -> tuple[TransactionKey, ...]:
+        wave = refreshes.wave_of(connection, run)
+        live = views.views_with_uids(connection, [one.view_uid for one in wave])
+        levels = sorted({one.level for one in wave})
+        together = [_together(key, number) for number in levels]
+        return (*together, *(_alone(key, view.name) for view in live))
+
+    return store.read(look)
 
 
 def refresh_wave(runtime: Runtime, wave: Wave, *, key: TransactionKey) -> tuple[Refreshed, ...]:
@@ -92,9 +110,9 @@ class _Level:
 
     def refreshed(self) -> tuple[Refreshed, ...]:
         """The outcome for each view of the level."""
-        self._finish(self._together)
+        self._finish(_together(self.key, self.number))
         for planned in self._planned():
-            self._finish(self._alone(planned))
+            self._finish(_alone(self.key, planned.view.name))
         left = [one for one in self._planned() if one.refresh.state not in _ENDED]
         ready = [one for one in map(self._prepared, left) if one is not None]
         changed = [one for one in ready if not one.silent]
@@ -106,13 +124,6 @@ class _Level:
                 self._consume_alone(one)
         return tuple(refreshed_from(one.view, one.refresh) for one in self._planned())
 
-    @property
-    def _together(self) -> TransactionKey:
-        return replace(self.key, task_id=f"{self.key.task_id}/level {self.number}")
-
-    def _alone(self, planned: Planned) -> TransactionKey:
-        return replace(self.key, task_id=f"{self.key.task_id}/{planned.view.name}")
-
     def _planned(self) -> list[Planned]:
         """The views of the level that live, as the store has them now."""
         return self.runtime.store.read(lambda connection: _planned(connection, self.run, self.number))
@@ -120,7 +131,7 @@ class _Level:
     def _prepared(self, planned: Planned) -> Prepared | None:
         """None if the refresh has failed before it began."""
         try:
-            return Preparing(self.runtime, planned, self._alone(planned)).prepared()
+            return Preparing(self.runtime, planned, _alone(self.key, planned.view.name)).prepared()
         except TidemarkError as error:
             self._failed(planned, error)
             return None
@@ -143,11 +154,12 @@ class _Level:
         """Whether all were refreshed in one transaction. If the plan or the data of one are at fault, and nothing is
         written, they are refreshed one by one. Raises other errors.
         """
+        key = _together(self.key, self.number)
         ends = {path: end for one in ready for path, end in one.bound.ends.items()}
         try:
-            self._consume(self._together, [one.planned.view.stream for one in ready], Bound(ends=ends), ready=ready)
+            self._consume(key, [one.planned.view.stream for one in ready], Bound(ends=ends), ready=ready)
         except TidemarkError as error:
-            if isinstance(error, OF_THE_PLAN) and self._freed(self._together):
+            if isinstance(error, OF_THE_PLAN) and self._freed(key):
                 return False
             for one in ready:
                 self._failed(one.planned, error, raised=False)
@@ -156,7 +168,7 @@ class _Level:
 
     def _consume_alone(self, ready: Prepared) -> None:
         """One refresh. If the window cannot be read, it begins again with all rows."""
-        planned, key = ready.planned, self._alone(ready.planned)
+        planned, key = ready.planned, _alone(self.key, ready.planned.view.name)
         try:
             try:
                 self._consume(key, [planned.view.stream], ready.bound, ready=[ready])
@@ -199,6 +211,14 @@ class _Level:
         keep_failure(self.runtime, planned, error)
         if raised:
             self.errors.append(error)
+
+
+def _together(key: TransactionKey, number: int) -> TransactionKey:
+    return replace(key, task_id=f"{key.task_id}/level {number}")
+
+
+def _alone(key: TransactionKey, view: str) -> TransactionKey:
+    return replace(key, task_id=f"{key.task_id}/{view}")
 
 
 def _streams(stored: StoredTransaction) -> list[str]:

@@ -19,14 +19,16 @@ from tidemark.streams.worker.opening import Tables
 __all__ = ["plan_due", "plan_named", "require_active"]
 
 
-def plan_due(store: ControlStore, tables: Tables, run: str, names: Sequence[str] | None = None) -> Wave:
+def plan_due(
+    store: ControlStore, tables: Tables, run: str, names: Sequence[str] | None = None, *, if_changed: bool = False
+) -> Wave:
     """The wave of the views that are due, among `names` or all, with the dynamic tables that they read.
 
-    A second call of the run finds its wave. Raises KeptViewNotFound.
+    `if_changed`: a dynamic table with a lag of its own is also due if a base has changed. A second call of the run finds its wave. Raises KeptViewNotFound.
     """
 
     def choose(nodes: Sequence[Node]) -> Sequence[Node]:
-        found = due(nodes, store.clock())
+        found = due(nodes, store.clock(), if_changed=if_changed)
         if names is None:
             return found
         wanted = {_named(nodes, store, name).view.uid for name in names}
