@@ -1,4 +1,4 @@
-"""The assets of a stream (it has data, it was consumed), of a pipe's files, and of a replicated object."""
+"""The assets of a stream (it has data, it was consumed), of a pipe's files, a view, and a replicated object."""
 
 from __future__ import annotations
 

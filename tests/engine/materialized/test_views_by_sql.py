@@ -29,25 +29,30 @@ def test_a_materialized_view_answers_for_the_newest_versions_of_its_bases(desk: 
     now = [("bob", 1, 10), ("eve", 2, 107)]
     assert desk.rows("DB.Sales") == now  # kept rows and changes since
     assert desk.ask("SELECT customer, items, total FROM db.sales WHERE total > 50") == [("eve", 2, 107)]
-    done = desk.lake.refresh_view("db.sales")
+    done = desk.lake.refresh_view("db.sales", refresh_mode="incremental")
     assert (done.state, done.how) == ("done", "changes")
     assert desk.rows("db.sales") == now
     last = desk.last("db.sales")
-    assert (last.state, last.refresh_mode, last.action) == ("done", "auto", "changes")
+    assert (last.state, last.refresh_mode, last.action) == ("done", "incremental", "changes")
     assert last.full_bytes > 0
     assert desk.lake.refresh_view("db.sales").state == "unchanged"
     assert [row.state for row in desk.lake.view_history("db.sales").collect()] == ["unchanged", "done", "done"]
 
 
 def test_a_dynamic_table_answers_as_of_its_last_refresh(desk: Desk) -> None:
-    text = f"CREATE DYNAMIC TABLE db.t TARGET_LAG = '10 minutes' WAREHOUSE = wh AS {SALES}"
+    text = f"CREATE DYNAMIC TABLE db.t TARGET_LAG = '10 minutes' WAREHOUSE = wh REFRESH_MODE = INCREMENTAL AS {SALES}"
     assert "WAREHOUSE was ignored" in desk.status(text)
     desk.run("INSERT INTO {items} VALUES (2, 100, 'd')")
     assert desk.rows("db.t") == KEPT
     assert desk.status("ALTER DYNAMIC TABLE db.t REFRESH").startswith("db.t refreshed (changes)")
     assert desk.rows("db.t") == [("bob", 2, 15), ("eve", 2, 107)]
     shown = desk.one("SHOW DYNAMIC TABLES LIKE 'T'")
-    assert (shown.name, shown.schema_name, shown.target_lag, shown.refresh_mode) == ("t", "db", "10 minutes", "AUTO")
+    assert (shown.name, shown.schema_name, shown.target_lag, shown.refresh_mode) == (
+        "t",
+        "db",
+        "10 minutes",
+        "INCREMENTAL",
+    )
     assert shown.scheduling_state == "ACTIVE"
     assert [row.name for row in desk.lake.sql("DESCRIBE DYNAMIC TABLE db.t").collect()] == [
         "customer",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
 
+from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import TransactionState
 from tidemark.errors import RefreshesFailed, TidemarkError
 from tidemark.errors.lasting import OF_THE_PLAN
