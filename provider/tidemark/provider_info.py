@@ -37,6 +37,8 @@ _OPERATORS = (
     "tidemark.operators.alter_channel",
     "tidemark.operators.copy_into",
     "tidemark.operators.pipes",
+    "tidemark.operators.views",
+    "tidemark.operators.refresh_views",
 )
 _SENSORS = (
     "tidemark.sensors.channels",
@@ -45,6 +47,7 @@ _SENSORS = (
     "tidemark.sensors.consumer_groups",
     "tidemark.sensors.replication",
     "tidemark.sensors.pipes",
+    "tidemark.sensors.views",
 )
 
 
@@ -62,6 +65,7 @@ def get_provider_info() -> dict[str, object]:
             "tidemark.triggers.stale",
             "tidemark.triggers.watchers",
             "tidemark.triggers.pipes",
+            "tidemark.triggers.views",
         ),
         "hooks": _modules("tidemark.hooks.tidemark"),
         "connection-types": [_CONNECTION_TYPE],

@@ -14,6 +14,7 @@ from tidemark.cli.replications import replication_commands
 from tidemark.cli.spark import spark_commands
 from tidemark.cli.store import store_commands
 from tidemark.cli.streams import stream_commands
+from tidemark.cli.views import view_commands
 
 __all__ = ["get_tidemark_cli_commands"]
 
@@ -47,6 +48,11 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
             subcommands=consumer_group_commands(),
         ),
         GroupCommand(name="pipes", help="List, show, pause, resume and drop pipes", subcommands=pipe_commands()),
+        GroupCommand(
+            name="views",
+            help="List, describe, refresh, suspend, resume and drop materialized views and dynamic tables",
+            subcommands=view_commands(),
+        ),
         GroupCommand(
             name="spark", help="Start, list and end the warm Spark of this host", subcommands=spark_commands()
         ),

@@ -24,8 +24,8 @@ def plan_due(
 ) -> Wave:
     """The wave of the views that are due, among `names` or all, with the dynamic tables that they read.
 
-    `if_changed`: a dynamic table with a lag of its own is also due if a base has changed. A second call of the run finds
-    its wave. Raises KeptViewNotFound.
+    `if_changed`: a dynamic table with a lag of its own is also due if a base has changed. A second call of the run
+    finds its wave. Raises KeptViewNotFound.
     """
 
     def choose(nodes: Sequence[Node]) -> Sequence[Node]:
