@@ -12,10 +12,10 @@ from tidemark.sensors.views import ViewLagSensor
 
 # [START keep_orders]
 with DAG("keep_orders", start_date=datetime(2026, 1, 1, tzinfo=UTC), schedule=None) as keep_orders:
-    priced = CreateDynamicTableOperator(
-        task_id="priced",
-        view="kept.priced",
-        query="SELECT id, customer, amount FROM shop.orders WHERE amount > 0",
+    valid = CreateDynamicTableOperator(
+        task_id="valid",
+        view="kept.valid",
+        query="SELECT id, customer, status FROM shop.orders WHERE status <> 'cancelled'",
         target_lag="DOWNSTREAM",
         initialize="on_schedule",
         enable_row_tracking=True,
@@ -24,18 +24,24 @@ with DAG("keep_orders", start_date=datetime(2026, 1, 1, tzinfo=UTC), schedule=No
     per_customer = CreateDynamicTableOperator(
         task_id="per_customer",
         view="kept.per_customer",
-        query="SELECT customer, COUNT(*) AS orders, SUM(amount) AS amount FROM kept.priced GROUP BY customer",
+        query="SELECT customer, COUNT(*) AS orders FROM kept.valid GROUP BY customer",
+        target_lag="DOWNSTREAM",
+        initialize="on_schedule",
+        cluster_by="customer",
+    )
+
+    busy = CreateDynamicTableOperator(
+        task_id="busy",
+        view="kept.busy",
+        query="SELECT customer, orders FROM kept.per_customer WHERE orders > 1",
         target_lag="10 minutes",
     )
 
     total = CreateMaterializedViewOperator(
-        task_id="total",
-        view="kept.total",
-        query="SELECT COUNT(*) AS orders, SUM(amount) AS amount FROM shop.orders",
-        cluster_by=[],
+        task_id="total", view="kept.total", query="SELECT COUNT(*) AS orders, MAX(id) AS newest FROM shop.orders"
     )
 
-    priced >> per_customer >> total
+    valid >> per_customer >> busy >> total
 # [END keep_orders]
 
 # [START refresh_kept]
@@ -62,7 +68,7 @@ with DAG(
     refresh_total = RefreshViewOperator(task_id="refresh_total", view="kept.total", skip_when_unchanged=False)
 
     young = ViewLagSensor(
-        task_id="young", view="kept.per_customer", at_most="1 hour", deferrable=True, poke_interval=60, timeout=3000
+        task_id="young", view="kept.busy", at_most="1 hour", deferrable=True, poke_interval=60, timeout=3000
     )
 
     refresh_total >> young
