@@ -1,8 +1,8 @@
 """Materialized views and dynamic tables, refreshed by their lag and when their bases have changed.
 
 The run of a minute refreshes the dynamic tables whose target lag would be exceeded, and the materialized views whose
-bases have changed. An event of an asset among `BASES` refreshes all whose bases have changed, whatever their lag. All of
-a run show one point in time.
+bases have changed. An event of an asset among `BASES` refreshes all whose bases have changed, whatever their lag. All
+views of a run show one point in time.
 
 `plan` writes the levels ahead: none of a level reads another one of it. `refresh` maps over them, one after the other,
 with one job each. A view whose refresh fails stops its readers alone. Its error is in the log, in `airflow tidemark

@@ -61,9 +61,7 @@ def view_commands() -> tuple[ActionCommand, ...]:
             func=drop,
             args=(_NAME, IF_EXISTS, ARG_YES, DRY_RUN, *_LOOK),
         ),
-        ActionCommand(
-            name="history", help="Show the refreshes of a view, newest first", func=history, args=(_NAME, _LIMIT, *_LOOK)
-        ),
+        ActionCommand(name="history", help="Show the refreshes of a view", func=history, args=(_NAME, _LIMIT, *_LOOK)),
     )
 
 
