@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -62,7 +63,7 @@ class KeptTable(SyntheticTable):
     def _row(self, base: str, version: int) -> dict[str, object]:
         from .synthetic_tables import _add
 
-        return _add(f"change-{base}-{version}-{'-'.join('abcde')}.parquet", 1)
+        return _add(f"change-{base}-{version}-{uuid.uuid4()}.parquet", 1)
 
     def _metadata(self) -> dict[str, dict[str, object]]:
         found = super()._metadata()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -74,7 +75,7 @@ def _desk(lake: Lake, context: ClientContext) -> Desk:
         store=context.store,
         sources=sources_of(context, enable_row_tracking=True),  # R3, R79
         who=context.who,
-        kind_of=lambda name, _: kind_of(context, name),
+        kind_of=partial(kind_of, context),
         refresh=lake.external_tables.refresh,
     )
 

@@ -130,7 +130,7 @@ def test_a_stream_on_a_view_nets_its_groups(desk: Desk) -> None:
     desk.status(f"CREATE MATERIALIZED VIEW db.v AS {SALES}")
     desk.status(f"CREATE DYNAMIC TABLE db.t TARGET_LAG = '1 minute' AS {SALES}")
     desk.lake.create_stream("of_v", on="db.v")
-    desk.lake.create_stream("of_t", on="db.t")
+    desk.status("CREATE STREAM of_t ON DYNAMIC TABLE db.t")
     desk.run("INSERT INTO {items} VALUES (2, 100, 'd')")
     changed = [("eve", 1, 7, "DELETE"), ("eve", 2, 107, "INSERT")]
     columns = "customer, items, total, METADATA$ACTION"
