@@ -1,4 +1,4 @@
-"""The assets of a stream (it has data, it was consumed), of a pipe's files, and of a replicated object."""
+"""The assets of a stream (it has data, it was consumed), of a pipe's files, a view, and a replicated object."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 if TYPE_CHECKING:
     from airflow.triggers.base import BaseEventTrigger
 
-__all__ = ["pipe_files_asset", "replicated_alias", "replicated_asset", "stream_asset", "stream_data_asset"]
+__all__ = [
+    "pipe_files_asset",
+    "replicated_alias",
+    "replicated_asset",
+    "stream_asset",
+    "stream_data_asset",
+    "view_asset",
+]
 
 
 def stream_asset(name: str) -> Asset:
@@ -73,6 +80,14 @@ def pipe_notifications_asset(
 
     trigger = NotificationsEventTrigger(channel=channel, aws_conn_id=aws_conn_id, conn_id=conn_id, **intervals)
     return _watched("notifications", quote(channel, safe=""), trigger)
+
+
+def view_asset(name: str) -> Asset:
+    """The asset that gets an event each time the view `name` is refreshed; its readers may be scheduled on it.
+
+    An event is a wake-up hint. Its extra has the way, the rows and the lag of the refresh.
+    """
+    return Asset(name=f"tidemark.view.{name}", uri=f"x-tidemark://views/{name}")
 
 
 def replicated_asset(replication: str, object_name: str) -> Asset:

@@ -38,6 +38,8 @@ _OPERATORS = (
     "tidemark.operators.copy_into",
     "tidemark.operators.cached_query",
     "tidemark.operators.pipes",
+    "tidemark.operators.views",
+    "tidemark.operators.refresh_views",
 )
 _SENSORS = (
     "tidemark.sensors.channels",
@@ -46,6 +48,7 @@ _SENSORS = (
     "tidemark.sensors.consumer_groups",
     "tidemark.sensors.replication",
     "tidemark.sensors.pipes",
+    "tidemark.sensors.views",
 )
 
 
@@ -63,6 +66,7 @@ def get_provider_info() -> dict[str, object]:
             "tidemark.triggers.stale",
             "tidemark.triggers.watchers",
             "tidemark.triggers.pipes",
+            "tidemark.triggers.views",
         ),
         "hooks": _modules("tidemark.hooks.tidemark"),
         "connection-types": [_CONNECTION_TYPE],

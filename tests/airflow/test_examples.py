@@ -21,6 +21,7 @@ from tests.postgresql import PostgresServer
 from tests.unit.lake.delta_directories import singers
 from tidemark.change_streams.worker.definitions import get_change_stream
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.materialized.worker.views import list_views
 from tidemark.model.streams import StreamMode
 from tidemark.streams.worker.streams import advance_stream, create_stream, get_stream, list_streams, stream_history
 
@@ -278,6 +279,35 @@ def test_a_report_is_computed_once_and_then_read_without_spark(
     assert (second["origin"], second["location"], second["data"]) == ("cache", first["location"], rows)
     assert second["tables"] == first["tables"]
     assert again.events("order_counts")[-1].extra["origin"] == "cache"
+
+
+@pytest.mark.spark
+def test_tables_that_read_each_other_are_refreshed_level_by_level_as_of_one_point(
+    run_dag: RunDag, shop: Lake, warm_spark: Path
+) -> None:
+    from tests.airflow.examples.kept_orders import keep_orders, refresh_kept, report_kept
+
+    created = run_dag(keep_orders, at=DAY)
+    assert created.state == "success"
+    assert created.returned("busy")["created"] is True
+    assert created.returned("total")["shape"] in ("sums", "rows")
+    orders = shop.rows("shop.orders")
+    counted = {row[1]: [one[1] for one in orders].count(row[1]) for row in orders}
+    busy = sorted((customer, count) for customer, count in counted.items() if count > 1)
+    assert [row[:2] for row in shop.rows("kept.busy")] == busy
+
+    shop.sql("INSERT INTO {t} VALUES (91, 77, 'new'), (92, 77, 'new'), (93, 78, 'cancelled')", "shop.orders")
+    outcome = run_dag(refresh_kept, at=DAY)
+    assert outcome.state == "success"
+    levels = outcome.returned("plan")
+    assert [level["views"] for level in levels] == [["kept.total", "kept.valid"], ["kept.per_customer"], ["kept.busy"]]
+    assert [row[:2] for row in shop.rows("kept.busy")] == sorted([*busy, (77, 2)])
+    views = {view.name: view for view in list_views(TidemarkHook().open_store())}
+    assert {view.fresh_at.isoformat() for view in views.values()} == {levels[0]["as_of"]}
+
+    reported = run_dag(report_kept, at=DAY)
+    assert reported.task("young") == "success"
+    assert [one["state"] for one in reported.returned("refresh_total")] == ["unchanged"]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from tidemark.channels.store.schema import landing_tables
 from tidemark.control.object_kinds import KINDS, kind_named
 from tidemark.control.schema import objects
 from tidemark.control.store import ControlStore
+from tidemark.materialized.store.schema import kept_views
 from tidemark.pipes.store.schema import pipes
 from tidemark.replication.store.schema import replicated_objects, replications
 from tidemark.streams.store.schema import streams
@@ -25,6 +26,8 @@ TABLES = {
     "replicated_table": replicated_objects,
     "landing_table": landing_tables,
     "pipe": pipes,
+    "materialized_view": kept_views,
+    "dynamic_table": kept_views,
 }
 SAID = ("name", "within", "state", "severity", "problem")
 

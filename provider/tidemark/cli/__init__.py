@@ -15,6 +15,7 @@ from tidemark.cli.results import result_commands
 from tidemark.cli.spark import spark_commands
 from tidemark.cli.store import store_commands
 from tidemark.cli.streams import stream_commands
+from tidemark.cli.views import view_commands
 
 __all__ = ["get_tidemark_cli_commands"]
 
@@ -50,6 +51,11 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
         GroupCommand(name="pipes", help="List, show, pause, resume and drop pipes", subcommands=pipe_commands()),
         GroupCommand(
             name="results", help="List and clear the answers that queries may reuse", subcommands=result_commands()
+        ),
+        GroupCommand(
+            name="views",
+            help="List, describe, refresh, suspend, resume and drop materialized views and dynamic tables",
+            subcommands=view_commands(),
         ),
         GroupCommand(
             name="spark", help="Start, list and end the warm Spark of this host", subcommands=spark_commands()

@@ -25,6 +25,7 @@ from tidemark.client.sources import find_source, sources_of
 from tidemark.client.sql import run_sql
 from tidemark.client.transaction import LakeTransaction
 from tidemark.client.vacuum import vacuum_table
+from tidemark.client.views import ViewsOfALake
 from tidemark.delivery.model.transactions import CommitResult
 from tidemark.errors import InvalidArgument, NotYetSupported
 from tidemark.model.statements import TransactionKey, WriteAs
@@ -70,6 +71,7 @@ class Lake(
     PipesOfALake,
     ReplicationsOfALake,
     ResultsOfALake,
+    ViewsOfALake,
 ):
     """The result of `connect`. Stream names are found in any case (R12)."""
 
@@ -339,10 +341,12 @@ class Lake(
         """One statement in the SQL of the source system, or Spark's, with streams known by their names.
 
         It understands CREATE, ALTER, DROP, SHOW and DESCRIBE STREAM, CHANGES, AT | BEFORE and the system functions of
-        streams. It understands COPY INTO, and the statements of stages, file formats and pipes. A query of a stream
-        reads it (R16). A write that reads one is a transaction of its own and advances it (R13, R21). Everything else
-        is passed to Spark. CREATE STREAM turns row tracking on where it is off, as there (R3). Answers have the columns
-        of the source system; a statement that has none, a status. Raises SqlCompilationError with the place in the
+        streams. It understands COPY INTO, and the statements of stages, file formats and pipes. It understands those of
+        materialized views and dynamic tables, and queries know their names. A query of a stream reads it (R16). A write
+        that reads one is a transaction of its own and advances it (R13, R21). Everything else is passed to Spark.
+        CREATE STREAM turns row tracking on where it is off, as there (R3), and so do views in their bases. Answers have
+        the columns of the source system; a statement that has none, a status. Raises SqlCompilationError with the place
+        in the
         text, StatementRefused, and what the client's methods raise.
         """
         return run_sql(self, self._context, text, self._variables)

@@ -9,6 +9,9 @@ from pyspark.errors import AnalysisException
 from tidemark.client.catalog import VIEWS
 from tidemark.client.sources import is_external_table
 from tidemark.errors import TidemarkError
+from tidemark.materialized.model.definitions import KeptKind
+from tidemark.materialized.worker.views import find_view
+from tidemark.streams.planning.stream_sql.statements import ObjectKind
 from tidemark.streams.worker.defining import find_stream
 
 if TYPE_CHECKING:
@@ -17,11 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["kind_of"]
 
 
-def kind_of(context: ClientContext, name: str) -> str | None:
-    """TABLE, VIEW, STREAM or EXTERNAL TABLE; None where the name leads nowhere.
+def kind_of(context: ClientContext, name: str, asked: ObjectKind) -> str | None:
+    """TABLE, VIEW, STREAM, EXTERNAL TABLE or DYNAMIC TABLE; None where the name leads nowhere.
 
-    A table that is not Delta's is a TABLE, too.
+    A table that is not Delta's is a TABLE, too, and a dynamic table is one if a table was asked for.
     """
+    kept = find_view(context.store, name)
+    if kept is not None:
+        if kept.kind is KeptKind.MATERIALIZED_VIEW:
+            return "VIEW"
+        return "TABLE" if asked is ObjectKind.TABLE else "DYNAMIC TABLE"
     in_catalog = _in_catalog(context, name)
     if in_catalog is not None:
         return "VIEW" if in_catalog in VIEWS else "TABLE"

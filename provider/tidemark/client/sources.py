@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tidemark.changes.driver.views.catalog import resolve_view
+from tidemark.client.view_bases import source_of_view
 from tidemark.errors import ExternalTableNotFound, InvalidArgument, NotADeltaTable, SourceError, TableNotFound
 from tidemark.lake.external_tables import external_table_ref, find_external_table
+from tidemark.materialized.worker.views import find_view
 from tidemark.model.streams import StreamMode
 from tidemark.streams.model.sources import Source, table_source, view_source
 from tidemark.streams.worker.defining import Sources, StreamRequest, no_stream_of_a_stream, prepared
@@ -67,6 +69,9 @@ def is_external_table(context: ClientContext, name: str) -> bool:
 
 
 def _table_or_view(context: ClientContext, name: str, *, beyond_snowflake: bool) -> Source:
+    kept = find_view(context.store, name)
+    if kept is not None:
+        return source_of_view(context, kept)
     if context.tables.is_view(name):
         view = resolve_view(context.spark, name, beyond_snowflake=beyond_snowflake)
         return view_source(name, view, tuple(context.tables.reference(base) for base in view.bases))

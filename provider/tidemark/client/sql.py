@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -15,6 +16,7 @@ from tidemark.client.pipe_sql import run_pipe_sql
 from tidemark.client.sources import sources_of
 from tidemark.client.sql_answers import show_answer, status_answer, terse_answer
 from tidemark.client.sql_queries import pass_on, run_query
+from tidemark.client.view_sql import run_view_sql
 from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
 from tidemark.streams.planning.stream_sql.statements import DescribeStream, SetVariable, ShowStreams, StreamQuery
 from tidemark.streams.worker.statements import Desk, run_statement
@@ -40,6 +42,9 @@ def run_sql(lake: Lake, context: ClientContext, text: str, variables: dict[str, 
     of_pipes = run_pipe_sql(lake, context, text)
     if of_pipes is not None:
         return of_pipes
+    of_views = run_view_sql(lake, context, text)
+    if of_views is not None:
+        return of_views
     with (
         with_histories(context, text) as of_tables,
         with_load_histories(context, of_tables) as without,
@@ -70,7 +75,7 @@ def _desk(lake: Lake, context: ClientContext) -> Desk:
         store=context.store,
         sources=sources_of(context, enable_row_tracking=True),  # R3, R79
         who=context.who,
-        kind_of=lambda name, _: kind_of(context, name),
+        kind_of=partial(kind_of, context),
         refresh=lake.external_tables.refresh,
     )
 

@@ -12,6 +12,7 @@ from tidemark.client.sql_answers import backlog_answer, rows_answer, status_answ
 from tidemark.client.temporary_views import TemporaryViews
 from tidemark.client.transaction import LakeTransaction
 from tidemark.errors import AmbiguousTableName, StatementRefused, TidemarkError
+from tidemark.materialized.worker.views import find_view
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing, StreamMode
 from tidemark.sql.names import sql_name
@@ -71,6 +72,8 @@ def pass_on(lake: Lake, context: ClientContext, text: str, *, consumes: bool = T
             return made
         return context.spark.sql(table_statement(text) or text)
     target = None if parsed.target is None else parsed.target.name
+    if target is not None and find_view(context.store, target) is not None:
+        raise StatementRefused(problem=f"{target} is refreshed from its query alone", sql=text)
     read = tuple(known[n.casefold()] for n in parsed.names if n.casefold() in known and n != target)
     if target is None or not read:
         return _read(lake, context, parsed, read)
@@ -110,7 +113,10 @@ def _consume(context: ClientContext, text: str) -> DataFrame:
 def _read(lake: Lake, context: ClientContext, parsed: ParsedStatement, streams: tuple[str, ...]) -> DataFrame:
     with TemporaryViews(context.spark) as views:
         shown = {name: views.of(lake.stream(name)) for name in streams}
-        others = [name for name in parsed.names if name.casefold() not in {stream.casefold() for stream in streams}]
+        kept = [name for name in parsed.names if name not in streams and find_view(context.store, name) is not None]
+        shown |= {name: views.of(lake.table(name)) for name in kept}
+        known = {name.casefold() for name in shown}
+        others = [name for name in parsed.names if name.casefold() not in known]
         return context.spark.sql(splice(parsed, {**_tables_of_the_lake(context, others), **shown}))
 
 

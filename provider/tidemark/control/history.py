@@ -41,6 +41,7 @@ DROPPED_BY = {
     "moves of replications": "replication.store.history:drop_moves",
     "errors of replications": "replication.store.history:drop_errors",
     "cached results": "results.store.history:drop_answers",
+    "refreshes of views": "materialized.store.refreshes:drop_refreshes",
 }
 """Kind of history → the function below `tidemark` that deletes it. The store does not import its subjects."""
 

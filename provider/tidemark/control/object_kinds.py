@@ -96,6 +96,8 @@ KINDS = {
     "replicated_table": "replication.store.objects:REPLICATED_TABLE",
     "landing_table": "channels.store.objects:LANDING_TABLE",
     "pipe": "pipes.store.objects:PIPE",
+    "materialized_view": "materialized.store.objects:MATERIALIZED_VIEW",
+    "dynamic_table": "materialized.store.objects:DYNAMIC_TABLE",
 }
 """Kind of object to the `ObjectKind` that a subject registers, below `tidemark`: the store imports no subject."""
 

@@ -11,6 +11,7 @@ from tidemark.errors import (
     external_tables,
     jobs,
     kafka,
+    kept_views,
     pipes,
     protocol,
     replication,
@@ -29,6 +30,7 @@ from tidemark.errors.external_tables import *
 from tidemark.errors.jobs import *
 from tidemark.errors.kafka import *
 from tidemark.errors.kafka import BrokerUnreachable
+from tidemark.errors.kept_views import *
 from tidemark.errors.pipes import *
 from tidemark.errors.protocol import *
 from tidemark.errors.replication import *
@@ -52,6 +54,7 @@ __all__ += channels.__all__
 __all__ += external_tables.__all__
 __all__ += jobs.__all__
 __all__ += kafka.__all__
+__all__ += kept_views.__all__
 __all__ += pipes.__all__
 __all__ += protocol.__all__
 __all__ += replication.__all__

@@ -35,6 +35,9 @@ TidemarkError
 │   ├── PipeForbidden · PipeBusy · FilesNotQueued
 │   ├── CopyRefused · CopyAborted · FilesNotFound
 │   └── NotificationsUnreachable · NotificationsNotInstalled
+├── KeptViewError               a materialized view or a dynamic table
+│   ├── KeptViewNotFound · KeptViewExists · KeptViewRefused · KeptViewSuspended
+│   └── KeptViewOutdated · KeptViewNotReady · RefreshesFailed · StreamOfAView
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked, EnvelopeInvalid, EnvelopesOutOfOrder,

@@ -29,7 +29,7 @@ from tidemark.model.table_log import Metadata
 from tidemark.streams.store import transactions
 from tidemark.streams.worker.streams import get_stream
 
-__all__ = ["DeliveryFacet", "WindowFacet", "lineage_of_plan", "lineage_of_transaction"]
+__all__ = ["DeliveryFacet", "Tables", "WindowFacet", "lineage_of_plan", "lineage_of_transaction"]
 
 Tables = Callable[[TableRef | str], DeltaLog]
 Lineage = OperatorLineage[Any, Any]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tidemark.control.store import ControlStore
 from tidemark.errors import StreamNotFound, TableNotFound
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.materialized.worker.lags import ViewLag, view_lag
 from tidemark.model.streams import Stream
 from tidemark.streams.store import overview
 from tidemark.streams.store import streams as stored_streams
@@ -105,6 +106,10 @@ class SourcePoller:
             return None if held is None else held.lease_until
 
         return self._of_store.submit(look)
+
+    def view_lag(self, view: str) -> Future[ViewLag]:
+        """The lag of a materialized view or a dynamic table, from the store."""
+        return self._of_store.submit(lambda: view_lag(self._open().store, view))
 
     def close(self) -> None:
         """Withdraws what has not begun; an observation that a lake keeps waiting is left to end by itself."""

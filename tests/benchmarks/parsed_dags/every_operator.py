@@ -35,6 +35,7 @@ from tidemark.operators.partitions import (
 )
 from tidemark.operators.pipes import CreatePipeOperator, RefreshPipeOperator, RunPipeOperator
 from tidemark.operators.rebase import RebaseStreamOperator
+from tidemark.operators.refresh_views import RefreshDueViewsOperator, RefreshViewOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_continuous import ReplicateContinuouslyOperator
@@ -57,12 +58,14 @@ from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperat
 from tidemark.operators.transaction import WriteStreamOperator
 from tidemark.operators.vacuum import VacuumTableOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
+from tidemark.operators.views import CreateDynamicTableOperator, CreateMaterializedViewOperator
 from tidemark.sensors.channels import ChannelLagSensor
 from tidemark.sensors.consumer_groups import ConsumerGroupStaleSensor
 from tidemark.sensors.pipes import PipePendingSensor
 from tidemark.sensors.replication import BackfillDoneSensor, ReplicationLagSensor
 from tidemark.sensors.stale import StreamStaleSensor
 from tidemark.sensors.streams import StreamHasDataSensor
+from tidemark.sensors.views import ViewLagSensor
 from tidemark.task_groups.change_stream_partitions import change_stream_partitions
 from tidemark.task_groups.replicate import replicate
 from tidemark.task_groups.stream_transaction import stream_transaction
@@ -124,6 +127,12 @@ with DAG(
     load = RunPipeOperator(task_id="load", pipe="shop.files", on_failure_callback=PipeTroubleNotifier())
     refresh = RefreshPipeOperator(task_id="refresh", pipe="shop.files")
     copy_files >> pipe >> refresh >> files_wait >> load
+    kept = CreateDynamicTableOperator(task_id="kept", view="shop.kept", query="SELECT 1", target_lag="1 hour")
+    fresh = CreateMaterializedViewOperator(task_id="fresh", view="shop.fresh", query="kept.sql")
+    due = RefreshDueViewsOperator(task_id="due")
+    again = RefreshViewOperator(task_id="again", view="shop.fresh")
+    young = ViewLagSensor(task_id="young", view="shop.kept", deferrable=True)
+    kept >> fresh >> due >> young >> again
     shop = {"replication": "shop"}
     define = CreateReplicationOperator(task_id="define", **shop, source_conn_id="shop_db", target="shop")
     request = RequestBackfillOperator(task_id="request", **shop, objects="{{ params.objects }}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -54,7 +55,10 @@ class KeptView:
 
     `uid` is never used twice. `text`: the query as it was given. `kept`: the table of `shape`. `stream`: the stream
     that pins the versions of its bases; nobody else may read it. `fresh_at`: the time for which the last refresh
-    answers; None before the first. `suspended`: why it is not refreshed; None if it is.
+    answers; None before the first. `suspended`: why it is not refreshed; None if it is. `kept_version`: of the kept
+    table after the last refresh, and `kept_rows` its rows; `groups`: its rows after the last compaction or whole
+    refresh. `columns_read`: path of a base → columns that the query names → JSON of their types, as of the creation.
+    `problem`: of the last refresh, or of a base that has suspended it; `problem_run`: the run that met it.
     """
 
     uid: str
@@ -73,3 +77,10 @@ class KeptView:
     comment: str | None = None
     fresh_at: datetime | None = None
     suspended: str | None = None
+    kept_version: int | None = None
+    kept_rows: int | None = None
+    groups: int | None = None
+    columns_read: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    problem: str | None = None
+    problem_at: datetime | None = None
+    problem_run: str | None = None

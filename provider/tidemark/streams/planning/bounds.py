@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from tidemark.errors import InvalidArgument
@@ -19,12 +19,14 @@ class Bound:
 
     `max_commits`: versions, of all tables of a view together. `max_rows`: change records, as the log estimates them, an
     update being two. A window ends before the commit that would exceed it, and takes one commit with rows at least.
-    `until`: nothing that was committed after this moment. Raises InvalidArgument.
+    `until`: nothing that was committed after this moment. `ends`: path of a table → its last version that is taken.
+    Raises InvalidArgument.
     """
 
     max_commits: int | None = None
     max_rows: int | None = None
     until: datetime | None = None
+    ends: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for argument, most in (("max_commits", self.max_commits), ("max_rows", self.max_rows)):

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from tidemark.errors import InvalidArgument
+from collections.abc import Iterable
 
-__all__ = ["require_name"]
+from tidemark.errors import InvalidArgument, StreamOfAView
+
+__all__ = ["OF_A_VIEW", "is_of_a_view", "require_name", "require_own", "view_stream"]
 
 LONGEST_NAME = 255
+OF_A_VIEW = "tidemark$view$"  # names of streams that belong to materialized views and dynamic tables begin so
+
+
+def view_stream(uid: str) -> str:
+    """The name of the stream that pins the bases of the view with that uid."""
+    return OF_A_VIEW + uid
+
+
+def is_of_a_view(name: str) -> bool:
+    """Whether the stream of that name belongs to a materialized view or a dynamic table."""
+    return name.strip().casefold().startswith(OF_A_VIEW)
+
+
+def require_own(names: Iterable[str]) -> None:
+    """Say nothing if users may move the streams of these names. Raises StreamOfAView."""
+    for name in names:
+        if is_of_a_view(name):
+            raise StreamOfAView(stream=name)
 
 
 def require_name(name: str, argument: str = "name") -> None:
@@ -16,3 +36,6 @@ def require_name(name: str, argument: str = "name") -> None:
     if len(name) > LONGEST_NAME or not name.isprintable():
         problem = f"it must be at most {LONGEST_NAME} characters, all of them printable"
         raise InvalidArgument(argument=argument, value=name[:LONGEST_NAME], problem=problem)
+    if is_of_a_view(name):
+        problem = f"names that begin with {OF_A_VIEW} are those of streams that belong to views"
+        raise InvalidArgument(argument=argument, value=name, problem=problem)

@@ -10,6 +10,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from tidemark.control.object_kinds import Lag, ObjectEntry, ObjectKind, Severity
+from tidemark.streams.planning.names import is_of_a_view
 from tidemark.streams.store.schema import stream_health, streams
 
 __all__ = ["STREAM", "stream_lags"]
@@ -32,7 +33,7 @@ def _entries(connection: sa.Connection, uids: Sequence[str]) -> list[ObjectEntry
         .select_from(streams.outerjoin(stream_health, _health.stream_uid == _of.uid))
         .where(_of.uid.in_(uids), _of.dropped_at.is_(None))
     )
-    return [_entry(row) for row in connection.execute(query).mappings()]
+    return [_entry(row) for row in connection.execute(query).mappings() if not is_of_a_view(row["name"])]
 
 
 def _entry(row: sa.RowMapping) -> ObjectEntry:

@@ -12,6 +12,7 @@ from tidemark.errors import StreamNotFound
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import OffsetMove, Stream
 from tidemark.streams.model.health import StreamHealth
+from tidemark.streams.planning.names import OF_A_VIEW
 from tidemark.streams.store.health import HEALTH_COLUMNS
 from tidemark.streams.store.schema import offset_moves, stream_health, streams, transactions
 from tidemark.streams.store.streams import lineage, move_of, stream_of
@@ -143,7 +144,8 @@ def _with_what_belongs(query: sa.Select[tuple[object, ...]], beside: sa.FromClau
 
 
 def _wanted(search: str, only_held: bool) -> list[sa.ColumnElement[bool]]:
-    wanted: list[sa.ColumnElement[bool]] = [streams.c.dropped_at.is_(None)]
+    own = ~streams.c.folded_name.startswith(OF_A_VIEW, autoescape=True)
+    wanted: list[sa.ColumnElement[bool]] = [streams.c.dropped_at.is_(None), own]
     if search:
         folded = search.casefold()
         wanted.append(

@@ -15,6 +15,7 @@ from tidemark.failpoints import failpoint
 from tidemark.model.statements import PlannedWrite, TransactionKey
 from tidemark.model.streams import Stream, StreamWindow
 from tidemark.streams.planning.bounds import UNBOUNDED, Bound
+from tidemark.streams.planning.names import require_own
 from tidemark.streams.store import empty_windows, streams, transactions
 from tidemark.streams.store.transactions import StoredTransaction
 from tidemark.streams.worker.changed_plans import require_plan, unless_half_written
@@ -88,10 +89,13 @@ def begin(
 
     Raises StreamLocked, PlanChanged for a plan that is written in part, and JobsMayBeAlive (step 6, 19). Raises of the
     targets TargetChanged, TargetNotFound, TargetNotDelta, TargetDoesNotFit, MissingMergeKey, TargetForgetsTransactions,
-    StoreOlderThanLake. Raises of the sources StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted.
+    StoreOlderThanLake. Raises of the sources StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted. Raises
+    StreamOfAView.
     """
     if writes and not streams:
         raise InvalidArgument(argument="streams", value=(), problem="a plan needs a lead stream")
+    if not runtime.serves_views:
+        require_own(streams)
     failpoint("begin.before")
     request = Request(key, tuple(streams), tuple(writes), owner, bound, runtime.limits)
     finished: tuple[CommitResult, ...] = ()

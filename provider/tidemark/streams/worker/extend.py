@@ -14,6 +14,7 @@ from tidemark.errors import InvalidArgument, SubmitRefused, TransactionNotFound
 from tidemark.model.statements import PlannedWrite, TransactionKey
 from tidemark.model.streams import Stream
 from tidemark.streams.planning.bounds import UNBOUNDED, Bound
+from tidemark.streams.planning.names import require_own
 from tidemark.streams.store import streams as stored_streams
 from tidemark.streams.store import transactions
 from tidemark.streams.store.transactions import StoredTransaction
@@ -65,6 +66,7 @@ def extend(
     The first stream ever pinned is the lead; statements need one. Not repeatable: a second run registers the
     statements again. Raises what begin raises, and SubmitRefused once the transaction was submitted or ended.
     """
+    require_own(streams)
     store, tables, limits = runtime.store, runtime.tables, runtime.limits
     further = _Further(key, tuple(streams), tuple(writes), bound, read_at, limits)
     while isinstance(step := _step(store, further, tables, sources or tables), Overdue):

@@ -27,6 +27,7 @@ from tidemark.errors import (
 )
 from tidemark.model.streams import BaseOffset, Stream, StreamOffset, TableRef
 from tidemark.model.views import ViewQuery
+from tidemark.streams.planning.names import require_own
 from tidemark.streams.store import health, streams
 from tidemark.streams.worker.following import relocate
 from tidemark.streams.worker.sources import Tables
@@ -107,6 +108,7 @@ def rebase_stream(
 
     Raises RebaseRefused, TransactionOpen, StreamNotFound, InvalidArgument, LakeError.
     """
+    require_own([name])
     if not why.strip():
         raise InvalidArgument(argument="why", value=why, problem="say why the stream may leave its table")
     if keys and show_initial_rows:
@@ -144,6 +146,7 @@ def relocate_stream(store: ControlStore, name: str, to: TableRef, *, who: str, w
 
     Raises RelocationRefused if another table is stored there or the stream is on a view, StreamNotFound.
     """
+    require_own([name])
     return store.write(
         lambda connection: relocate(connection, store, streams.find(connection, name), to, who=who, why=why)
     )

@@ -12,6 +12,7 @@ from tidemark.delivery.planning.stream_numbers import delivered_to, view_ends
 from tidemark.errors import InvalidArgument, RecoveryRefused
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import BaseOffset, Stream, StreamOffset, TableRef
+from tidemark.streams.planning.names import require_own
 from tidemark.streams.store import health, streams, target_numbers, transactions
 from tidemark.streams.worker.older_store import LostMarks, lost_marks
 from tidemark.streams.worker.opening import wherever
@@ -56,6 +57,7 @@ def recover_stream(
     Raises RecoveryRefused, JobsMayBeAlive, InvalidArgument for a step back or past the source's end, StreamNotFound,
     TargetNotFound, TargetNotDelta. Raises of the source SourceRecreated, TrackingInterrupted, StreamStale.
     """
+    require_own([name])
     old, known = store.read(lambda connection: _known_targets(connection, name))
     given = [_ref(target, tables) for target in targets]
     every = {one.table_id: one for one in (*known, *given)}

@@ -16,6 +16,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import LakeError, LogIncomplete, SourceError, VersionNotFound
 from tidemark.model.streams import BaseOffset, Stream
 from tidemark.streams.model.health import StreamHealth
+from tidemark.streams.planning.names import is_of_a_view
 from tidemark.streams.planning.staleness import Staleness
 from tidemark.streams.store import health as counted
 from tidemark.streams.store import streams as stored_streams
@@ -162,7 +163,7 @@ def _assessments(
 
 def _streams(connection: sa.Connection, names: Sequence[str] | None) -> list[tuple[Stream, StreamHealth]]:
     if names is None:
-        found: Sequence[Stream] = stored_streams.live(connection)
+        found: Sequence[Stream] = [one for one in stored_streams.live(connection) if not is_of_a_view(one.name)]
     else:
         found = [stored_streams.find(connection, name) for name in names]
     how = counted.healths(connection)

@@ -23,7 +23,7 @@ Report = TypeVar("Report")
 @dataclass(frozen=True)
 class Runtime:
     """The control store, a way to run jobs with the paths of their files, and a way to open tables' logs. `host`: where
-    the jobs are started.
+    the jobs are started. `serves_views`: streams that belong to views may be moved.
     """
 
     store: ControlStore
@@ -32,6 +32,7 @@ class Runtime:
     tables: Tables = open_table
     limits: Limits = DEFAULT_LIMITS
     host: Host = UNKNOWN_HOST
+    serves_views: bool = False
 
     def deadline(self) -> datetime:
         """When a job that is ordered now has stopped itself."""

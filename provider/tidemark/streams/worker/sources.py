@@ -200,7 +200,8 @@ def _ends(stream: Stream, logs: Sequence[DeltaLog], heads: Sequence[int], bound:
     """The versions at which a window may end: the heads, or the last that the bound lets in. Commits of several tables
     count in their order.
     """
-    furthest = [max(base.version, head) for base, head in zip(stream.bases, heads, strict=True)]
+    known = zip(stream.bases, heads, strict=True)
+    furthest = [max(base.version, min(head, bound.ends.get(base.table.path, head))) for base, head in known]
     most = bound.max_commits
     if bound.only_commits and (most is None or sum(furthest) - stream.offset.version <= most):
         return furthest

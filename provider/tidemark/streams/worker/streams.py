@@ -13,7 +13,7 @@ from tidemark.delivery.model.transactions import Transaction
 from tidemark.errors import InvalidArgument, StreamExists, TransactionNotFound, TransactionOpen
 from tidemark.model.streams import BaseOffset, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.model.views import ViewQuery
-from tidemark.streams.planning.names import require_name
+from tidemark.streams.planning.names import is_of_a_view, require_name, require_own
 from tidemark.streams.store import streams, transactions
 from tidemark.streams.store.transactions import StoredTransaction
 
@@ -81,7 +81,10 @@ def create_stream(
 
 
 def drop_stream(store: ControlStore, name: str, who: str) -> Stream:
-    """End the stream and return what it was; its history stays. Raises StreamNotFound, TransactionOpen."""
+    """End the stream and return what it was; its history stays. Raises StreamNotFound, TransactionOpen,
+    StreamOfAView.
+    """
+    require_own([name])
 
     def drop(connection: sa.Connection) -> Stream:
         stream = streams.find(connection, name)
@@ -93,7 +96,8 @@ def drop_stream(store: ControlStore, name: str, who: str) -> Stream:
 
 
 def comment_on_stream(store: ControlStore, name: str, comment: str | None) -> Stream:
-    """Give the stream another comment, None for none; its place stays. Raises StreamNotFound."""
+    """Give the stream another comment, None for none; its place stays. Raises StreamNotFound, StreamOfAView."""
+    require_own([name])
 
     def comment_on(connection: sa.Connection) -> Stream:
         stream = streams.find(connection, name)
@@ -111,8 +115,9 @@ def advance_stream(
     `bases`: for a view, the place in each base table; `to_version` is their sum.
 
     A second run finds the offset there and logs that too. Raises InvalidArgument for a step back (I4), StreamNotFound,
-    TransactionOpen.
+    TransactionOpen, StreamOfAView.
     """
+    require_own([name])
 
     def advance(connection: sa.Connection) -> Stream:
         stream = streams.find(connection, name)
@@ -144,8 +149,8 @@ def get_stream(store: ControlStore, name: str) -> Stream:
 
 
 def list_streams(store: ControlStore) -> tuple[Stream, ...]:
-    """Every stream that is not dropped, by name."""
-    return store.read(streams.live)
+    """Every stream that is not dropped, by name; without those that belong to views."""
+    return tuple(stream for stream in store.read(streams.live) if not is_of_a_view(stream.name))
 
 
 def stream_history(store: ControlStore, name: str) -> tuple[OffsetMove, ...]:

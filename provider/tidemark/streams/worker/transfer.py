@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tidemark.control.store import ControlStore
 from tidemark.errors import ImportRefused, InvalidArgument, SourceError, StreamExists
 from tidemark.model.streams import Stream
-from tidemark.streams.planning.names import require_name
+from tidemark.streams.planning.names import is_of_a_view, require_name, require_own
 from tidemark.streams.planning.stream_document import ExportedStream, StreamDocument, document_of, parse_document
 from tidemark.streams.store import streams, transactions
 from tidemark.streams.worker.sources import Tables, checked_head, open_table
@@ -54,9 +54,11 @@ def export_streams(store: ControlStore, names: Sequence[str] | None = None) -> d
 
     Offsets are committed ones. Changes nothing. Raises StreamNotFound.
     """
+    require_own(names or ())
 
     def look(connection: sa.Connection) -> tuple[ExportedStream, ...]:
-        found = streams.live(connection) if names is None else [streams.find(connection, name) for name in names]
+        live = [stream for stream in streams.live(connection) if not is_of_a_view(stream.name)]
+        found = live if names is None else [streams.find(connection, name) for name in names]
         once = {stream.uid: stream for stream in found}
         return tuple(_exported(connection, stream) for stream in once.values())
 

@@ -1,0 +1,45 @@
+"""Columns of base tables that a query names, and their changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from tidemark.model.views import ViewQuery
+
+__all__ = ["changed_column", "columns_read"]
+
+_NAME = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
+
+
+def columns_read(query: ViewQuery, schema_json: str) -> dict[str, str]:
+    """The columns of a base that the text of the query may mean → JSON of their types. A name counts wherever it stands
+    in the text, so a column may be counted that the query reads of another base.
+    """
+    named = {(quoted.replace("``", "`") or plain).casefold() for quoted, plain in _NAME.findall(query.text)}
+    fields = json.loads(schema_json)["fields"]
+    return {one["name"]: _type(one) for one in fields if one["name"].casefold() in named}
+
+
+def changed_column(before: Mapping[str, str], schema_json: str) -> str | None:
+    """The first of these columns that is gone or has another type by now, in words; None if all are as they were."""
+    now = {one["name"].casefold(): _type(one) for one in json.loads(schema_json)["fields"]}
+    for name, kind in before.items():
+        found = now.get(name.casefold())
+        if found is None:
+            return f"its column {name} is gone"
+        if found != kind:
+            return f"its column {name} has the type {json.loads(found)}, and had {json.loads(kind)}"
+    return None
+
+
+def _type(field: Mapping[str, object]) -> str:
+    return json.dumps(_plain(field["type"]), sort_keys=True)
+
+
+def _plain(kind: object) -> object:
+    """The type without comments and other properties of nested fields."""
+    if isinstance(kind, dict):
+        return {name: _plain(value) for name, value in kind.items() if name not in ("metadata", "nullable")}
+    return [_plain(one) for one in kind] if isinstance(kind, list) else kind

@@ -1,0 +1,112 @@
+"""Kept queries that read each other: the order of their refreshes, and the ones that are due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tidemark.materialized.model.definitions import KeptKind, KeptView
+from tidemark.materialized.planning.states import lag_of
+
+__all__ = ["Node", "ancestors", "blocked", "due", "levels", "reads_itself", "roots"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A view with the paths of its bases. `expected`: how long its refresh takes, as its last ones did. `changed`:
+    whether a base has a newer version than the view has read.
+    """
+
+    view: KeptView
+    bases: tuple[str, ...]
+    expected: timedelta = timedelta()
+    changed: bool = True
+
+
+def due(nodes: Sequence[Node], now: datetime, *, if_changed: bool = False) -> tuple[Node, ...]:
+    """The views to refresh now, with all dynamic tables that they read, so that all show one point in time.
+
+    A dynamic table is due if a refresh that began later would end past its target lag. One of DOWNSTREAM waits for its
+    readers. A materialized view is due if a base has changed. A suspended view is not, and neither are its readers.
+    `if_changed`: a dynamic table with a lag of its own is also due if a base has changed, or will by this.
+    """
+    stopped = blocked(nodes)
+    moved = _moved(nodes) if if_changed else frozenset()
+    wanted = [node for node in nodes if node.view.uid not in stopped and _is_due(node, now, moved)]
+    return ancestors(nodes, wanted)
+
+
+def ancestors(nodes: Sequence[Node], wanted: Iterable[Node]) -> tuple[Node, ...]:
+    """The wanted views, and all dynamic tables that they read, directly or through others; in the order of `nodes`."""
+    above = _upstream(nodes)
+    found = {node.view.uid for node in wanted}
+    queue = list(found)
+    while queue:
+        for uid in above[queue.pop()] - found:
+            found.add(uid)
+            queue.append(uid)
+    return tuple(node for node in nodes if node.view.uid in found)
+
+
+def blocked(nodes: Sequence[Node]) -> frozenset[str]:
+    """The uids of views that are suspended, or read one that is."""
+    found = {node.view.uid for node in nodes if node.view.suspended is not None}
+    above = _upstream(nodes)
+    while more := {uid for uid, upstream in above.items() if upstream & found} - found:
+        found |= more
+    return frozenset(found)
+
+
+def levels(nodes: Sequence[Node]) -> tuple[tuple[Node, ...], ...]:
+    """The views by level: none of a level reads another one of it, or of a later level."""
+    above, left = _upstream(nodes), list(nodes)
+    found: list[tuple[Node, ...]] = []
+    while left:
+        waiting = {node.view.uid for node in left}
+        ready = tuple(node for node in left if not above[node.view.uid] & waiting)
+        if not ready:
+            raise AssertionError(f"views read each other in a circle: {[node.view.name for node in left]}")
+        found.append(ready)
+        left = [node for node in left if node not in ready]
+    return tuple(found)
+
+
+def roots(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The paths of the tables at which these views begin, each once: those that none of them keeps."""
+    kept = {node.view.kept.path for node in nodes}
+    return tuple(dict.fromkeys(path for node in nodes for path in node.bases if path not in kept))
+
+
+def reads_itself(nodes: Sequence[Node], view: str, bases: Iterable[str]) -> bool:
+    """Whether the view of that uid, with new `bases`, would read a table that is made from it."""
+    own = {node.view.kept.path: node for node in nodes}
+    reached = ancestors(nodes, [own[path] for path in bases if path in own])
+    return any(node.view.uid == view for node in reached)
+
+
+def _upstream(nodes: Sequence[Node]) -> Mapping[str, frozenset[str]]:
+    """Uid of each view → uids of the dynamic tables that it reads. Materialized views are read as their query."""
+    keeps = {node.view.kept.path: node.view.uid for node in nodes if node.view.kind is KeptKind.DYNAMIC_TABLE}
+    return {node.view.uid: frozenset(keeps[path] for path in node.bases if path in keeps) for node in nodes}
+
+
+def _moved(nodes: Sequence[Node]) -> frozenset[str]:
+    """The uids of views with a changed base, and of their readers."""
+    found = {node.view.uid for node in nodes if node.changed}
+    above = _upstream(nodes)
+    while more := {uid for uid, upstream in above.items() if upstream & found} - found:
+        found |= more
+    return frozenset(found)
+
+
+def _is_due(node: Node, now: datetime, moved: frozenset[str]) -> bool:
+    if node.view.kind is KeptKind.MATERIALIZED_VIEW:
+        return node.changed
+    at_most = None if node.view.target_lag is None else node.view.target_lag.at_most
+    if at_most is None:
+        return False
+    if node.view.uid in moved:
+        return True
+    lag = lag_of(node.view, now)
+    return lag is None or lag + node.expected > at_most

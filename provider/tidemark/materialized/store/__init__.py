@@ -1,0 +1,1 @@
+"""State of materialized views and dynamic tables in the control store."""

@@ -1,0 +1,1 @@
+"""Steps of materialized views and dynamic tables on the worker's side."""

@@ -1,0 +1,71 @@
+"""Sizes of tables and of their changes, from their logs alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from tidemark.errors import LogIncomplete
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.segments import checksum_name
+from tidemark.materialized.planning.cost import BaseSize
+from tidemark.model.foreign_json import foreign_object
+from tidemark.model.streams import BaseWindow
+from tidemark.model.table_log import AddFile, RemoveFile
+
+__all__ = ["BaseChanges", "changes_of", "commit_bytes", "table_bytes"]
+
+_RESTORE = "RESTORE"
+
+
+@dataclass(frozen=True)
+class BaseChanges:
+    """The changes of a base in a window. `restored`: the version of a RESTORE among its commits; None for none."""
+
+    size: BaseSize
+    restored: int | None
+
+
+def changes_of(window: BaseWindow, log: DeltaLog) -> BaseChanges:
+    """The size of a base and of its changes. Raises LogIncomplete, VersionNotFound."""
+    changed, restored = 0, None
+    for commit in log.commits(window.start, window.end):
+        files: tuple[AddFile | RemoveFile, ...] = (*commit.adds, *commit.removes)
+        changed += sum(_bytes_of(file) for file in files if file.data_change)
+        if (commit.operation or "").upper() == _RESTORE:
+            restored = commit.version
+    fields = json.loads(log.state(window.end).metadata.schema_json)["fields"]
+    columns = tuple(str(one["name"]) for one in fields)
+    return BaseChanges(BaseSize(changed, table_bytes(log, window.end) or changed, columns), restored)
+
+
+def table_bytes(log: DeltaLog, version: int) -> int | None:
+    """The bytes of the table's files at the version: by its checksum, else by all commits; None if neither is there."""
+    try:
+        size = foreign_object(log.storage.read_bytes(checksum_name(version))).get("tableSizeBytes")
+    except (FileNotFoundError, IsADirectoryError):
+        size = None
+    return size if type(size) is int else _by_commits(log, version)
+
+
+def commit_bytes(log: DeltaLog, version: int) -> int:
+    """The bytes of the files that a commit has added."""
+    return sum(file.size for commit in log.commits(version - 1, version) for file in commit.adds)
+
+
+def _by_commits(log: DeltaLog, version: int) -> int | None:
+    live: dict[str, int] = {}
+    try:
+        for commit in log.commits(-1, version):
+            for removed in commit.removes:
+                live.pop(removed.path, None)
+            live.update((added.path, added.size) for added in commit.adds)
+    except LogIncomplete:
+        return None
+    return sum(live.values())
+
+
+def _bytes_of(file: AddFile | RemoveFile) -> int:
+    """The bytes that a reader of the change opens: the file, and its deletion vector."""
+    vector = file.deletion_vector
+    return (file.size or 0) + (0 if vector is None else vector.size_in_bytes)

@@ -1,0 +1,122 @@
+"""Waves: refreshes that are planned together and written ahead, so that all of them show one point in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import sqlalchemy as sa
+
+from tidemark.control.store import ControlStore
+from tidemark.errors import KeptViewSuspended, LakeError, SourceError
+from tidemark.materialized.model.definitions import KeptKind, KeptView, RefreshMode
+from tidemark.materialized.model.refreshes import Level, Refresh, Wave
+from tidemark.materialized.planning.graph import Node, ancestors, due, levels, roots
+from tidemark.materialized.store import refreshes, views
+from tidemark.materialized.worker.graph import nodes_of
+from tidemark.streams.worker.opening import Tables
+
+__all__ = ["plan_due", "plan_named", "require_active"]
+
+
+def plan_due(
+    store: ControlStore, tables: Tables, run: str, names: Sequence[str] | None = None, *, if_changed: bool = False
+) -> Wave:
+    """The wave of the views that are due, among `names` or all, with the dynamic tables that they read.
+
+    `if_changed`: a dynamic table with a lag of its own is also due if a base has changed. A second call of the run
+    finds its wave. Raises KeptViewNotFound.
+    """
+
+    def choose(nodes: Sequence[Node]) -> Sequence[Node]:
+        found = due(nodes, store.clock(), if_changed=if_changed)
+        if names is None:
+            return found
+        wanted = {_named(nodes, store, name).view.uid for name in names}
+        return ancestors(nodes, [node for node in found if node.view.uid in wanted])
+
+    return _plan(store, tables, run, choose, None)
+
+
+def plan_named(
+    store: ControlStore, tables: Tables, run: str, names: Sequence[str], mode: RefreshMode | None = None
+) -> Wave:
+    """The wave of these views, with the dynamic tables that they read. `mode`: of the named ones, in place of theirs.
+
+    A second call of the run finds its wave. Raises KeptViewNotFound, KeptViewSuspended.
+    """
+    asked = {name.strip().casefold() for name in names}
+
+    def choose(nodes: Sequence[Node]) -> Sequence[Node]:
+        found = ancestors(nodes, [_named(nodes, store, name) for name in names])
+        for node in found:
+            require_active(node.view)
+        return found
+
+    def mode_of(view: KeptView) -> RefreshMode:
+        return mode if mode is not None and view.name.casefold() in asked else view.mode
+
+    return _plan(store, tables, run, choose, mode_of)
+
+
+def require_active(view: KeptView) -> None:
+    """Nothing, or KeptViewSuspended."""
+    if view.suspended is not None:
+        kind = "DYNAMIC TABLE" if view.kind is KeptKind.DYNAMIC_TABLE else "MATERIALIZED VIEW"
+        raise KeptViewSuspended(view=view.name, kind=kind, why=view.suspended)
+
+
+def _plan(
+    store: ControlStore,
+    tables: Tables,
+    run: str,
+    choose: Callable[[Sequence[Node]], Sequence[Node]],
+    mode_of: Callable[[KeptView], RefreshMode] | None,
+) -> Wave:
+    planned = store.read(lambda connection: refreshes.wave_of(connection, run))
+    if not planned:
+        nodes = choose(nodes_of(store, tables))
+        as_of = store.clock()
+        ends = _heads(nodes, store, tables)
+        wanted = [
+            Refresh(
+                view_uid=node.view.uid,
+                run=run,
+                planned_at=as_of,
+                as_of=as_of,
+                asked=node.view.mode if mode_of is None else mode_of(node.view),
+                level=number,
+                ends={path: ends[path] for path in node.bases if path in ends},
+            )
+            for number, level in enumerate(levels(nodes))
+            for node in level
+        ]
+        planned = store.write(lambda c: tuple(refreshes.plan_refresh(c, refresh) for refresh in wanted))
+    return store.read(lambda connection: _wave(connection, store, run, planned))
+
+
+def _wave(connection: sa.Connection, store: ControlStore, run: str, planned: Sequence[Refresh]) -> Wave:
+    names = {view.uid: view.name for view in views.views_with_uids(connection, [one.view_uid for one in planned])}
+    found = tuple(
+        Level(number, tuple(names[one.view_uid] for one in level if one.view_uid in names))
+        for number, level in groupby(planned, key=lambda one: one.level)
+    )
+    as_of = planned[0].as_of if planned else store.clock()
+    return Wave(run, as_of, tuple(level for level in found if level.views))
+
+
+def _heads(nodes: Sequence[Node], store: ControlStore, tables: Tables) -> dict[str, int]:
+    """The newest version of each table at which the wave begins. One that cannot be read has none: its readers fail."""
+    found: dict[str, int] = {}
+    for path in roots(nodes):
+        try:
+            found[path] = tables(path).head()
+        except (SourceError, LakeError, OSError):
+            continue
+    return found
+
+
+def _named(nodes: Sequence[Node], store: ControlStore, name: str) -> Node:
+    """Raises KeptViewNotFound."""
+    view = store.read(lambda connection: views.find_view(connection, name))
+    return next(node for node in nodes if node.view.uid == view.uid)
