@@ -14,7 +14,7 @@ from tests.airflow.runs import Lake, Outcome
 from tests.databases.debezium.landed import land
 from tests.databases.event_files.dropped import drop, event
 from tidemark.operators.replications import CreateReplicationOperator
-from tidemark.task_groups import replicate
+from tidemark.task_groups.replicate import replicate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,6 @@ def test_runs_capture_and_apply_what_is_there(
             source_conn_id="shop_landed",
             target="mirror",
             include=["d"],
-            if_not_exists=True,
         )
         create >> replicate("replicate", replication="shop")
     put(place, 1, [(1, "a"), (2, "b")], None)

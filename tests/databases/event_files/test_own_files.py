@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,11 @@ def test_events_come_back_as_they_were(tmp_path: Path, kind: FileFormat, events:
         if kind is FileFormat.AVRO and one[3].get("placed"):
             one[3]["placed"] = one[3]["placed"].rstrip("0")
     assert found == expected
+    places = [(one["commit"], one["sequence"]) for one in read_events(address)]
+    assert places == sorted(places)
+    of_transactions = [(one["position"], one["sequence"]) for one in events]
+    shared = [a[0] == b[0] for a, b in itertools.pairwise(of_transactions)]
+    assert [a[0] == b[0] for a, b in itertools.pairwise(places)] == shared  # halves of a moved key have one position
     assert {one["change"] for one in events} == {"SCHEMA", "TRUNCATE", "INSERT", "UPDATE", "DELETE"}
     assert any(one["unchanged"] for one in events)
     assert any(one["old_key"] for one in events)

@@ -58,6 +58,8 @@ class EventFileReader(BatchFacts):
         self._rows: list[tuple[Any, ...]] = []
         self._lanes = dict(self.start.lanes)
         self._nth = self.start.nth or 0 if self.start.at == self.end.at else 0
+        self._sequence = 0
+        self._own_position: str | None = None
         self._transaction: str | None = None
         self._numbers: dict[str, tuple[TableSchema, int]] = {}
         self._forms = FileForms(self.keys, self.rules)
@@ -89,21 +91,22 @@ class EventFileReader(BatchFacts):
             yield self._rows
 
     def _sorted(self, reads: Iterable[Read]) -> list[Read]:
-        """The events of the batch, each once."""
+        """The events of the batch, each once. Events that have one position in order are in one batch."""
         found: dict[str, Read] = {}
-        most, self.exhausted = min(self.max_events, MOST_AT_ONCE), True
+        most, last, self.exhausted = min(self.max_events, MOST_AT_ONCE), "", True
         for read in reads:
             record = read.record
+            together = self.in_order and record is not None and record.event.position == last
+            if len(found) >= most and not together:
+                self.exhausted = False
+                break
             if record is not None and not self._is_asked(record):
                 if self._stops(record):
                     self.exhausted = False
                     break
             elif record is not None:
-                found[record.event.uuid] = read
+                found[record.event.uuid], last = read, record.event.position
             self._lanes[FOLDER] = read.mark
-            if len(found) >= most:
-                self.exhausted = False
-                break
         return sorted(found.values(), key=lambda one: one.record.order if one.record else ("", 0))
 
     def _is_asked(self, record: FileRecord) -> bool:
@@ -118,51 +121,39 @@ class EventFileReader(BatchFacts):
         return False
 
     def _emit(self, record: FileRecord, read: Read, *, late: bool) -> None:
-        self._nth += 1
         at, event = _micros(record.event.source_timestamp), record.event
+        if not self.in_order or event.position != self._own_position:
+            self._nth, self._sequence, self._own_position = self._nth + 1, 0, event.position
         position = event_position(self.end.at, self._nth)
-        facts = record.facts
-        told = (
-            f"{read.place[0]}@{read.place[1]}",
-            at,
-            event.uuid,
-            event.source_metadata["tx_id"],
-            event.read_method,
-            list(event.sort_keys),
-            event.position,
-            event.sequence,
-            *facts,
-        )
+        told = _told(record, read, at)
         self._count(record, at)
         if record.name is None:
             message: Event = (Change(event.change), Half.WHOLE, event.payload, None, None, None, None)
-            self._row(0, position, told, 0, message)
+            self._row(0, position, told, message)
             return
         captured = self.objects[record.source_id]
         known = self.schemas.get(captured.source_id)
         form = self._forms.form(record, captured, known, late=late)
         number = self._number(captured, record, form.schema)
-        said, sequence = record.schema, 0
+        said = record.schema
         replaced = said is not None and said.replaced
         if form.schema is not known or replaced:
             self.schemas[captured.source_id] = form.schema
             self.changed.add(captured.source_id)
             payload = to_json(replace(form.schema, replaced=replaced))
             named = (*told[:2], None, *told[3:]) if said is None else told
-            sequence = self._row(
-                number, position, named, 0, (Change.SCHEMA, Half.SCHEMA, payload, None, None, None, None)
-            )
+            self._row(number, position, named, (Change.SCHEMA, Half.SCHEMA, payload, None, None, None, None))
         self.events.setdefault(captured.name.text, 0)
         if said is not None:
             return
         for one in events_of(form, record):
-            sequence = self._row(number, position, told, sequence, one)
+            self._row(number, position, told, one)
             self.events[captured.name.text] += 1
 
-    def _row(self, number: int, position: str, told: tuple[Any, ...], sequence: int, event: Event) -> int:
+    def _row(self, number: int, position: str, told: tuple[Any, ...], event: Event) -> None:
         self.total += 1
-        self._rows.append((number, position, *told, sequence + 1, *event))
-        return sequence + 1
+        self._sequence += 1
+        self._rows.append((number, position, *told, self._sequence, *event))
 
     def _count(self, record: FileRecord, at: int | None) -> None:
         """Events of one transaction that come one after another are one."""
@@ -204,3 +195,19 @@ class EventFileReader(BatchFacts):
 
 def _micros(at: datetime | None) -> int | None:
     return None if at is None else (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def _told(record: FileRecord, read: Read, at: int | None) -> tuple[Any, ...]:
+    """The columns of a row that do not depend on its table."""
+    event, (file, number) = record.event, read.place
+    return (
+        f"{file}@{number}",
+        at,
+        event.uuid,
+        event.source_metadata["tx_id"],
+        event.read_method,
+        list(event.sort_keys),
+        event.position,
+        event.sequence,
+        *record.facts,
+    )
