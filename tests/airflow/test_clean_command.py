@@ -22,6 +22,7 @@ pytestmark = pytest.mark.airflow
 @pytest.fixture
 def places(airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """Where jobs lie, and the workspace of the lake."""
+    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
     monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
     monkeypatch.setenv("TIDEMARK_JOBS_ROOT", str(tmp_path / "jobs"))
     jobs, workspace = tmp_path / "jobs", tmp_path / "lake" / "_tidemark"
@@ -43,7 +44,7 @@ def ran(capsys: pytest.CaptureFixture[str], **given: Any) -> dict[str, tuple[int
 
 
 def fill(jobs: Path, workspace: Path, written: datetime) -> None:
-    """A dead job here and one where jobs lay formerly, an archive, a log-only table, half of one."""
+    """A dead job here and one where jobs lay formerly, an archive, a log-only table, half of one, an answer."""
     a_job(jobs, written=written)
     a_job(workspace / "jobs", written=written)
     archive = workspace / "archives" / f"tidemark-{written:%Y%m%d}.zip"
@@ -53,6 +54,11 @@ def fill(jobs: Path, workspace: Path, written: datetime) -> None:
     table.write(f"{uri}/_delta_log/0.json", b"{}")
     half = workspace / "log_only" / f"half-{written:%d}"
     half.mkdir()
+    answer = workspace / "results" / f"killed-{written:%d}"
+    answer.mkdir(parents=True)
+    (answer / "part-0.parquet").write_bytes(b"PAR1")
+    set_time(answer / "part-0.parquet", written)
+    set_time(answer, written)
     for file in (archive, half, *Path(uri.removeprefix("file://")).rglob("*.json")):
         set_time(file, written)
 
@@ -69,7 +75,7 @@ def test_what_is_old_goes_what_is_young_stays_and_a_second_run_finds_nothing(
     young = everything(*places)
     fill(*places, now - timedelta(days=8))
     both = everything(*places)
-    gone = {"jobs": (2, 0), "archives": (1, 0), "log-only tables": (2, 0)}
+    gone = {"jobs": (2, 0), "archives": (1, 0), "log-only tables": (2, 0), "answers of queries": (1, 0)}
     assert ran(capsys, dry_run=True) == gone
     assert everything(*places) == both
     assert ran(capsys) == gone
@@ -163,5 +169,6 @@ def test_a_lake_that_does_not_answer_is_told_after_what_lies_here_is_gone(
     with pytest.raises(SystemExit):
         ran(capsys)
     rows = json.loads(capsys.readouterr().out)
-    assert "s3://nowhere/lake/_tidemark/log_only" in rows[-1]["problem"]
+    for row, room in zip(rows[-2:], ("log_only", "results"), strict=True):
+        assert f"s3://nowhere/lake/_tidemark/{room}" in row["problem"]
     assert list((tmp_path / "jobs").iterdir()) == []

@@ -11,6 +11,7 @@ from airflow.sdk import DAG, BaseOperator, Param, task
 
 from tidemark.errors import ChangeStreamRefused, InvalidArgument, StatementRefused
 from tidemark.operators.backfill import BackfillTableOperator
+from tidemark.operators.cached_query import CachedQueryOperator
 from tidemark.operators.capture import CaptureChangesOperator
 from tidemark.operators.change_streams import (
     AlterChangeStreamOperator,
@@ -173,6 +174,18 @@ ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
             "write_as",
             ["append", "merge", "{{ w }}"],
             ["apend", "mine:write"],
+        ),
+        (
+            lambda **a: CachedQueryOperator(**{"task_id": "q", "sql": "SELECT 1", **a}),
+            "sql",
+            ["SELECT count(*) FROM t", "{{ s }}", "q.sql"],
+            ["DELETE FROM t", ""],
+        ),
+        (
+            lambda **a: CachedQueryOperator(**{"task_id": "q", "sql": "SELECT 1", **a}),
+            "settings",
+            [None, {"spark.sql.ansi.enabled": True}],
+            ["spark.sql.ansi.enabled=true", 5],
         ),
         (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "source", ["lines", "m.n:f", "{{ s }}"], ["csv", "m:", ""]),
         (lambda **a: IngestRowsOperator(**{**INGEST, **a}), "channel", ["c", '"C"', "{{ c }}"], ["", "a\nb"]),

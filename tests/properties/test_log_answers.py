@@ -51,7 +51,7 @@ def test_what_the_log_answers_is_what_spark_answers(spark: SparkSession, rows: l
         lake = connect(spark, f"sqlite:///{root}/control.db", lake_root=str(root))
         found = lake.query(TEXT)
         wanted = spark.sql(TEXT.replace("lake.t", f"delta.`{root}/lake/t`"))
-        assert found.origin == "log", lake.why_not(TEXT)
+        assert found.origin == "log", found.why
         assert list(found.columns) == wanted.columns
         assert found.collect() == wanted.collect()
         assert found.to_arrow().schema.types == wanted.toArrow().schema.types

@@ -12,7 +12,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
-from tidemark.errors import InvalidArgument, StorageRefused, StorageUnreachable
+from tidemark.errors import InvalidArgument, StorageRefused, StorageUnreachable, StoreError
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def clean(args: Namespace) -> None:
         keep = _days(args.keep)
         settings = TidemarkHook(args.conn_id).settings
     rows = list(_rows(settings, datetime.now(UTC), keep, dry_run=args.dry_run))
-    with errors_in_words():
-        rows += _answers(TidemarkHook(args.conn_id), datetime.now(UTC) - keep, dry_run=args.dry_run)
+    rows.append(_answers(TidemarkHook(args.conn_id), datetime.now(UTC) - keep, dry_run=args.dry_run))
     print_rows(rows, args.output)
     if any(row["left"] for row in rows):
         raise SystemExit("Not everything could be removed; the reasons stand in the column `problem`.")
@@ -83,17 +82,22 @@ def _rows(settings: TidemarkSettings, now: datetime, keep: timedelta, *, dry_run
     yield _row("log-only tables", room, swept)
 
 
-def _answers(hook: TidemarkHook, older_than: datetime, *, dry_run: bool) -> list[dict[str, Any]]:
-    """Answers of queries that have ended, and directories of killed runs."""
+def _answers(hook: TidemarkHook, older_than: datetime, *, dry_run: bool) -> dict[str, Any]:
+    """Answers of queries that have ended, and directories of killed runs. A store that cannot be used is a problem of
+    this row alone.
+    """
     from tidemark.lake.orphans import Swept
     from tidemark.results.worker.cache import ResultCache, sweep, sweep_unused
 
     settings = hook.settings
-    cache = ResultCache(hook.open_store(), settings.workspace, settings.storage_options)
-    ended = () if dry_run else sweep(cache, most=_MOST_ANSWERS)
-    unused, problem = sweep_unused(cache, older_than, dry_run=dry_run)
-    left = {settings.workspace: problem} if problem else {}
-    return [_row("answers of queries", f"{settings.workspace}/results", Swept((*ended, *unused), left))]
+    room = f"{settings.workspace}/results"
+    try:
+        cache = ResultCache(hook.open_store(), settings.workspace, settings.storage_options)
+        ended = () if dry_run else sweep(cache, most=_MOST_ANSWERS)
+        unused, problem = sweep_unused(cache, older_than, dry_run=dry_run)
+    except (StoreError, StorageRefused, StorageUnreachable) as error:
+        return _row("answers of queries", room, Swept(left={room: str(error)}))
+    return _row("answers of queries", room, Swept((*ended, *unused), {room: problem} if problem else {}))
 
 
 def _archives(former_jobs_root: Path) -> Path:

@@ -69,6 +69,17 @@ def test_values_are_exact_in_the_types_of_their_columns() -> None:
     assert answer("SELECT count(*), min(id) FROM t") == (0, None)
 
 
+def test_decimals_have_all_their_digits() -> None:
+    digits = "123456789012345678.25"
+    stored = file({"n": f"!{digits}!"}, {"n": f"!{digits}!"})
+    wide = replace(metadata(), schema_json=metadata().schema_json.replace("decimal(20,2)", "decimal(38,20)"))
+    found = answer("SELECT min(n) FROM t", stored, of=wide)
+    assert found == (Decimal(digits),)
+    assert str(found[0]) == f"{digits}{'0' * 18}"
+    with pytest.raises(NotExact, match=r"which is no decimal\(20,2\)"):
+        answer("SELECT min(n) FROM t", file({"n": "!1.005!"}, {"n": "!1.005!"}))
+
+
 def test_files_of_nulls_and_files_without_rows_have_no_extremes() -> None:
     nulls, none = file({}, {}, nulls={"id": 5}), file({}, {}, rows=0)
     assert answer("SELECT min(id), count(*) FROM t", nulls, none) == (None, 5)

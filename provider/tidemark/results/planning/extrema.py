@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
 from sqlglot import exp
@@ -24,6 +24,7 @@ _TABLE = frozenset({"this", "db", "catalog", "alias", "version"})
 _CALL = frozenset({"this", "big_int"})
 _WHOLE = frozenset({"byte", "short", "integer", "long"})
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_EXACT = Context(prec=76, traps=[Inexact, InvalidOperation])  # twice the digits of Spark's decimals
 _PHYSICAL = "delta.columnMapping.physicalName"
 _REASONS = {
     "string": "the log has the beginnings of texts only",
@@ -137,7 +138,7 @@ class _Column:
             number = Decimal(said)
             decimal = _DECIMAL.fullmatch(self.kind)
             if decimal is not None:
-                return number.quantize(Decimal(1).scaleb(-int(decimal[2])))
+                return number.quantize(Decimal(1).scaleb(-int(decimal[2])), context=_EXACT)
             if number != int(number):
                 raise ValueError(said)
             return int(number)
