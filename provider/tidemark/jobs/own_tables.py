@@ -24,7 +24,6 @@ def make_table(
     *,
     properties: Mapping[str, str],
     partitioned_by: Sequence[str] = (),
-    clustered_by: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
 ) -> DeltaLog:
     """The table at `path`, created if it does not exist; `properties` are Delta's own.
@@ -35,10 +34,8 @@ def make_table(
     """
     uri = canonical_uri(path)
     writer = spark.createDataFrame([], columns).write.format("delta").mode("append").options(**properties)
-    writer = writer.partitionBy(*partitioned_by) if partitioned_by else writer
-    writer = writer.clusterBy(*clustered_by) if clustered_by else writer
     try:
-        writer.save(uri)
+        (writer.partitionBy(*partitioned_by) if partitioned_by else writer).save(uri)
     except SPARK_FAILURES as error:
         try:
             return DeltaLog.open(uri, options)  # another process has created it

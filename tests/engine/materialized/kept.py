@@ -15,13 +15,13 @@ from tests.engine.statements import delivering, statement
 from tidemark.delivery.driver.exactly_once import write_statement
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.materialized.driver.fresh_rows import fresh_rows, kept_rows
+from tidemark.materialized.driver.fresh_rows import fresh_from, fresh_rows, kept_rows
 from tidemark.materialized.model.jobs import Resolved
 from tidemark.materialized.model.shapes import KeptShape, Shape
 from tidemark.model.statements import Evidence, RefreshHow, RefreshWrite, WriteAs
 from tidemark.model.streams import BaseWindow, StreamMode, StreamWindow, TableRef, WindowKind
 from tidemark.streams.driver.pinned_streams import PinnedStreams
-from tidemark.streams.driver.refresh import prepare_refresh
+from tidemark.streams.driver.refresh import prepare_refresh, whole_rows
 
 __all__ = ["BaseTable", "Ends", "Kept", "same", "sorted_rows"]
 
@@ -32,7 +32,8 @@ Ends = Sequence[int]  # a version of each table
 class BaseTable(Protocol):
     """A table of a lake, by its name in queries."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     @property
     def ref(self) -> TableRef: ...
@@ -53,6 +54,10 @@ class Kept:
     @property
     def shape(self) -> KeptShape:
         return self.resolved.shape
+
+    @property
+    def said(self) -> str:
+        return f"{self.shape.shape} {self.shape.why} {self.text}"
 
     @property
     def path(self) -> str:
@@ -104,6 +109,12 @@ class Kept:
 
     def rows(self) -> list[Any]:
         return sorted_rows(kept_rows(self.spark, self.shape, self.path, self.version))
+
+    def unwritten(self, starts: Ends, ends: Ends) -> list[Any]:
+        """Fresh rows from what a refresh would have written at the start."""
+        asked = RefreshWrite(RefreshHow.WHOLE, rows_by_id=self.shape.shape is Shape.ROWS, sums=self.shape.sums)
+        kept = whole_rows(self.spark, self.window(starts, starts), asked, None)
+        return sorted_rows(fresh_from(self.spark, self.shape, kept, self.window(starts, ends), self.workspace))
 
     def fresh(self, window: StreamWindow) -> list[Any]:
         return sorted_rows(fresh_rows(self.spark, self.shape, self.path, self.version, window, self.workspace))

@@ -81,7 +81,7 @@ class Tpch:
     def _share_before(self) -> float:
         if self._keys:
             return sum(key < self.first_held for key in self._keys) / len(self._keys)
-        return self._orders.where(F.col("o_orderkey") < self.first_held).count() / self._orders.count()
+        return float(self._orders.where(F.col("o_orderkey") < self.first_held).count() / self._orders.count())
 
     def _key_at(self, orders: DataFrame, keys: list[int], share: float) -> int:
         """The key with this share of the keys before it."""

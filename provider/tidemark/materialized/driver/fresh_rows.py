@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tidemark.jobs.workspace import Workspace
 
-__all__ = ["fresh_rows", "kept_rows"]
+__all__ = ["fresh_from", "fresh_rows", "kept_rows"]
 
 
 def kept_rows(spark: SparkSession, shape: KeptShape, kept_path: str, kept_version: int) -> DataFrame:
@@ -46,11 +46,22 @@ def fresh_rows(
     """
     if window.empty:
         return kept_rows(spark, shape, kept_path, kept_version)
+    return fresh_from(spark, shape, read_version(spark, kept_path, kept_version), window, workspace, options)
+
+
+def fresh_from(
+    spark: SparkSession,
+    shape: KeptShape,
+    kept: DataFrame,
+    window: StreamWindow,
+    workspace: Workspace,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The same from the rows of a kept table, for a window that is not empty."""
     asked = RefreshWrite(RefreshHow.WHOLE, rows_by_id=shape.shape is Shape.ROWS, sums=shape.sums)
     if shape.shape is Shape.PLAIN or window.kind is WindowKind.INITIAL_ROWS:
         require_same_view(spark, shape.followed, window.stream_name)
         return _read(spark, shape, whole_rows(spark, window, asked, options))
-    kept = read_version(spark, kept_path, kept_version)
     if shape.sums is not None:
         if needs_net_rows(shape.sums):
             rows = signed(read_window(spark, window, workspace, options), shape.followed)
@@ -59,8 +70,7 @@ def fresh_rows(
         found = signed_sums(spark, rows, shape.sums)
         sums = partials_after(spark, window, found, kept, shape.sums, options)
         return _read(spark, shape, kept.unionByName(sums))
-    changes = read_window(spark, window, workspace, options)
-    images = image_rows(changes, shape.followed)
+    images = image_rows(read_window(spark, window, workspace, options), shape.followed)
     changed = images.select(KEPT_ROW_ID).distinct()
     came = images.where(F.col(quoted(ACTION)) != "DELETE").drop(ACTION)
     return _read(spark, shape, kept.join(changed, KEPT_ROW_ID, "left_anti").unionByName(came))

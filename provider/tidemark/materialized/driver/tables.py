@@ -13,6 +13,8 @@ from tidemark.materialized.driver.resolving import kept_schema
 from tidemark.materialized.model.jobs import KeptTable
 from tidemark.materialized.model.shapes import KeptShape, Shape
 from tidemark.model.streams import Addressing, TableRef
+from tidemark.sql.identifiers import quoted
+from tidemark.sql.statements import path_name
 from tidemark.sql.table_names import table_name
 from tidemark.streams.model.partial_columns import GROUP
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["create_kept"]
 
+_MOST_CLUSTERED = 4  # columns, as Delta allows
 _PROPERTIES = {
     "delta.enableRowTracking": "true",
     "delta.enableDeletionVectors": "true",
@@ -43,9 +46,11 @@ def create_kept(
     try:
         log = DeltaLog.open(path, options)
     except TableNotFound:
-        clustered = _clustered(shape, wanted.cluster_by)
         properties = {**_PROPERTIES, **wanted.properties}
-        log = make_table(spark, path, schema, properties=properties, clustered_by=clustered, options=options)
+        log = make_table(spark, path, schema, properties=properties, options=options)
+        clustered = ", ".join(map(quoted, _clustered(shape, wanted.cluster_by)))
+        if clustered:
+            spark.sql(f"ALTER TABLE {path_name(log.uri)} CLUSTER BY ({clustered})")
     if _kinds(struct_type(log.state().metadata.schema_json)) != _kinds(schema):
         if not wanted.replace:
             problem = "a table with other columns is there; drop it, or create the view with OR REPLACE"
@@ -57,11 +62,11 @@ def create_kept(
 
 
 def _clustered(shape: KeptShape, columns: Sequence[str]) -> list[str]:
-    """The columns of the kept table that Delta clusters by: for partial aggregates, their groups."""
+    """The columns of the kept table that Delta clusters by: for partial aggregates, their first groups."""
     if shape.shape is not Shape.SUMS:
         return list(columns)
     groups = [name for name in struct_type(shape.followed.schema_json).names if name.startswith(GROUP)]
-    return groups[:4] if columns else []
+    return groups[:_MOST_CLUSTERED] if columns else []
 
 
 def _kinds(schema: StructType) -> list[tuple[str, str]]:

@@ -23,8 +23,8 @@ class KeptShape:
     """The way in which the rows of one query are kept.
 
     `followed`: the query whose changes a refresh reads. For SUMS that is the query below the aggregation, else the
-    query itself. `sums`: for SUMS, a SELECT of partial aggregates from KEPT, which means the rows of `followed` there,
-    with a column `tidemark_sign` (+1, −1). `read`: a SELECT of the query's columns from the kept table, named KEPT.
+    query itself. `sums`: for SUMS, a SELECT of partial aggregates from KEPT. That means the rows of `followed` with a
+    column `tidemark_sign` (+1, −1). `read`: a SELECT of the query's columns from the kept table, named KEPT.
     `why`: the reason for PLAIN with its place in the text, or for recomputed groups; None for none. `query`: the query
     itself if it is not `followed`.
     """

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from tidemark.changes.planning.views.parts import is_grouped, is_optional
 from tidemark.changes.planning.views.sources import block_of, sources_of
+from tidemark.changes.planning.views.text import sql_of
 from tidemark.materialized.planning.partials import Role
-from tidemark.sql.foreign_sql import SPARK
 
 __all__ = ["Aggregation", "Call", "NotSums", "aggregating_block", "read_aggregation"]
 
@@ -53,7 +53,7 @@ class Aggregation:
                 return exp.column(exp.to_identifier(name))
             return exp.to_identifier(name, quoted=False) if isinstance(part, exp.Identifier) else part
 
-        return node.unnest().copy().transform(plain).sql(dialect=SPARK, comments=False)
+        return sql_of(node.unnest().copy().transform(plain))
 
 
 def aggregating_block(tree: exp.Select) -> exp.Select | None:
@@ -136,8 +136,7 @@ def _call(call: exp.AggFunc) -> Call:
     values = [call.this, *call.expressions]
     role = _ROLES.get(type(call))
     if role is None or any(isinstance(value, exp.Distinct) for value in values):
-        text = call.sql(dialect=SPARK, comments=False)
-        raise NotSums(f"{text} is computed from the base, for the groups of changed rows")
+        raise NotSums(f"{sql_of(call)} is computed from the base, for the groups of changed rows")
     if any(value.find(exp.AggFunc) for value in values if value is not None):
         raise NotSums("an aggregate of aggregates is computed from the base")
     if role is Role.COUNT:

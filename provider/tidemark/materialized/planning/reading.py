@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from tidemark.materialized.model.shapes import KEPT, KeptShape
+from tidemark.model.foreign_json import parsed
 from tidemark.model.views import BASE, StoredView, ViewColumn, ViewQuery
 from tidemark.sql.statements import path_name
 
@@ -30,7 +30,7 @@ def as_stored_query(name: str, shape: KeptShape) -> StoredView:
 
 
 def _stored(name: str, text: str, query: ViewQuery) -> StoredView:
-    names = [str(field["name"]) for field in json.loads(query.schema_json)["fields"]]
+    names = [str(field["name"]) for field in parsed(query.schema_json)["fields"]]
     return StoredView(
         name=name,
         text=text,

@@ -34,7 +34,7 @@ def runtime_value(text: ViewText) -> exp.Expr | None:
 
 def refused_values(text: ViewText, node: exp.Expr) -> ViewRefused:
     """The error about such a part, with its place."""
-    name = text.word(node, node.sql())
+    name = text.word(node, name_of(node))
     return text.refused(
         f"the run-time value {name!r}",
         node,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -28,6 +27,7 @@ from tidemark.materialized.planning.partials import (
     unkeepable,
     value_of,
 )
+from tidemark.model.foreign_json import parsed
 from tidemark.model.views import ViewQuery
 from tidemark.sql.foreign_sql import SPARK, tree_of
 from tidemark.sql.identifiers import quoted
@@ -64,7 +64,7 @@ def plain_shape(query: ViewQuery, why: str) -> KeptShape:
 
 
 def _all_columns(query: ViewQuery) -> str:
-    names = [quoted(str(field["name"])) for field in json.loads(query.schema_json)["fields"]]
+    names = [quoted(str(field["name"])) for field in parsed(query.schema_json)["fields"]]
     return f"SELECT {', '.join(names)} FROM {KEPT}"
 
 
@@ -175,11 +175,11 @@ class _Sums:
     def _replaced(self, node: exp.Expr, kept: Mapping[str, Argument]) -> exp.Expr:
         """The expression over net partial aggregates and group columns."""
         keys = {self.found.key(group): f"{GROUP}{number}" for number, group in enumerate(self.found.groups)}
-        calls = {call.node.sql(dialect=SPARK): call for call in self.found.calls}
+        calls = {sql_of(call.node): call for call in self.found.calls}
 
         def over_kept(part: exp.Expr) -> exp.Expr:
-            if isinstance(part, exp.AggFunc | exp.Filter) and part.sql(dialect=SPARK) in calls:
-                return tree_of(self._value(calls[part.sql(dialect=SPARK)], kept), SPARK)
+            if isinstance(part, exp.AggFunc | exp.Filter) and sql_of(part) in calls:
+                return tree_of(self._value(calls[sql_of(part)], kept), SPARK)
             if isinstance(part, exp.Condition) and self.found.key(part) in keys:
                 return exp.column(keys[self.found.key(part)])
             return part
@@ -251,10 +251,10 @@ def _rows_below(block: exp.Select, items: list[exp.Expr]) -> exp.Select:
 
 
 def _names(schema_json: str) -> list[str]:
-    return [str(field["name"]) for field in json.loads(schema_json)["fields"]]
+    return [str(field["name"]) for field in parsed(schema_json)["fields"]]
 
 
 def _kinds(schema_json: str) -> dict[str, str]:
     """The types of columns; "nested" for those that have parts."""
-    fields = json.loads(schema_json)["fields"]
+    fields = parsed(schema_json)["fields"]
     return {field["name"]: field["type"] if isinstance(field["type"], str) else "nested" for field in fields}

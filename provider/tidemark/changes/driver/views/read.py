@@ -99,7 +99,7 @@ def read_signed_rows(
         say(f"stream {reader}, {planned(query, bases, StreamMode.STANDARD, choice).in_words()}")
     kind = struct_type(query.schema_json)
     if choice.way is Way.NOTHING:
-        return spark.createDataFrame([], kind.add(SIGN, "int"))
+        return spark.createDataFrame([], kind.add(SIGN, "integer"))
     assert choice.way is Way.TERMS
     changed = {n: read_changed(spark, base, workspace) for n, base in enumerate(bases) if not base.plan.empty}
     reading = Reading(spark, query, bases, changed, StreamMode.STANDARD)
