@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from airflow.sdk import DAG, Asset, AssetOrTimeSchedule, CronTriggerTimetable
+from airflow.sdk import DAG, Asset, AssetAlias, AssetOrTimeSchedule, CronTriggerTimetable
 
-from tidemark.operators.refresh_views import RefreshDueViewsOperator
+from tidemark.operators.refresh_views import REFRESHED, RefreshDueViewsOperator
 
 BASES = Asset("landing_orders_loaded")  # of load_files; add the assets of your own bases with |
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,11 +36,12 @@ with DAG(
 ) as dag:
     plan = RefreshDueViewsOperator(
         task_id="plan",
-        only_plan=True,
+        plan_only=True,
         if_changed="{{ 'true' if triggering_asset_events else 'false' }}",
     )
 
     refresh = RefreshDueViewsOperator.partial(
         task_id="refresh",
         max_active_tis_per_dagrun=1,  # a level after the levels before it
+        outlets=[AssetAlias(REFRESHED)],  # an event for the asset of each view
     ).expand(level=plan.output)

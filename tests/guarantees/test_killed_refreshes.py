@@ -37,9 +37,13 @@ from .world import LONG, key_of
 WORKER_POINTS = ["begin.before", "begin.stored", "submit.stored", "commit.before", "commit.stored"]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+BOTH = pytest.mark.parametrize("world", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ViewWorld]:
-    made = ViewWorld(tmp_path, request.getfixturevalue(f"{request.param}_store"))
+    """Tables of its own, and a store in SQLite, or in the database that the test names."""
+    made = ViewWorld(tmp_path, request.getfixturevalue(f"{getattr(request, 'param', 'sqlite')}_store"))
     yield made
     assert drifted(made.store) == []
     made.store.close()
@@ -65,6 +69,7 @@ def killed(world: ViewWorld, point: str) -> int:
     return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
+@BOTH
 @pytest.mark.parametrize("point", WORKER_POINTS)
 def test_a_killed_refresh_is_finished_once_by_its_retry(world: ViewWorld, point: str) -> None:
     world.view("v", "source")
@@ -113,6 +118,7 @@ def test_a_view_whose_bases_stand_still_starts_no_job_and_is_fresh(world: ViewWo
     assert world.stored("v").fresh_at == world.clock.now
 
 
+@BOTH
 def test_two_refreshes_at_once_are_one_after_the_other(world: ViewWorld) -> None:
     world.view("v", "source")
     world.source.append()
@@ -213,6 +219,7 @@ def test_another_writer_of_the_kept_table_means_all_rows(world: ViewWorld) -> No
     assert world.rows("v") == all_of(2)
 
 
+@BOTH
 def test_views_that_read_each_other_show_one_point_in_time(world: ViewWorld) -> None:
     world.view("first", "source")
     world.view("second", "first", "source")

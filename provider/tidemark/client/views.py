@@ -151,8 +151,9 @@ class ViewsOfALake:
         return tuple(found[name] for name in listed(found, like=like))
 
     def view_history(self, name: str) -> DataFrame:
-        """The refreshes of a view, newest first: the mode that was asked for, the way that was chosen and its reason,
-        the estimates of both ways in bytes, and the rows, bytes, seconds and versions of the write. Raises
+        """The refreshes of a view, newest first, with the requested mode, the way and its reason.
+
+        The estimates of both ways are in bytes. Rows, bytes, seconds and versions are those of the write. Raises
         KeptViewNotFound.
         """
         return history_of(self._context, name)

@@ -26,10 +26,16 @@ __all__ = [
     "level_of",
     "mode_of",
     "names_of",
+    "outlets_of",
     "query_of",
     "tell_refreshed",
     "view_of",
 ]
+
+
+def outlets_of(view: object) -> list[Asset]:
+    """The asset of a view whose name is written out; a templated name has none."""
+    return [view_asset(view)] if isinstance(view, str) and "{{" not in view else []
 
 
 def view_of(argument: str, value: str) -> str:
@@ -44,7 +50,9 @@ def names_of(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...
     """Names of views; None for all, also as a template renders it. Raises InvalidArgument."""
     if value is None or str(value).strip().lower() in ("", "none"):
         return None
-    names = (value,) if isinstance(value, str) else tuple(value)
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
+        raise InvalidArgument(argument=argument, value=value, problem="give names of views")
     return tuple(view_of(argument, name) for name in names)
 
 
@@ -61,10 +69,10 @@ def query_of(argument: str, value: str) -> str:
 
 def columns_of(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
     """Names of columns, one or several. Raises InvalidArgument."""
-    names = (value,) if isinstance(value, str) else tuple(value)
-    if not all(isinstance(name, str) and name.strip() for name in names):
+    names = (value,) if isinstance(value, str) else value
+    if not (isinstance(names, list | tuple) and all(isinstance(name, str) and name.strip() for name in names)):
         raise InvalidArgument(argument=argument, value=value, problem="give names of columns")
-    return names
+    return tuple(names)
 
 
 def mode_of(argument: str, value: object) -> RefreshMode:
@@ -105,7 +113,7 @@ def level_of(argument: str, value: Mapping[str, Any] | None) -> tuple[str, int] 
     if isinstance(value, Mapping) and isinstance(value.get("wave"), str) and type(value.get("level")) is int:
         return value["wave"], value["level"]
     raise InvalidArgument(
-        argument=argument, value=value, problem="give a level that a task with only_plan has returned"
+        argument=argument, value=value, problem="give a level that a task with plan_only has returned"
     )
 
 

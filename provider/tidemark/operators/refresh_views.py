@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.assets import view_asset
 from tidemark.operators._base import LineageMixin, flag_of, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
-from tidemark.operators._views import level_of, mode_of, names_of, tell_refreshed, view_of
+from tidemark.operators._views import level_of, mode_of, names_of, outlets_of, tell_refreshed, view_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -51,7 +50,7 @@ class RefreshViewOperator(LineageMixin, SparkOperator):
         skip_when_unchanged: bool | str = False,
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault("outlets", [view_asset(view)] if "{{" not in view else [])
+        kwargs.setdefault("outlets", outlets_of(view))
         super().__init__(**kwargs)
         self.view = view
         self.refresh_mode = refresh_mode
@@ -86,19 +85,19 @@ class RefreshDueViewsOperator(LineageMixin, SparkOperator):
 
     A dynamic table is due by its target lag, the time that its refreshes take, and the lag of its readers. A
     materialized view is due if a base has changed. All of a run show one point in time, and the views of a level share
-    a job. A view whose refresh fails stops its readers alone. With `only_plan` the task returns the levels, each as
+    a job. A view whose refresh fails stops its readers alone. With `plan_only` the task returns the levels, each as
     {wave, level, views, as_of}, and later tasks refresh a `level` each. Retries, the answer and the events are those of
     RefreshViewOperator. The alias `tidemark.refreshed_views` gets an event for the asset of each view. Raises
     RefreshesFailed after the others are done, KeptViewOutdated for a level whose bases were not refreshed before.
 
     :param views: names of views; None: all. The dynamic tables that they read are refreshed with them. (templated)
-    :param level: one level, as a task with `only_plan` has returned it. (templated)
-    :param if_changed: a dynamic table is also due if a base has changed, whatever its lag. (templated)
-    :param only_plan: plan the levels, and start no job. (templated)
+    :param level: one level, as a task with `plan_only` has returned it. (templated)
+    :param if_changed: a dynamic table is also due if a base has changed, at any lag. (templated)
+    :param plan_only: plan the levels, and start no job. (templated)
     :param skip_when_unchanged: end as skipped, without an asset event, if nothing is due or has changed. (templated)
     """
 
-    template_fields: Sequence[str] = ("views", "level", "if_changed", "only_plan", "skip_when_unchanged", "conn_id")
+    template_fields: Sequence[str] = ("views", "level", "if_changed", "plan_only", "skip_when_unchanged", "conn_id")
 
     def __init__(
         self,
@@ -106,26 +105,26 @@ class RefreshDueViewsOperator(LineageMixin, SparkOperator):
         views: str | Sequence[str] | None = None,
         level: Mapping[str, Any] | None = None,
         if_changed: bool | str = False,
-        only_plan: bool | str = False,
+        plan_only: bool | str = False,
         skip_when_unchanged: bool | str = False,
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault("outlets", [] if only_plan is True else [AssetAlias(REFRESHED)])
+        kwargs.setdefault("outlets", [] if plan_only is True else [AssetAlias(REFRESHED)])
         super().__init__(**kwargs)
         self.views = views
         self.level = level
         self.if_changed = if_changed
-        self.only_plan = only_plan
+        self.plan_only = plan_only
         self.skip_when_unchanged = skip_when_unchanged
         check_constants(
-            self, views=names_of, level=level_of, if_changed=flag_of, only_plan=flag_of, skip_when_unchanged=flag_of
+            self, views=names_of, level=level_of, if_changed=flag_of, plan_only=flag_of, skip_when_unchanged=flag_of
         )
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """The refreshes; with `only_plan` the levels."""
+        """The refreshes; with `plan_only` the levels."""
         from tidemark.materialized.worker.refresh import refresh_due, refresh_level
 
-        if flag_of("only_plan", self.only_plan):
+        if flag_of("plan_only", self.plan_only):
             return self._levels(context)
         level, key = level_of("level", self.level), key_of(context)
         if level is not None:
@@ -159,7 +158,7 @@ class RefreshDueViewsOperator(LineageMixin, SparkOperator):
         """The windows of the bases, and the kept tables; None for a plan."""
         from tidemark.lineage.refreshes import lineage_of_refreshes
 
-        if flag_of("only_plan", self.only_plan):
+        if flag_of("plan_only", self.plan_only):
             return None
         key, level, hook = key_of_task(None), level_of("level", self.level), self.hook
         run = str(key) if level is None else level[0]

@@ -7,7 +7,6 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tidemark.assets import view_asset
 from tidemark.errors import InvalidArgument, TableNotFound
 from tidemark.operators._base import flag_of, key_of
 from tidemark.operators._constants import check_constants
@@ -18,6 +17,7 @@ from tidemark.operators._views import (
     initialize_of,
     lag_of,
     mode_of,
+    outlets_of,
     query_of,
     tell_refreshed,
     view_of,
@@ -33,9 +33,29 @@ if TYPE_CHECKING:
 __all__ = ["CreateDynamicTableOperator", "CreateMaterializedViewOperator"]
 
 
-class _CreateViewOperator(SparkOperator):
-    """The steps of both operators: create the view, and refresh one that has no rows and is to have some at once."""
+class CreateMaterializedViewOperator(SparkOperator):
+    """Creates a materialized view with its first rows, or keeps the existing one. Its reads answer for the newest
+    versions of its bases.
 
+    A job asks Spark for the shape of the query, and another one writes the first rows. A second run refreshes a view
+    without rows, and else changes nothing. Returns {view, kind, table, shape, why, created}; `why` is the reason for
+    full refreshes. Raises ViewRefused with the place in the query for values of run time, KeptViewRefused,
+    RowTrackingDisabled, TableNotFound, InvalidArgument.
+
+    :param view: name of the view: `schema.name` below the lake root. (templated)
+    :param query: the SELECT, in Spark's SQL; a name that ends in `.sql` is a file of it. (templated)
+    :param refresh_mode: `auto` takes the cheaper way at each refresh; `incremental` or `full`. (templated)
+    :param float_sums: `recomputed`, or `incremental` for sums of DOUBLE and FLOAT that drift by rounding. (templated)
+    :param cluster_by: columns by which Delta clusters the kept table. (templated)
+    :param comment: shown with the view. (templated)
+    :param or_replace: create it again even if it exists, at every run. (templated)
+    :param enable_row_tracking: turn row tracking on in each base without it, by jobs. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "view", "query", "refresh_mode", "float_sums", "cluster_by", "comment", "or_replace", "enable_row_tracking",
+        "conn_id",
+    )  # fmt: skip
     template_ext: Sequence[str] = (".sql",)
     template_fields_renderers: ClassVar[dict[str, str]] = {"query": "sql"}
 
@@ -44,18 +64,22 @@ class _CreateViewOperator(SparkOperator):
         *,
         view: str,
         query: str,
-        refresh_mode: str,
-        cluster_by: str | Sequence[str],
-        or_replace: bool | str,
-        enable_row_tracking: bool | str,
+        refresh_mode: str = "auto",
+        float_sums: str = "recomputed",
+        cluster_by: str | Sequence[str] = (),
+        comment: str | None = None,
+        or_replace: bool | str = False,
+        enable_row_tracking: bool | str = False,
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault("outlets", [view_asset(view)] if "{{" not in view else [])
+        kwargs.setdefault("outlets", outlets_of(view))
         super().__init__(**kwargs)
         self.view = view
         self.query = query
         self.refresh_mode = refresh_mode
+        self.float_sums = float_sums
         self.cluster_by = cluster_by
+        self.comment = comment
         self.or_replace = or_replace
         self.enable_row_tracking = enable_row_tracking
         check_constants(
@@ -63,6 +87,7 @@ class _CreateViewOperator(SparkOperator):
             view=view_of,
             query=query_of,
             refresh_mode=mode_of,
+            float_sums=float_sums_of,
             cluster_by=columns_of,
             or_replace=flag_of,
             enable_row_tracking=flag_of,
@@ -89,9 +114,6 @@ class _CreateViewOperator(SparkOperator):
             "why": view.shape.why,
             "created": made.created,
         }
-
-    def _request(self, path: str) -> ViewRequest:
-        raise NotImplementedError
 
     def _first_refresh(self, context: Context, view: KeptView) -> tuple[Refreshed, ...]:
         """The refreshes that give a view its first rows; none if it has some, or waits for its schedule."""
@@ -123,57 +145,6 @@ class _CreateViewOperator(SparkOperator):
             turn_on=partial(self.turn_on_row_tracking, context) if tracked else None,
         )
 
-
-class CreateMaterializedViewOperator(_CreateViewOperator):
-    """Creates a materialized view with its first rows, or keeps the existing one. Its reads answer for the newest
-    versions of its bases.
-
-    A job asks Spark for the shape of the query, and another one writes the first rows. A second run refreshes a view
-    without rows, and else changes nothing. Returns {view, kind, table, shape, why, created}; `why` is the reason for
-    full refreshes. Raises ViewRefused with the place in the query for values of run time, KeptViewRefused,
-    RowTrackingDisabled, TableNotFound, InvalidArgument.
-
-    :param view: name of the view: `schema.name` below the lake root. (templated)
-    :param query: the SELECT, in Spark's SQL; a name that ends in `.sql` is a file of it. (templated)
-    :param refresh_mode: `auto` takes the cheaper way at each refresh; `incremental` or `full`. (templated)
-    :param float_sums: `recomputed`, or `incremental` for sums of DOUBLE and FLOAT that drift by rounding. (templated)
-    :param cluster_by: columns by which Delta clusters the kept table. (templated)
-    :param comment: shown with the view. (templated)
-    :param or_replace: create it again even if it exists, at every run. (templated)
-    :param enable_row_tracking: turn row tracking on in each base without it, by jobs. (templated)
-    """
-
-    template_fields: Sequence[str] = (
-        "view", "query", "refresh_mode", "float_sums", "cluster_by", "comment", "or_replace", "enable_row_tracking",
-        "conn_id",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        *,
-        view: str,
-        query: str,
-        refresh_mode: str = "auto",
-        float_sums: str = "recomputed",
-        cluster_by: str | Sequence[str] = (),
-        comment: str | None = None,
-        or_replace: bool | str = False,
-        enable_row_tracking: bool | str = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            view=view,
-            query=query,
-            refresh_mode=refresh_mode,
-            cluster_by=cluster_by,
-            or_replace=or_replace,
-            enable_row_tracking=enable_row_tracking,
-            **kwargs,
-        )
-        self.float_sums = float_sums
-        self.comment = comment
-        check_constants(self, float_sums=float_sums_of)
-
     def _request(self, path: str) -> ViewRequest:
         from tidemark.materialized.model.definitions import KeptKind
         from tidemark.materialized.worker.defining import ViewRequest
@@ -193,11 +164,11 @@ class CreateMaterializedViewOperator(_CreateViewOperator):
         )
 
 
-class CreateDynamicTableOperator(_CreateViewOperator):
+class CreateDynamicTableOperator(CreateMaterializedViewOperator):
     """Creates a dynamic table, or keeps the existing one. Its reads answer as of its last refresh.
 
-    Jobs, retries, errors and the answer are those of CreateMaterializedViewOperator. RefreshDueViewsOperator refreshes
-    it by its lag.
+    Jobs, retries, errors, the answer and `comment` are those of CreateMaterializedViewOperator. RefreshDueViewsOperator
+    refreshes it by its lag. Its rows are final, so `float_sums` has no effect.
 
     :param view: name of the table: `schema.name` below the lake root. (templated)
     :param query: the SELECT, in Spark's SQL; a name that ends in `.sql` is a file of it. (templated)
@@ -212,8 +183,8 @@ class CreateDynamicTableOperator(_CreateViewOperator):
     """
 
     template_fields: Sequence[str] = (
-        "view", "query", "target_lag", "refresh_mode", "initialize", "cluster_by", "or_replace", "enable_row_tracking",
-        "conn_id",
+        "view", "query", "target_lag", "refresh_mode", "initialize", "cluster_by", "comment", "or_replace",
+        "enable_row_tracking", "conn_id",
     )  # fmt: skip
 
     def __init__(
@@ -256,6 +227,7 @@ class CreateDynamicTableOperator(_CreateViewOperator):
             mode=mode_of("refresh_mode", self.refresh_mode),
             initialize=initialize_of("initialize", self.initialize),
             cluster_by=columns_of("cluster_by", self.cluster_by),
+            comment=self.comment or None,
             or_replace=replaces,
             if_not_exists=not replaces,
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, AssetAlias
 
-from tidemark.operators.refresh_views import RefreshDueViewsOperator, RefreshViewOperator
+from tidemark.operators.refresh_views import REFRESHED, RefreshDueViewsOperator, RefreshViewOperator
 from tidemark.operators.views import CreateDynamicTableOperator, CreateMaterializedViewOperator
 from tidemark.sensors.views import ViewLagSensor
 
@@ -52,9 +52,11 @@ with DAG(
     catchup=False,
     max_active_runs=1,
 ) as refresh_kept:
-    plan = RefreshDueViewsOperator(task_id="plan", only_plan=True, if_changed=True)
+    plan = RefreshDueViewsOperator(task_id="plan", plan_only=True, if_changed=True)
 
-    refresh = RefreshDueViewsOperator.partial(task_id="refresh", max_active_tis_per_dagrun=1).expand(level=plan.output)
+    refresh = RefreshDueViewsOperator.partial(
+        task_id="refresh", max_active_tis_per_dagrun=1, outlets=[AssetAlias(REFRESHED)]
+    ).expand(level=plan.output)
 # [END refresh_kept]
 
 # [START report_kept]

@@ -128,7 +128,7 @@ def test_nobody_writes_a_view_or_moves_the_stream_that_pins_its_bases(desk: Desk
 
 def test_a_stream_on_a_view_nets_its_groups(desk: Desk) -> None:
     desk.status(f"CREATE MATERIALIZED VIEW db.v AS {SALES}")
-    desk.status(f"CREATE DYNAMIC TABLE db.t TARGET_LAG = '1 minute' AS {SALES}")
+    desk.status(f"CREATE DYNAMIC TABLE db.t TARGET_LAG = '1 minute' REFRESH_MODE = INCREMENTAL AS {SALES}")
     desk.lake.create_stream("of_v", on="db.v")
     desk.status("CREATE STREAM of_t ON DYNAMIC TABLE db.t")
     desk.run("INSERT INTO {items} VALUES (2, 100, 'd')")

@@ -84,6 +84,14 @@ def test_a_materialized_view_is_due_if_a_base_has_changed_and_is_no_base_of_a_wa
     assert names(due([changed, same, reader], NOW)) == ["changed", "reader"]
 
 
+def test_a_materialized_view_reads_dynamic_tables_as_they_are() -> None:
+    kind = {"kind": KeptKind.MATERIALIZED_VIEW, "target_lag": None}
+    table = node(view("table", timedelta(days=1), suspended="by ann"), "/base")
+    reader = node(view("reader", **kind), "table")
+    assert names(due([table, reader], NOW)) == ["reader"]
+    assert [names(level) for level in levels([reader, table])] == [["table"], ["reader"]]
+
+
 def test_an_event_makes_all_due_that_read_what_has_changed() -> None:
     nodes = [
         node(view("first"), "/base"),

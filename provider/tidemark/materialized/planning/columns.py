@@ -14,8 +14,8 @@ _NAME = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 
 def columns_read(query: ViewQuery, schema_json: str) -> dict[str, str]:
-    """The columns of a base that the text of the query may mean → JSON of their types. A name counts wherever it stands
-    in the text, so a column may be counted that the query reads of another base.
+    """The columns of a base that the text of the query may mean → JSON of their types. A name counts in every place
+    of the text, so a column may be counted that the query reads of another base.
     """
     named = {(quoted.replace("``", "`") or plain).casefold() for quoted, plain in _NAME.findall(query.text)}
     fields = json.loads(schema_json)["fields"]
@@ -23,7 +23,7 @@ def columns_read(query: ViewQuery, schema_json: str) -> dict[str, str]:
 
 
 def changed_column(before: Mapping[str, str], schema_json: str) -> str | None:
-    """The first of these columns that is gone or has another type by now, in words; None if all are as they were."""
+    """The first of these columns that is gone or has another type, in words; None if all are as they were."""
     now = {one["name"].casefold(): _type(one) for one in json.loads(schema_json)["fields"]}
     for name, kind in before.items():
         found = now.get(name.casefold())

@@ -38,8 +38,10 @@ def due(nodes: Sequence[Node], now: datetime, *, if_changed: bool = False) -> tu
 
 
 def ancestors(nodes: Sequence[Node], wanted: Iterable[Node]) -> tuple[Node, ...]:
-    """The wanted views, and all dynamic tables that they read, directly or through others; in the order of `nodes`."""
-    above = _upstream(nodes)
+    """The wanted views, and all dynamic tables that wanted ones read, directly or through others; in the order of
+    `nodes`. A materialized view reads dynamic tables as they are.
+    """
+    above = _tables_above(nodes)
     found = {node.view.uid for node in wanted}
     queue = list(found)
     while queue:
@@ -50,9 +52,9 @@ def ancestors(nodes: Sequence[Node], wanted: Iterable[Node]) -> tuple[Node, ...]
 
 
 def blocked(nodes: Sequence[Node]) -> frozenset[str]:
-    """The uids of views that are suspended, or read one that is."""
+    """The uids of views that are suspended, and of dynamic tables that read one that is."""
     found = {node.view.uid for node in nodes if node.view.suspended is not None}
-    above = _upstream(nodes)
+    above = _tables_above(nodes)
     while more := {uid for uid, upstream in above.items() if upstream & found} - found:
         found |= more
     return frozenset(found)
@@ -80,9 +82,21 @@ def roots(nodes: Sequence[Node]) -> tuple[str, ...]:
 
 def reads_itself(nodes: Sequence[Node], view: str, bases: Iterable[str]) -> bool:
     """Whether the view of that uid, with new `bases`, would read a table that is made from it."""
-    own = {node.view.kept.path: node for node in nodes}
-    reached = ancestors(nodes, [own[path] for path in bases if path in own])
-    return any(node.view.uid == view for node in reached)
+    above = _upstream(nodes)
+    own = {node.view.kept.path: node.view.uid for node in nodes}
+    queue = [own[path] for path in bases if path in own]
+    reached = set(queue)
+    while queue:
+        new = above[queue.pop()] - reached
+        reached |= new
+        queue += new
+    return view in reached
+
+
+def _tables_above(nodes: Sequence[Node]) -> Mapping[str, frozenset[str]]:
+    """The same for dynamic tables alone."""
+    tables = {node.view.uid for node in nodes if node.view.kind is KeptKind.DYNAMIC_TABLE}
+    return {uid: found if uid in tables else frozenset() for uid, found in _upstream(nodes).items()}
 
 
 def _upstream(nodes: Sequence[Node]) -> Mapping[str, frozenset[str]]:

@@ -26,7 +26,7 @@ _SEVERITIES: Mapping[ViewState, Severity] = {
 
 
 def view_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
-    """The time since the point that each view shows. One that is later than its target lag is overdue."""
+    """The time since the point that each view shows. A view that is behind its target lag is overdue."""
     return {view.uid: _lag(view, now) for view in views_with_uids(connection, uids)}
 
 

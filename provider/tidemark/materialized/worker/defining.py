@@ -70,7 +70,7 @@ class ViewRequest:
 @dataclass(frozen=True)
 class Lakes:
     """The means to find the tables of a query. `resolve`: asks Spark for its shape, and creates the kept table.
-    `locate`: the URI of a table below the lake root by its name; None for a name that Spark's catalog has to know.
+    `locate`: the URI of a table below the lake root by its name; None for a name of Spark's catalog.
     `turn_on`: turns row tracking on in a base; None: a base without it is refused.
     """
 
@@ -92,9 +92,9 @@ def create_view(store: ControlStore, request: ViewRequest, *, by: str, lakes: La
     """The view, with its kept table and the stream that pins its bases; it has no rows before its first refresh.
 
     With `if_not_exists` a second run changes nothing. `or_replace` ends an existing view and its history, and uses its
-    kept table again. Raises KeptViewExists, KeptViewRefused, InvalidArgument, TransactionOpen during a refresh of the
-    replaced view, RowTrackingDisabled, UnsupportedTableFeature, and what the resolving job raises: ViewRefused for a
-    value of run time in a materialized view, ViewNotUnderstood, TableNotFound.
+    kept table again. Raises KeptViewExists, KeptViewRefused, InvalidArgument, RowTrackingDisabled and
+    UnsupportedTableFeature. Raises TransactionOpen during a refresh of the replaced view. Raises of the resolving job
+    ViewRefused for a value of run time in a materialized view, ViewNotUnderstood, TableNotFound.
     """
     _require_fitting(request)
     existing = find_view(store, request.name)

@@ -97,8 +97,9 @@ def refreshed_from(view: KeptView, refresh: Refresh) -> Refreshed:
 
 
 def settled_version(connection: sa.Connection, view: KeptView, stream_uid: str) -> int | None:
-    """The version of the kept table that has exactly what the view's stream has read: that of the newest commit, also
-    of one whose run was killed before the view heard of it. None before the first refresh.
+    """The version of the kept table that has exactly what the view's stream has read; None before the first refresh.
+
+    It is that of the newest commit, also if its run was killed before it was kept with the view.
     """
     for stored in transactions.of_stream(connection, stream_uid, _MOST_LOOKED_AT):
         result = stored.transaction.result

@@ -58,7 +58,7 @@ def choice_for(
 
 
 def _reason(view: KeptView, window: StreamWindow, mode: RefreshMode, restored: str | None) -> str | None:
-    """Why all rows are written, whatever they cost; None: the cheaper way is taken."""
+    """Why all rows are written at any cost; None: the cheaper way is taken."""
     if window.kind is WindowKind.INITIAL_ROWS:
         return "the first refresh"
     if view.shape.shape is Shape.PLAIN:

@@ -21,7 +21,7 @@ __all__ = ["nodes_of"]
 
 
 def nodes_of(store: ControlStore, tables: Tables | None = None) -> tuple[Node, ...]:
-    """All live views. With `tables`, the logs tell whether their bases have changed; else all count as changed."""
+    """All live views. With `tables` their logs say if bases have changed; else all count as changed."""
 
     def look(connection: sa.Connection) -> tuple[tuple[KeptView, Stream | None, tuple[float, ...]], ...]:
         found = views.live_views(connection)

@@ -80,9 +80,9 @@ class Preparing:
 
         A stream that owes its first rows owes those at the wave's point in time from now on. A transaction of another
         run that has no lease any more is finished first. A second run before the refresh begins looks again. Raises
-        KeptViewSuspended, also for a column that has changed; KeptViewOutdated if a dynamic table that the view reads
-        was not refreshed in its wave; TargetChanged if another table is at the kept one's path; StreamLocked; errors of
-        bases that cannot be read at all.
+        KeptViewSuspended, also for a column that has changed. Raises KeptViewOutdated if a dynamic table that the view
+        reads was not refreshed in its wave. Raises TargetChanged if another table is at the kept one's path. Raises
+        StreamLocked, and errors of bases that cannot be read at all.
         """
         require_active(self.view)
         self._make_way()

@@ -1,4 +1,4 @@
-"""What a read of a view takes: the kept table at one version, and the window of changes since."""
+"""The parts of a read of a view: the kept table at one version, and the window of changes since."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _ENDED = (RefreshState.DONE, RefreshState.UNCHANGED)
 def refresh_view(
     runtime: Runtime, name: str, *, key: TransactionKey, mode: RefreshMode | None = None
 ) -> tuple[Refreshed, ...]:
-    """Refresh a view, and before it the dynamic tables that it reads, all as of one point in time; the view is last.
+    """Refresh a view, and before it the dynamic tables that it reads, all as of one point in time. The view is last.
 
     `mode`: in place of the view's own. A second run with the same key finishes what the first one began, and changes
     nothing after it has ended. Raises KeptViewNotFound, KeptViewSuspended, StreamLocked while another run refreshes it,

@@ -40,7 +40,7 @@ def changes_of(window: BaseWindow, log: DeltaLog) -> BaseChanges:
 
 
 def table_bytes(log: DeltaLog, version: int) -> int | None:
-    """The bytes of the table's files at the version: by its checksum, else by all commits; None if neither is there."""
+    """The bytes of the table's files at the version: by its checksum, else by all commits; None without both."""
     try:
         size = foreign_object(log.storage.read_bytes(checksum_name(version))).get("tableSizeBytes")
     except (FileNotFoundError, IsADirectoryError):

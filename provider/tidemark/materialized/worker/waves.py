@@ -106,7 +106,7 @@ def _wave(connection: sa.Connection, store: ControlStore, run: str, planned: Seq
 
 
 def _heads(nodes: Sequence[Node], store: ControlStore, tables: Tables) -> dict[str, int]:
-    """The newest version of each table at which the wave begins. One that cannot be read has none: its readers fail."""
+    """The newest version of each table at which the wave begins. An unreadable table has none: its readers fail."""
     found: dict[str, int] = {}
     for path in roots(nodes):
         try:

@@ -1,0 +1,136 @@
+"""Views in the store: what cannot be kept is refused before anything is stored, and old refreshes leave the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.control.kept_objects import drifted, rows_of
+from tests.guarantees.synthetic_tables import SyntheticTable
+from tests.guarantees.view_world import ViewWorld
+from tidemark.control.object_list import ObjectsWish
+from tidemark.errors import (
+    InvalidArgument,
+    KeptViewExists,
+    KeptViewNotFound,
+    KeptViewRefused,
+    NotYetSupported,
+    StatementRefused,
+    TidemarkError,
+)
+from tidemark.materialized.model.definitions import KeptKind, RefreshMode, TargetLag
+from tidemark.materialized.model.jobs import Resolved, ResolveRequest
+from tidemark.materialized.planning.shape import plain_shape
+from tidemark.materialized.worker.defining import Lakes, ViewRequest, create_view
+from tidemark.materialized.worker.views import drop_view, list_views, set_lag, suspend_view, view_history
+from tidemark.streams.worker.object_states import list_objects
+from tidemark.streams.worker.opening import open_table
+from tidemark.streams.worker.pruning import prune
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def world(tmp_path: Path, sqlite_store: str) -> Iterator[ViewWorld]:
+    made = ViewWorld(tmp_path, sqlite_store)
+    yield made
+    assert drifted(made.store) == []
+    made.store.close()
+
+
+def asked(world: ViewWorld, **more: object) -> ViewRequest:
+    wanted = ViewRequest("v", KeptKind.DYNAMIC_TABLE, "SELECT 1", f"{world.root}/kept_v", TargetLag(MINUTE))
+    return replace(wanted, **more)  # type: ignore[arg-type]
+
+
+def refusal(world: ViewWorld, request: ViewRequest, *reads: str, plain: str | None = None) -> TidemarkError:
+    """The error of a view that cannot be made; nothing is stored."""
+
+    def resolve(said: ResolveRequest) -> Resolved:
+        found = world._resolved(said, request.name, reads or ("source",))
+        if not reads:
+            return found
+        return found if plain is None else replace(found, shape=plain_shape(found.shape.followed, plain))
+
+    before = list_views(world.store)
+    with pytest.raises(TidemarkError) as refused:
+        create_view(world.store, request, by="ann", lakes=Lakes(resolve, lambda _: None, open_table))
+    assert list_views(world.store) == before
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "words"),
+    [
+        ({"name": "tidemark$view$x"}, InvalidArgument, "names that begin with tidemark$view$"),
+        ({"name": " "}, InvalidArgument, "give a name"),
+        ({"or_replace": True, "if_not_exists": True}, InvalidArgument, "it contradicts if_not_exists"),
+        ({"target_lag": None}, InvalidArgument, "a dynamic table needs a target lag, or DOWNSTREAM"),
+        ({"kind": KeptKind.MATERIALIZED_VIEW}, InvalidArgument, "always answers for its newest bases"),
+        ({"columns": ("a",)}, NotYetSupported, "A list of columns behind the name of a view"),
+        ({"text": "DELETE FROM t"}, StatementRefused, "a view keeps the rows of a query"),
+    ],
+)
+def test_a_request_that_contradicts_itself_is_refused(
+    world: ViewWorld, more: dict[str, object], error: type[TidemarkError], words: str
+) -> None:
+    found = refusal(world, asked(world, **more))
+    assert isinstance(found, error)
+    assert words in str(found)
+
+
+def test_a_query_that_cannot_be_kept_as_it_is_asked_for_is_refused(world: ViewWorld) -> None:
+    found = refusal(world, asked(world, mode=RefreshMode.INCREMENTAL), "source", plain="windows have no changes.")
+    assert isinstance(found, KeptViewRefused)
+    assert "INCREMENTAL is not possible. windows have no changes." in str(found)
+
+
+def test_a_table_of_others_at_the_path_is_left_alone(world: ViewWorld) -> None:
+    SyntheticTable(world.root / "kept_w")
+    found = refusal(world, asked(world, name="w", path=f"{world.root}/kept_w"))
+    assert isinstance(found, KeptViewRefused)
+    assert "that no view keeps" in str(found)
+
+
+def test_a_view_that_would_read_itself_is_refused(world: ViewWorld) -> None:
+    world.view("v", "source")
+    world.view("of_v", "v")
+    found = refusal(world, asked(world, or_replace=True), "of_v")
+    assert isinstance(found, KeptViewRefused)
+    assert "reads the view itself" in str(found)
+    with pytest.raises(KeptViewExists):
+        world.view("v", "source")
+
+
+def test_a_view_is_among_all_objects_with_its_state_and_lag(world: ViewWorld) -> None:
+    world.view("v", "source", lag=TargetLag(MINUTE))
+    assert rows_of(world.store)["dynamic_table v"]["state"] == "initializing"
+    world.source.append()
+    world.refresh("v")
+    world.clock.go(2 * MINUTE)
+    (shown,) = list_objects(world.store, open_table, ObjectsWish(kind="dynamic_table"))
+    assert (shown.name, shown.state, shown.lag_seconds) == ("v", "active", 120.0)
+    assert "behind its target lag of 1 minute" in str(shown.notice)
+    suspend_view(world.store, "v", by="ann")
+    assert rows_of(world.store)["dynamic_table v"]["state"] == "suspended"
+    set_lag(world.store, "V", TargetLag(), by="ann")
+    drop_view(world.store, "v", by="ann")
+    assert "dynamic_table v" not in rows_of(world.store)
+    with pytest.raises(KeptViewNotFound):
+        drop_view(world.store, "v", by="ann")
+
+
+def test_old_refreshes_leave_the_history_but_for_the_last(world: ViewWorld) -> None:
+    world.view("v", "source")
+    for run in ("one", "two", "three"):
+        world.source.append()
+        world.refresh("v", run)
+        world.clock.go(timedelta(days=10))
+    assert len(view_history(world.store, "v")) == 3
+    dropped = prune(world.store, timedelta(days=5), pause=lambda _: None)
+    assert dropped["refreshes of views"] == 2
+    assert [one.run for one in view_history(world.store, "v")] == ["dag/three/consume/-1"]
