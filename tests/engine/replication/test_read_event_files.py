@@ -87,7 +87,7 @@ def target(world: LandedWorld, table: str) -> list[tuple[Any, ...]]:
 def test_files_that_were_written_give_the_same_events_and_targets(
     spark: SparkSession, tmp_path: Path, kind: FileFormat
 ) -> None:
-    origin, shop, files = of(spark, tmp_path, "origin"), RandomShop(3, tables=("orders",)), tmp_path / "files"
+    origin, shop, files = of(spark, tmp_path, "origin"), RandomShop(24, tables=("orders",)), tmp_path / "files"
     copy = of(spark, tmp_path, "copy", address=address_of(files))
     for number in range(2):
         land_all(origin, shop, number)
