@@ -85,9 +85,9 @@ class StoredResult(QueryResult):
         return self._opened.batches()
 
     def _struct(self) -> StructType:
-        from pyspark.sql.types import StructType
+        from tidemark.jobs.schemas import struct_type
 
-        return StructType.fromJson(json.loads(self._opened.written.schema_json))
+        return struct_type(self._opened.written.schema_json)
 
 
 class RowResult(QueryResult):
@@ -107,13 +107,13 @@ class RowResult(QueryResult):
         return pa.Table.from_arrays(columns, names=list(self._titles))
 
     def _struct(self) -> StructType:
-        from pyspark.sql.types import StructType
+        from tidemark.jobs.schemas import struct_type
 
         fields = [
             {"name": title, "type": kind, "nullable": title != "count(1)", "metadata": {}}
             for title, kind in zip(self._titles, self._types, strict=True)
         ]
-        return StructType.fromJson({"type": "struct", "fields": fields})
+        return struct_type(json.dumps({"type": "struct", "fields": fields}))
 
 
 class FrameResult(QueryResult):

@@ -15,7 +15,7 @@ from tidemark.errors import InvalidArgument, StatementRefused
 from tidemark.model.foreign_json import whole_number
 from tidemark.results.model.answers import Miss, Why
 from tidemark.results.planning.functions import BARE_WORDS, DATES, ORDERED, reason_against
-from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tokens, tree_of
+from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tokens, tree_of, written
 from tidemark.sql.functions import makes_rows
 from tidemark.sql.identifiers import quoted
 from tidemark.sql.statements import StatementKind, TableMention, parse_statement
@@ -177,7 +177,7 @@ def _problems_of_nodes(tree: exp.Expression) -> Iterator[Miss]:
         ):
             yield Miss(Why.CLOCK, f"'{node.this.this}' as a date or a time is another one each time")
         elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
-            yield Miss(Why.FUNCTION, f"{node.sql(dialect=SPARK)[:40]} may be a user's function")
+            yield Miss(Why.FUNCTION, f"{written(node, SPARK)[:40]} may be a user's function")
 
 
 def _problems_of_table(table: exp.Table) -> Iterator[Miss]:
