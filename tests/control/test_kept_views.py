@@ -18,7 +18,6 @@ from tidemark.errors import (
     KeptViewExists,
     KeptViewNotFound,
     KeptViewRefused,
-    NotYetSupported,
     StatementRefused,
     TidemarkError,
 )
@@ -71,7 +70,6 @@ def refusal(world: ViewWorld, request: ViewRequest, *reads: str, plain: str | No
         ({"or_replace": True, "if_not_exists": True}, InvalidArgument, "it contradicts if_not_exists"),
         ({"target_lag": None}, InvalidArgument, "a dynamic table needs a target lag, or DOWNSTREAM"),
         ({"kind": KeptKind.MATERIALIZED_VIEW}, InvalidArgument, "always answers for its newest bases"),
-        ({"columns": ("a",)}, NotYetSupported, "A list of columns behind the name of a view"),
         ({"text": "DELETE FROM t"}, StatementRefused, "a view keeps the rows of a query"),
     ],
 )

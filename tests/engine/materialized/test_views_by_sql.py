@@ -6,6 +6,7 @@ import pytest
 
 from tests.engine.materialized.desk import SALES, Desk
 from tidemark.errors import (
+    InvalidArgument,
     KeptViewExists,
     KeptViewNotFound,
     KeptViewNotReady,
@@ -124,6 +125,21 @@ def test_nobody_writes_a_view_or_moves_the_stream_that_pins_its_bases(desk: Desk
     with pytest.raises(StreamOfAView):
         desk.lake.drop_stream(f"tidemark$view${uid}")
     assert [one.kind for one in desk.lake.show_objects()] == ["dynamic_table"]
+
+
+def test_a_list_of_columns_names_those_of_the_query(desk: Desk) -> None:
+    desk.status(f"CREATE MATERIALIZED VIEW db.v (Who, n, `in all`) CLUSTER BY (who) AS {SALES}")
+    desk.run("INSERT INTO {items} VALUES (2, 100, 'd')")
+    assert desk.ask("SELECT who, n, `in all` FROM db.v WHERE `in all` > 20") == [("eve", 2, 107)]
+    (view,) = desk.lake.show_views()
+    assert (view.shape.shape, view.shape.why) == ("sums", None)
+    desk.status(
+        "CREATE DYNAMIC TABLE db.t (a, b) TARGET_LAG = DOWNSTREAM AS"
+        " SELECT id, ROW_NUMBER() OVER (ORDER BY price) FROM db.items"
+    )
+    assert sorted(desk.lake.table("db.t").columns) == ["a", "b"]
+    with pytest.raises(InvalidArgument, match="the query has 3 columns, and the list names 1"):
+        desk.status(f"CREATE MATERIALIZED VIEW db.w (a) AS {SALES}")
 
 
 def test_a_stream_on_a_view_nets_its_groups(desk: Desk) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from tidemark.changes.driver.views.catalog import Catalog
 from tidemark.changes.driver.views.plain import over_frames
@@ -28,6 +28,7 @@ from tidemark.materialized.model.shapes import KEPT, KEPT_ROW_ID, KeptShape, Sha
 from tidemark.materialized.planning.runtime_values import refused_values, runtime_value
 from tidemark.materialized.planning.shape import plain_shape, rows_shape, shape_of
 from tidemark.model.views import BASE, StoredView, ViewColumn, ViewQuery
+from tidemark.sql.identifiers import quoted
 from tidemark.streams.driver.partials import kept_columns, signed_sums
 from tidemark.streams.model.partial_columns import SIGN
 
@@ -69,7 +70,7 @@ def _shape(spark: SparkSession, request: ResolveRequest) -> KeptShape:
             view, schema.json(), names.resolve, beyond=True, is_builtin=catalog.builtin.__contains__, unnamed=True
         )
         query = replace(query, views=_of_catalogs(query.views or {}, request))
-        require_same_meaning(spark, query, known)
+        require_same_meaning(spark, query, _under_list(known, request) if request.columns else known)
     except (ViewRefused, ViewNotUnderstood) as reason:
         return plain_shape(_pinned(names, view, schema), str(reason))
     return _decided(spark, query, request)
@@ -90,9 +91,10 @@ def _as_view(
 ) -> tuple[StoredView, StructType]:
     """The request as if a catalog had it, under the session's settings, and its schema."""
     try:
-        schema = spark.sql(known).schema
+        given = spark.sql(known).schema
     except AnalysisException as error:
         raise ViewNotUnderstood(view=request.name, problem=f"Spark says: {str(error).splitlines()[0]}") from error
+    schema = _under_names(given, request.columns)
     folded = [name.lower() for name in schema.names]
     twice = sorted({name for name in folded if folded.count(name) > 1})
     if twice:
@@ -108,11 +110,22 @@ def _as_view(
             name=request.name,
             text=request.text,
             namespace=namespace,
-            columns=tuple(ViewColumn(name, name) for name in schema.names),
+            columns=tuple(ViewColumn(*pair) for pair in zip(schema.names, given.names, strict=True)),
             settings=_settings(spark),
         ),
         schema,
     )
+
+
+def _under_names(schema: StructType, names: tuple[str, ...]) -> StructType:
+    """The schema with other names. Raises InvalidArgument for another number of them."""
+    if not names:
+        return schema
+    if len(names) != len(schema.fields):
+        problem = f"the query has {len(schema.fields)} columns, and the list names {len(names)}"
+        raise InvalidArgument(argument="columns", value=list(names), problem=problem)
+    pairs = zip(schema.fields, names, strict=True)
+    return StructType([StructField(name, field.dataType, field.nullable) for field, name in pairs])
 
 
 def _settings(spark: SparkSession) -> dict[str, str]:
@@ -122,10 +135,16 @@ def _settings(spark: SparkSession) -> dict[str, str]:
     return {name: value for name, value in settings_of(known).items() if value is not None}
 
 
+def _under_list(text: str, request: ResolveRequest) -> str:
+    """The query under the names that the request lists."""
+    listed = ", ".join(map(quoted, request.columns))
+    return f"SELECT * FROM (\n{text}\n) AS tidemark_view" + (f" ({listed})" if listed else "")
+
+
 def _pinned(names: Names, view: StoredView, schema: StructType) -> ViewQuery:
     """The query as it was given, over numbered base tables."""
     work = Pinned(names.resolve)
-    text = f"SELECT * FROM (\n{work.text(view)}\n) AS tidemark_view"
+    text = _under_list(work.text(view), names.request)
     said = "\n".join([text, *work.bases, *work.views.values()])
     return ViewQuery(
         name=view.name,

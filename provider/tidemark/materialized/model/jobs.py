@@ -36,6 +36,7 @@ class ResolveRequest:
     `tables`: each name in the text, as `parse_statement` spells it, that means a table below the lake root → its URI.
     `views`: each name that means a kept query (see `planning.reading`). All other names are those of Spark's catalogs,
     in the namespace of the session. `kept`: the table to create; None for none.
+    `columns`: names for the columns of the text, in its order; empty: their own.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ResolveRequest:
     views: Mapping[str, StoredView] = field(default_factory=dict)
     float_sums: FloatSums = FloatSums.RECOMPUTED
     kept: KeptTable | None = None
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

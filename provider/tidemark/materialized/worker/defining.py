@@ -13,7 +13,6 @@ from tidemark.errors import (
     KeptViewExists,
     KeptViewRefused,
     NotADeltaTable,
-    NotYetSupported,
     StatementRefused,
     TableNotFound,
 )
@@ -141,6 +140,7 @@ def resolve_request(store: ControlStore, request: ViewRequest, locate: Callable[
         views={name: stored_view(view) for name, view in known.items() if view is not None},
         float_sums=request.float_sums,
         kept=kept,
+        columns=request.columns,
     )
 
 
@@ -152,7 +152,7 @@ def stored_view(view: KeptView) -> StoredView:
 
 
 def _require_fitting(request: ViewRequest) -> None:
-    """Raises InvalidArgument, NotYetSupported."""
+    """Raises InvalidArgument."""
     require_name(request.name)
     if request.or_replace and request.if_not_exists:
         raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists")
@@ -162,10 +162,6 @@ def _require_fitting(request: ViewRequest) -> None:
     if request.kind is KeptKind.MATERIALIZED_VIEW and request.target_lag is not None:
         problem = "a materialized view always answers for its newest bases"
         raise InvalidArgument(argument="target_lag", value=request.target_lag.at_most, problem=problem)
-    if request.columns:
-        raise NotYetSupported(
-            feature="A list of columns behind the name of a view", instead="Name them in the query: SELECT a AS x."
-        )
 
 
 def _require_free_path(store: ControlStore, request: ViewRequest, tables: Tables) -> None:
