@@ -13,6 +13,8 @@ OURS = {  # who parses JSON besides, and whose text that is
     "model/foreign_json.py": "the one place",
     "model/codec.py": "what this program wrote: jobs, the control store",
     "streams/store/streams.py": "the control store",
+    "materialized/store/views.py": "the control store",
+    "materialized/store/refreshes.py": "the control store",
     "replication/store/replicated_objects.py": "the control store",
     "replication/store/objects.py": "the control store",
     "control/object_list.py": "the control store",

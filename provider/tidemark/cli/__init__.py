@@ -22,7 +22,13 @@ __all__ = ["get_tidemark_cli_commands"]
 
 def get_tidemark_cli_commands() -> list[CLICommand]:
     """The commands that the provider adds to `airflow`."""
-    groups = (
+    groups = (*_of_changes(), *_of_queries_and_services())
+    subcommands = (*groups, clean_command())
+    return [GroupCommand(name="tidemark", help="Change data capture on Delta tables", subcommands=subcommands)]
+
+
+def _of_changes() -> tuple[GroupCommand, ...]:
+    return (
         GroupCommand(
             name="objects",
             help="List the objects of every kind in one list, and show one",
@@ -48,15 +54,16 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
             help="List, show, pause, resume and reset the consumer groups of a change stream",
             subcommands=consumer_group_commands(),
         ),
+    )
+
+
+def _of_queries_and_services() -> tuple[GroupCommand, ...]:
+    return (
         GroupCommand(name="pipes", help="List, show, pause, resume and drop pipes", subcommands=pipe_commands()),
         GroupCommand(
             name="results", help="List and clear the answers that queries may reuse", subcommands=result_commands()
         ),
-        GroupCommand(
-            name="views",
-            help="List, describe, refresh, suspend, resume and drop materialized views and dynamic tables",
-            subcommands=view_commands(),
-        ),
+        GroupCommand(name="views", help="List, describe, refresh and move kept queries", subcommands=view_commands()),
         GroupCommand(
             name="spark", help="Start, list and end the warm Spark of this host", subcommands=spark_commands()
         ),
@@ -65,5 +72,3 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
         ),
         GroupCommand(name="db", help="Migrate and check the control store", subcommands=store_commands()),
     )
-    subcommands = (*groups, clean_command())
-    return [GroupCommand(name="tidemark", help="Change data capture on Delta tables", subcommands=subcommands)]

@@ -183,7 +183,7 @@ class CreateDynamicTableOperator(CreateMaterializedViewOperator):
     """
 
     template_fields: Sequence[str] = (
-        "view", "query", "target_lag", "refresh_mode", "initialize", "cluster_by", "comment", "or_replace",
+        "view", "query", "target_lag", "refresh_mode", "initialize", "float_sums", "cluster_by", "comment", "or_replace",
         "enable_row_tracking", "conn_id",
     )  # fmt: skip
 
@@ -226,6 +226,7 @@ class CreateDynamicTableOperator(CreateMaterializedViewOperator):
             target_lag=lag_of("target_lag", self.target_lag),
             mode=mode_of("refresh_mode", self.refresh_mode),
             initialize=initialize_of("initialize", self.initialize),
+            float_sums=float_sums_of("float_sums", self.float_sums),
             cluster_by=columns_of("cluster_by", self.cluster_by),
             comment=self.comment or None,
             or_replace=replaces,

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
+from tidemark.model.foreign_json import foreign_object
 from tidemark.model.views import ViewQuery
 
 __all__ = ["changed_column", "columns_read"]
@@ -18,20 +19,24 @@ def columns_read(query: ViewQuery, schema_json: str) -> dict[str, str]:
     of the text, so a column may be counted that the query reads of another base.
     """
     named = {(quoted.replace("``", "`") or plain).casefold() for quoted, plain in _NAME.findall(query.text)}
-    fields = json.loads(schema_json)["fields"]
+    fields = foreign_object(schema_json)["fields"]
     return {one["name"]: _type(one) for one in fields if one["name"].casefold() in named}
 
 
 def changed_column(before: Mapping[str, str], schema_json: str) -> str | None:
     """The first of these columns that is gone or has another type, in words; None if all are as they were."""
-    now = {one["name"].casefold(): _type(one) for one in json.loads(schema_json)["fields"]}
+    now = {one["name"].casefold(): _type(one) for one in foreign_object(schema_json)["fields"]}
     for name, kind in before.items():
         found = now.get(name.casefold())
         if found is None:
             return f"its column {name} is gone"
         if found != kind:
-            return f"its column {name} has the type {json.loads(found)}, and had {json.loads(kind)}"
+            return f"its column {name} has the type {_words(found)}, and had {_words(kind)}"
     return None
+
+
+def _words(kind: str) -> str:
+    return kind.strip('"')
 
 
 def _type(field: Mapping[str, object]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from tidemark.errors import LogIncomplete
@@ -34,7 +33,7 @@ def changes_of(window: BaseWindow, log: DeltaLog) -> BaseChanges:
         changed += sum(_bytes_of(file) for file in files if file.data_change)
         if (commit.operation or "").upper() == _RESTORE:
             restored = commit.version
-    fields = json.loads(log.state(window.end).metadata.schema_json)["fields"]
+    fields = foreign_object(log.state(window.end).metadata.schema_json)["fields"]
     columns = tuple(str(one["name"]) for one in fields)
     return BaseChanges(BaseSize(changed, table_bytes(log, window.end) or changed, columns), restored)
 

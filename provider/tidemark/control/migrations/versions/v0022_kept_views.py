@@ -17,6 +17,17 @@ LIVE = sa.text("ended_at IS NULL")
 
 def upgrade() -> None:
     """Creates the tables, which are empty."""
+    _create_views()
+    op.create_index(
+        f"uq_{VIEWS}_live_name", VIEWS, ["folded_name"], unique=True, sqlite_where=LIVE, postgresql_where=LIVE
+    )
+    _create_refreshes()
+    op.create_index(f"uq_{REFRESHES}_run", REFRESHES, ["view_uid", "run"], unique=True)
+    op.create_index(f"ix_{REFRESHES}_run", REFRESHES, ["run"])
+    op.create_index(f"ix_{REFRESHES}_view_uid", REFRESHES, ["view_uid", "id"])
+
+
+def _create_views() -> None:
     op.create_table(
         VIEWS,
         sa.Column("uid", sa.String(36), nullable=False),
@@ -49,9 +60,9 @@ def upgrade() -> None:
         sa.Column("ended_at", TIME, nullable=True),
         sa.PrimaryKeyConstraint("uid", name=op.f(f"pk_{VIEWS}")),
     )
-    op.create_index(
-        f"uq_{VIEWS}_live_name", VIEWS, ["folded_name"], unique=True, sqlite_where=LIVE, postgresql_where=LIVE
-    )
+
+
+def _create_refreshes() -> None:
     op.create_table(
         REFRESHES,
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
@@ -77,9 +88,6 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["view_uid"], [f"{VIEWS}.uid"], name=op.f(f"fk_{REFRESHES}_view_uid")),
         sa.PrimaryKeyConstraint("id", name=op.f(f"pk_{REFRESHES}")),
     )
-    op.create_index(f"uq_{REFRESHES}_run", REFRESHES, ["view_uid", "run"], unique=True)
-    op.create_index(f"ix_{REFRESHES}_run", REFRESHES, ["run"])
-    op.create_index(f"ix_{REFRESHES}_view_uid", REFRESHES, ["view_uid", "id"])
 
 
 def downgrade() -> None:
