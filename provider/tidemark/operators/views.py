@@ -183,8 +183,8 @@ class CreateDynamicTableOperator(CreateMaterializedViewOperator):
     """
 
     template_fields: Sequence[str] = (
-        "view", "query", "target_lag", "refresh_mode", "initialize", "float_sums", "cluster_by", "comment", "or_replace",
-        "enable_row_tracking", "conn_id",
+        "view", "query", "target_lag", "refresh_mode", "initialize", "float_sums", "cluster_by", "comment",
+        "or_replace", "enable_row_tracking", "conn_id",
     )  # fmt: skip
 
     def __init__(
