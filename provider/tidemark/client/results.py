@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from tidemark.client.context import ClientContext, logger
 from tidemark.client.query_result import CACHE, LOG, SPARK, FrameResult, QueryResult, RowResult, StoredResult
 from tidemark.errors import SqlCompilationError, TableNotFound
-from tidemark.jobs.remote import is_remote
-from tidemark.jobs.spark_work import own_session
 from tidemark.lake.tables import resolve
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.results.driver.writing import write_answer
@@ -190,10 +188,10 @@ class ResultsOfALake:
         from pyspark.errors import AnalysisException
 
         context, cache = self._context, self._cache
-        session = context.spark if is_remote(context.spark) else own_session(context.spark)
+        session = context.session.for_queries()
         request = QueryRequest(asked.pinned, cache.new_directory(), {}, asked.titled)
         try:
-            report = write_answer(session, request, context.options)
+            report = write_answer(session, request, context.options, known=asked.settings)
         except AnalysisException as error:
             return self._plain(sql, Miss(Why.NOT_UNDERSTOOD, f"its text over fixed versions fails: {_line(error)}"))
         if report.written is None:

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from tidemark.jobs.remote import is_remote
+from tidemark.jobs.spark_work import NOT_INHERITED, own_session
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -23,6 +26,7 @@ class ClientSession:
         self._spark: SparkSession | None = None if callable(given) else given
         self._starting = Lock()
         self.settings = dict(settings)
+        self._query_session: tuple[dict[str, str], SparkSession] | None = None
         if self._spark is not None:
             self._settle(self._spark)
 
@@ -41,6 +45,19 @@ class ClientSession:
                 self._settle(started)
                 self._spark = started
             return self._spark
+
+    def for_queries(self) -> SparkSession:
+        """A session with the settings of this one, without its views, functions and variables, to be used again.
+
+        Spark Connect has none, so there it is this one.
+        """
+        spark = self.spark
+        if is_remote(spark):
+            return spark
+        settings = {name: value for name, value in spark.conf.getAll.items() if name not in NOT_INHERITED}
+        if self._query_session is None or self._query_session[0] != settings:
+            self._query_session = settings, own_session(spark)
+        return self._query_session[1]
 
     def _settle(self, spark: SparkSession) -> None:
         for name, value in self.settings.items():

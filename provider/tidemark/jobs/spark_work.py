@@ -13,7 +13,7 @@ from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ActiveStage", "SparkWork", "own_session", "work_in"]
+__all__ = ["NOT_INHERITED", "ActiveStage", "SparkWork", "own_session", "work_in"]
 
 MOST_STAGES = 4
 NOT_INHERITED = frozenset({APP_ID, TXN_VERSION, USER_METADATA, "spark.databricks.delta.lastCommitVersionInSession"})

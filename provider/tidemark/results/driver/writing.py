@@ -32,15 +32,22 @@ _STORED = frozenset(
 )
 
 
-def write_answer(session: SparkSession, request: QueryRequest, options: Mapping[str, str]) -> QueryReport:
-    """Run the query, and write its rows below the directory, in their order.
+def write_answer(
+    session: SparkSession,
+    request: QueryRequest,
+    options: Mapping[str, str],
+    *,
+    known: Mapping[str, str] | None = None,
+) -> QueryReport:
+    """Run the query, and write its rows below the directory, in their order. `known`: the settings that affect it, if
+    the caller has asked the session.
 
     Nothing refers to the files yet, so a killed run leaves an unused directory. Raises AnalysisException.
     """
     from pyspark.sql.types import StructType
 
     with under(session, request.settings):
-        settings = affecting(session.conf.getAll)
+        settings = affecting(session.conf.getAll) if known is None else dict(known)
         frame = session.sql(request.text)
         titles = frame.columns if request.titled is None else session.sql(request.titled).columns
         schema = frame.schema
