@@ -19,7 +19,6 @@ from tidemark.model.statements import RefreshHow, RefreshWrite, Statement
 from tidemark.model.streams import ACTION, ROW_ID, BaseWindow, StreamWindow, WindowKind
 from tidemark.model.views import KEPT_ROW_ID, ViewQuery
 from tidemark.sql.identifiers import quoted
-from tidemark.sql.statements import path_name
 from tidemark.streams.driver.partials import (
     ANSI,
     has_extremes,
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from tidemark.streams.driver.pinned_streams import PinnedStreams
 
 __all__ = ["image_rows", "partials_after", "prepare_refresh", "signed", "whole_rows"]
-
-_VIEW = "tidemark_refreshed"  # of the session, which is the job's own
 
 
 def prepare_refresh(
@@ -191,15 +188,10 @@ def _append(rows: DataFrame, path: str) -> None:
 
 
 def _overwrite(rows: DataFrame, path: str) -> None:
-    """All rows of the table replaced in one commit. Its id, its schema and its clustering stay, unlike those of a
-    DataFrame's overwrite.
+    """All rows of the table replaced in one commit. Its id, its schema and its clustering stay: an overwrite without a
+    condition would end the clustering.
     """
-    session = rows.sparkSession
-    rows.createOrReplaceTempView(_VIEW)
-    try:
-        session.sql(f"INSERT OVERWRITE {path_name(path)} TABLE {_VIEW}")
-    finally:
-        session.catalog.dropTempView(_VIEW)
+    rows.write.format("delta").mode("overwrite").option("replaceWhere", "true").save(path)
 
 
 def _compact(session: SparkSession, sums: DataFrame, path: str, target: StructType) -> None:
