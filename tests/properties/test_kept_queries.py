@@ -78,6 +78,7 @@ def test_kept_rows_are_the_answer_of_the_query(
     chance = random.Random(seed)
     written = seed % 8 == 0
     kept = make(spark, workspace, lake, seed, KeptTable("v", str(tmp_path / "kept")) if written else None)
+    assert "another plan" not in (kept.shape.why or ""), kept.said
     points = [sorted(chance.choices(range(1, table.version + 1), k=3)) for table in lake]
     first, second, last = ([point[n] for point in points] for n in range(3))
     assert same(kept.unwritten(first, last), kept.answer(last)), kept.said
@@ -98,6 +99,7 @@ def refreshed_in_steps(kept: Kept, first: Ends, second: Ends, last: Ends) -> Non
     kept.refresh(kept.window(second, last), compacted)
     assert same(kept.rows(), kept.answer(last)), kept.said
     incremental = kept.stored()
-    kept.refresh(kept.window(second, last), RefreshHow.WHOLE)
+    whole = kept.refresh(kept.window(second, last), RefreshHow.WHOLE)
     assert same(kept.rows(), kept.answer(last)), f"in full {kept.said}"
+    assert whole.rows["inserted"] == len(kept.stored())
     assert kept.shape.shape is Shape.SUMS or same(incremental, kept.stored()), f"ids {kept.said}"
