@@ -21,7 +21,7 @@ from tests.databases.debezium.random_envelopes import RandomShop
 from tests.databases.event_files.dropped import address_of, drop, event
 from tests.databases.event_files.random_stream import RandomStream
 from tests.engine.replication.landed_world import LandedWorld
-from tests.tiers import some
+from tests.tiers import nightly, some
 from tidemark.errors import EventFileInvalid, EventFilesOutOfOrder, ReplicationRefused
 from tidemark.failpoints import KILL_AT
 from tidemark.replication.driver.event_files import write_event_files
@@ -75,7 +75,7 @@ def comparable(events: list[tuple[Any, ...]], kind: FileFormat) -> list[tuple[An
     """Avro has no zeros at the end of a second."""
     if kind is FileFormat.JSON:
         return events
-    return [(*one[:3], re.sub(r"(:\d\d\.\d*?)0+\"", r"\1\"", one[3]), *one[4:]) for one in events]
+    return [(*one[:3], re.sub(r'(:\d\d\.\d*?)0+"', r'\1"', one[3]), *one[4:]) for one in events]
 
 
 def target(world: LandedWorld, table: str) -> list[tuple[Any, ...]]:
@@ -110,6 +110,11 @@ def test_files_that_were_written_give_the_same_events_and_targets(
         request_backfill(copy.store, copy.replication.name, ["public.orders"], by=copy.by)
 
 
+@nightly(
+    "Spark beside a shorter proof",
+    proven_by="tests/databases/event_files/test_own_files.py::"
+    "test_a_batch_ends_anywhere_and_a_range_comes_when_its_list_does",
+)
 def test_files_of_a_range_that_is_not_whole_are_left_for_the_next_run(spark: SparkSession, tmp_path: Path) -> None:
     origin, shop, files = of(spark, tmp_path, "origin", max_events=60), RandomShop(4), tmp_path / "files"
     land_all(origin, shop, 0)
@@ -202,6 +207,10 @@ def test_a_run_that_was_killed_is_continued_and_nothing_is_lost_or_twice(
     assert len(uuids) == len(set(uuids))
 
 
+@nightly(
+    "Spark beside a shorter proof",
+    proven_by="tests/databases/event_files/test_folders.py::test_a_line_that_is_no_event_is_named",
+)
 def test_a_file_that_is_none_stops_the_run_and_nothing_of_its_batch_is_written(
     spark: SparkSession, tmp_path: Path
 ) -> None:
