@@ -15,7 +15,7 @@ OURS = {  # who parses JSON besides, and whose text that is
     "streams/store/streams.py": "the control store",
     "materialized/store/views.py": "the control store",
     "materialized/store/refreshes.py": "the control store",
-    "replication/store/replicated_objects.py": "the control store",
+    "replication/store/object_rows.py": "the control store",
     "replication/store/objects.py": "the control store",
     "control/object_list.py": "the control store",
     "control/migrations/versions/v0011_words_of_replications.py": "the control store",

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.spark
 
 QUERIES_OF_A_LAKE = 20
 COMMITS = 3
-RUNS = list(range(int(os.environ.get("TIDEMARK_SOAK_PROGRAMS", "40"))))  # `make soak` asks for 1,000
+PROGRAMS = 40
+SOAK = int(os.environ.get("TIDEMARK_SOAK_PROGRAMS", "200"))  # `make soak` asks for 1,000
 
 Lakes: TypeAlias = "Callable[[int], list[History]]"
 
@@ -67,7 +68,7 @@ def make(
     return Kept(spark, workspace, lake, text, resolve_query_in(spark, request))
 
 
-@pytest.mark.parametrize("seed", RUNS)
+@pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_kept_rows_are_the_answer_of_the_query(
     seed: int, spark: SparkSession, workspace: Workspace, lakes: Lakes, tmp_path: Path
 ) -> None:
@@ -84,6 +85,16 @@ def test_kept_rows_are_the_answer_of_the_query(
     assert same(kept.unwritten(first, last), kept.answer(last)), kept.said
     if written:
         refreshed_in_steps(kept, first, second, last)
+
+
+@pytest.mark.nightly(reason="hundreds of programs take an hour", proven_by="test_kept_rows_are_the_answer_of_the_query")
+@pytest.mark.timeout(4 * 3600)
+def test_kept_rows_of_many_more_programs_are_the_answers(
+    spark: SparkSession, workspace: Workspace, lakes: Lakes, tmp_path: Path
+) -> None:
+    for seed in range(PROGRAMS, PROGRAMS + SOAK):
+        (room := tmp_path / str(seed)).mkdir()
+        test_kept_rows_are_the_answer_of_the_query(seed, spark, workspace, lakes, room)
 
 
 def refreshed_in_steps(kept: Kept, first: Ends, second: Ends, last: Ends) -> None:
