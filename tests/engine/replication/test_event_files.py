@@ -257,7 +257,10 @@ def test_a_target_that_is_forgotten_begins_again_and_holds_no_event_back(world: 
     assert (told.done, told.end) == (False, ""), "a worker without Spark sees that it has nothing"
     assert write(world, target=others).events["public_free"] == 1
     assert write(world).files == 0
-    assert expire(world).events == 1
+    captured(world, "INSERT INTO free VALUES (3, 'c')")
+    write(world)
+    assert forget(world, others) is not None
+    assert expire(world).events == 1, "the second event goes; the newest batch always stays"
 
 
 def expire(world: CaptureWorld) -> ExpireReport:

@@ -99,17 +99,15 @@ def refreshed_from(view: KeptView, refresh: Refresh) -> Refreshed:
 def settled_version(connection: sa.Connection, view: KeptView, stream_uid: str) -> int | None:
     """The version of the kept table that has exactly what the view's stream has read; None before the first refresh.
 
-    It is that of the newest commit, also if its run was killed before it was kept with the view.
+    It is that of the newest commit, also if its run was killed before it was kept with the view. Versions tell which
+    one that is: clocks may be set back.
     """
+    found = [] if view.kept_version is None else [view.kept_version]
     for stored in transactions.of_stream(connection, stream_uid, _MOST_LOOKED_AT):
         result = stored.transaction.result
-        if result is None:
-            continue
         own = [s.number for s in stored.transaction.plan.statements if s.write.source == view.stream]
-        found = [one.commit_version for one in result.evidence if one.number in own]
-        if found:
-            return max(found[0], view.kept_version or 0)
-    return view.kept_version
+        found += [one.commit_version for one in (result.evidence if result else ()) if one.number in own]
+    return max(found, default=None)
 
 
 def _rows_of(view: KeptView, evidence: Evidence | None, how: RefreshHow | None) -> Mapping[str, int | None]:
