@@ -119,12 +119,14 @@ class _Run:
         end, exhausted = self.source.end(self.request.until), False
         while self.position < end and not exhausted:
             self.stop_if_due()
+            server = self.origin.server
             found, staging = self._staged(end)
             if not found.total:
                 self.position, self.origin = found.upto, found.origin
                 return
             if not self._committed(found, staging):
-                end = self.source.end(self.request.until)
+                if self.origin.server != server:  # the end was a place of another log
+                    end = self.source.end(self.request.until)
             else:
                 exhausted = found.exhausted
                 failpoint("slot.before")
