@@ -110,7 +110,7 @@ print(json.dumps([[row.g, str(row.s)] for row in answer.collect()]))
 
 
 def without_java(world: World) -> list[list[Any]]:
-    """What another process reads, whose clock is the real one, before the answer expires."""
+    """The answer as another process reads it before it expires. The clock of that process is the real one."""
     with closing(world.client()) as lake:
         (answer,) = lake.cached_results()
         store = lake._context.store

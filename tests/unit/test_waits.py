@@ -1,4 +1,4 @@
-"""Whoever waits behind a copy is counted together, also across sessions and attempts."""
+"""Sessions that wait behind a copy are counted together, also across attempts."""
 
 from __future__ import annotations
 

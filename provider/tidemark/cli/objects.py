@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
 from tidemark.control.object_kinds import KINDS
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -71,10 +71,7 @@ def show_object(args: Namespace) -> None:
         hook = TidemarkHook(args.conn_id)
         found = describe_object(hook.open_store(), hook.open_table, args.kind, args.name)
     facts = {**_row(found), "within": found.within, "uid": found.uid}
-    if args.output in ("json", "yaml"):
-        print_rows([facts], args.output)
-    else:
-        print_rows([{"property": name, "value": value} for name, value in facts.items()], args.output)
+    print_facts(facts, {}, args.output)
 
 
 def _row(one: ShownObject) -> dict[str, Any]:

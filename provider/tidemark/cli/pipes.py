@@ -8,7 +8,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionComma
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._acts import DRY_RUN, IF_EXISTS, by_me, confirm, store_of
-from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -79,10 +79,7 @@ def show_pipe(args: Namespace) -> None:
         pipe = get_pipe(store, args.name)
         state = state_of(pipe, needed_objects(store, pipe, hook.open_table))
     facts = {**_row(pipe), "state": state.value, **_facts(pipe)}
-    if args.output in ("json", "yaml"):
-        print_rows([facts], args.output)
-    else:
-        print_rows([{"property": name, "value": value} for name, value in facts.items()], args.output)
+    print_facts(facts, {}, args.output)
 
 
 @suppress_logs_and_warning

@@ -9,7 +9,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionComma
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._acts import DRY_RUN, IF_EXISTS, by_me, confirm, runtime_of, store_of
-from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -85,10 +85,7 @@ def describe(args: Namespace) -> None:
         store = TidemarkHook(args.conn_id).open_store()
         view = get_view(store, args.name)
         facts = {**_row(view, store.clock()), **_facts(view)}
-    if args.output in ("json", "yaml"):
-        print_rows([facts], args.output)
-    else:
-        print_rows([{"property": name, "value": value} for name, value in facts.items()], args.output)
+    print_facts(facts, {}, args.output)
 
 
 @suppress_logs_and_warning

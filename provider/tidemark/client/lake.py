@@ -346,8 +346,7 @@ class Lake(
         that reads one is a transaction of its own and advances it (R13, R21). Everything else is passed to Spark.
         CREATE STREAM turns row tracking on where it is off, as there (R3), and so do views in their bases. Answers have
         the columns of the source system; a statement that has none, a status. Raises SqlCompilationError with the place
-        in the
-        text, StatementRefused, and what the client's methods raise.
+        in the text, StatementRefused, and what the client's methods raise.
         """
         return run_sql(self, self._context, text, self._variables)
 

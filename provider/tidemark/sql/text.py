@@ -31,6 +31,7 @@ RESERVED = frozenset(
 )
 BLANK = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"  # before a statement; with re.DOTALL
 _WORD = re.compile(r"[^\W\d][\w$]*")
+_MOST_SHOWN = 10_000  # SHOW … LIMIT at most, as in the source system
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING)
 
 
@@ -160,6 +161,17 @@ class Cursor:
         """`= TRUE` or `= FALSE`."""
         self.needs("=")
         return self.one_of("TRUE", "FALSE") == "TRUE"
+
+    def page(self) -> tuple[str | None, int | None, str | None]:
+        """STARTS WITH, LIMIT and the name behind FROM, at the end of a SHOW; None for a part that it lacks."""
+        starts_with = self.string("a beginning in quotes") if self.takes("STARTS", "WITH") else None
+        if not self.takes("LIMIT"):
+            return starts_with, None, None
+        span = self.span
+        limit = self.whole_number("a number of rows")
+        if not 0 < limit <= _MOST_SHOWN:
+            raise self.fails(f"LIMIT goes from 1 to {_MOST_SHOWN}", span)
+        return starts_with, limit, self.string("a name in quotes") if self.takes("FROM") else None
 
     def inside(self) -> Span:
         """The text up to the closing parenthesis, which is read, too."""

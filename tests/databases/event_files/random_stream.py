@@ -32,7 +32,7 @@ class RandomStream:
         return sorted((tuple(row[name] for name in ("id", "total", "note")) for row in self._rows.values()), key=repr)
 
     def files(self, *, runs: int, changes: int) -> Iterator[dict[str, list[Any]]]:
-        """What comes before each of the runs. All has come before the last."""
+        """Files that come before each run. All have come before the last."""
         waiting: list[tuple[int, str, list[Any]]] = []
         backfill: list[Any] = []
         for run in range(runs):

@@ -214,7 +214,7 @@ def _purged(server: BinlogServer) -> bool:
 
 
 def test_only_the_newest_files_of_a_long_log_are_read(pair: Pair) -> None:
-    """What was captured may be purged."""
+    """Captured transactions may be purged."""
     for number in (1, 2, 3):
         pair.insert(number)
     pair.read(max_events=3)

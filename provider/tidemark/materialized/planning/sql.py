@@ -29,7 +29,6 @@ from tidemark.sql.text import BLANK, Cursor
 __all__ = ["parse_view_sql"]
 
 _OBJECT = r"(?:MATERIALIZED\s+VIEW|DYNAMIC\s+TABLE)"
-_CHUNK = 10_000  # SHOW … LIMIT at most
 _ANOTHER = "Create it under the new name, and drop this one."
 _NOT_ALTERED = {
     "RENAME": _ANOTHER,
@@ -139,14 +138,7 @@ def _show(cursor: Cursor) -> ShowViews:
     kind = KeptKind.MATERIALIZED_VIEW if word == "MATERIALIZED VIEWS" else KeptKind.DYNAMIC_TABLE
     like = cursor.string("a pattern in quotes") if cursor.takes("LIKE") else None
     database, schema = _scope(cursor) if cursor.takes("IN") else (None, None)
-    starts_with = cursor.string("a beginning in quotes") if cursor.takes("STARTS", "WITH") else None
-    limit, from_name = None, None
-    if cursor.takes("LIMIT"):
-        span = cursor.span
-        limit = cursor.whole_number("a number of rows")
-        if not 0 < limit <= _CHUNK:
-            raise cursor.fails(f"LIMIT goes from 1 to {_CHUNK}", span)
-        from_name = cursor.string("a name in quotes") if cursor.takes("FROM") else None
+    starts_with, limit, from_name = cursor.page()
     cursor.end()
     return ShowViews(kind, like, database, schema, starts_with, limit, from_name)
 

@@ -38,6 +38,7 @@ __all__ = [
     "set_comment",
     "set_target_lag",
     "suspend_view",
+    "views_named",
     "views_with_uids",
 ]
 
@@ -51,6 +52,12 @@ def lookup_view(connection: sa.Connection, name: str) -> KeptView | None:
     """The live view of that name, in any case, or None."""
     row = connection.execute(_live().where(_of.folded_name == name.strip().casefold())).mappings().first()
     return None if row is None else _of_row(row)
+
+
+def views_named(connection: sa.Connection, names: Sequence[str]) -> tuple[KeptView, ...]:
+    """The live views of these names, in any case."""
+    folded = {name.strip().casefold() for name in names}
+    return tuple(_of_row(row) for row in connection.execute(_live().where(_of.folded_name.in_(folded))).mappings())
 
 
 def find_view(connection: sa.Connection, name: str) -> KeptView:

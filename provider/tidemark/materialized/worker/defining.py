@@ -32,7 +32,7 @@ from tidemark.materialized.planning.reading import as_stored_query, as_stored_vi
 from tidemark.materialized.store import views
 from tidemark.materialized.worker.graph import nodes_of
 from tidemark.materialized.worker.streams import drop_stream_of, insert_stream_of, newest_bases
-from tidemark.materialized.worker.views import find_view
+from tidemark.materialized.worker.views import find_view, find_views
 from tidemark.model.streams import TableRef
 from tidemark.model.views import StoredView
 from tidemark.sql.statements import StatementKind, parse_statement
@@ -129,15 +129,15 @@ def resolve_request(store: ControlStore, request: ViewRequest, locate: Callable[
     parsed = parse_statement(request.text)
     if parsed.kind is not StatementKind.SELECT:
         raise StatementRefused(problem="a view keeps the rows of a query", sql=request.text)
-    known = {name: find_view(store, name) for name in parsed.names}
+    known = find_views(store, parsed.names)
     kept = KeptTable(request.name, request.path, request.cluster_by, {KEEPS: request.name}, replace=request.or_replace)
-    others = [name for name, view in known.items() if view is None]
+    others = [name for name in parsed.names if name not in known]
     return ResolveRequest(
         name=request.name,
         text=request.text,
         kind=request.kind,
         tables={name: path for name in others if (path := locate(name)) is not None},
-        views={name: stored_view(view) for name, view in known.items() if view is not None},
+        views={name: stored_view(view) for name, view in known.items()},
         float_sums=request.float_sums,
         kept=kept,
         columns=request.columns,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import sqlalchemy as sa
@@ -18,6 +19,7 @@ __all__ = [
     "comment_on_view",
     "drop_view",
     "find_view",
+    "find_views",
     "get_view",
     "list_views",
     "resume_view",
@@ -32,6 +34,14 @@ MOST_REFRESHES = 1_000  # of a history
 def find_view(store: ControlStore, name: str) -> KeptView | None:
     """The view of that name, in any case; None if there is none."""
     return store.read(lambda connection: views.lookup_view(connection, name))
+
+
+def find_views(store: ControlStore, names: Collection[str]) -> dict[str, KeptView]:
+    """The views among `names`, by the name as it was given."""
+    if not names:
+        return {}
+    found = {view.name.casefold(): view for view in store.read(lambda c: views.views_named(c, tuple(names)))}
+    return {name: found[key] for name in names if (key := name.strip().casefold()) in found}
 
 
 def get_view(store: ControlStore, name: str, kind: KeptKind | None = None) -> KeptView:

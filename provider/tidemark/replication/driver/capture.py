@@ -124,14 +124,13 @@ class _Run:
             if not found.total:
                 self.position, self.origin = found.upto, found.origin
                 return
-            if not self._committed(found, staging):
-                if self.origin.server != server:  # the end was a place of another log
-                    end = self.source.end(self.request.until)
-            else:
+            if self._committed(found, staging):
                 exhausted = found.exhausted
                 failpoint("slot.before")
                 self.source.release(self.position)
                 failpoint("slot.moved")
+            elif self.origin.server != server:  # the end was a place of another log
+                end = self.source.end(self.request.until)
 
     def report(self) -> CaptureReport:
         """The result of the run, batches included that an earlier attempt had written."""

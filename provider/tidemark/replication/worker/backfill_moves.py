@@ -117,7 +117,7 @@ def begin_backfill(
     object_writes.begin_job(connection, write, run=by.run, lease_until=now + limits.lease, deadline=deadline)
     drawn = replace(stored.object, writes=write.number)
     replicated_objects.transition(connection, drawn, ObjectAct.BEGIN.value, ObjectState.ACTIVE, at=now, by=by)
-    if again is None:  # what is there is of an earlier one
+    if again is None:  # the progress is that of an earlier one
         replicated_objects.set_progress(connection, object_uid, number=write.number, progress=None)
     active = replace(drawn, state=ObjectState.ACTIVE, problem=None)
     earlier = replicated_objects.left_in(connection, active.target) if active.snapshot is None else ()

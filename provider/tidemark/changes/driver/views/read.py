@@ -16,7 +16,7 @@ from tidemark.changes.driver.views.changed import read_changed
 from tidemark.changes.driver.views.net import images, inserted, net_changes
 from tidemark.changes.driver.views.plan import choice_for, planned
 from tidemark.changes.driver.views.scans import Reading
-from tidemark.changes.planning.views.plan import Way
+from tidemark.changes.planning.views.plan import Choice, Way
 from tidemark.changes.planning.views.terms import ID, SIGN, Role, Term, terms, whole
 from tidemark.jobs.schemas import struct_type
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID, BaseWindow, StreamMode
@@ -53,10 +53,7 @@ def read_view_changes(
     tables are read at once. The rest is lazy, until `workspace` is closed, and always gives the same rows. Raises
     SourceRecreated (R83), StreamStale (R84), TrackingInterrupted, VersionVacuumed, IncompatibleSchemaChange.
     """
-    bases = open_bases(query, windows, mode, options, reader)
-    choice = choice_for(query, bases, mode)
-    if say is not None:
-        say(f"stream {reader}, {planned(query, bases, mode, choice).in_words()}")
+    bases, choice = _opened(query, windows, mode, options, reader, say)
     kind = struct_type(query.schema_json)
     if choice.way is Way.NOTHING:
         return _nothing(spark, kind)
@@ -93,10 +90,7 @@ def read_signed_rows(
     """The changes of a linear query for sums: the view's columns, then SIGN (+1, −1). A row can come and go several
     times in it; the signs of equal rows add up to the change. Arguments and errors as in `read_view_changes`.
     """
-    bases = open_bases(query, windows, StreamMode.STANDARD, options, reader)
-    choice = choice_for(query, bases, StreamMode.STANDARD)
-    if say is not None:
-        say(f"stream {reader}, {planned(query, bases, StreamMode.STANDARD, choice).in_words()}")
+    bases, choice = _opened(query, windows, StreamMode.STANDARD, options, reader, say)
     kind = struct_type(query.schema_json)
     if choice.way is Way.NOTHING:
         return spark.createDataFrame([], kind.add(SIGN, "integer"))
@@ -125,6 +119,22 @@ def read_view_rows(
     term = whole(query, Role.OLD, now)
     rows = Reading(spark, query, bases, {}, StreamMode.STANDARD).whole(term, ())
     return inserted(rows, term.ids, kind, _sources(term, bases))
+
+
+def _opened(
+    query: ViewQuery,
+    windows: Sequence[BaseWindow],
+    mode: StreamMode,
+    options: Mapping[str, str] | None,
+    reader: str,
+    say: Callable[[str], None] | None,
+) -> tuple[tuple[Base, ...], Choice]:
+    """The base tables and the way of the window; `say` gets the plan."""
+    bases = open_bases(query, windows, mode, options, reader)
+    choice = choice_for(query, bases, mode)
+    if say is not None:
+        say(f"stream {reader}, {planned(query, bases, mode, choice).in_words()}")
+    return bases, choice
 
 
 def _sources(term: Term, bases: Sequence[Base]) -> dict[str, str]:

@@ -166,18 +166,10 @@ class EventFileReader(BatchFacts):
     def _number(self, captured: CapturedObject, record: FileRecord, schema: TableSchema) -> int:
         known, name = self._numbers.get(captured.source_id), record.name
         assert name is not None
-        told = self.facts[known[1]] if known is not None else None
-        if (
-            known is not None
-            and told is not None
-            and known[0] is schema
-            and (told.schema, told.table)
-            == (
-                name.schema,
-                name.table,
-            )
-        ):
-            return known[1]
+        if known is not None and known[0] is schema:
+            told = self.facts[known[1]]
+            if (told.schema, told.table) == (name.schema, name.table):
+                return known[1]
         if name != captured.name:
             self.renamed[captured.name.text] = name.text
         self.facts.append(

@@ -24,7 +24,6 @@ from tidemark.streams.planning.stream_sql.statements import (
 __all__ = ["parse_stream_sql"]
 
 NO_VARIABLES: Mapping[str, Constant] = MappingProxyType({})
-CHUNK = 10_000  # SHOW … LIMIT at most, as there
 
 
 def parse_stream_sql(
@@ -164,14 +163,7 @@ def _show(cursor: Cursor, constants: Constants) -> ShowStreams:
     cursor.needs("STREAMS")
     like = cursor.string("a pattern in quotes") if cursor.takes("LIKE") else None
     database, schema = _scope(cursor) if cursor.takes("IN") else (None, None)
-    starts_with = cursor.string("a beginning in quotes") if cursor.takes("STARTS", "WITH") else None
-    limit, from_name = None, None
-    if cursor.takes("LIMIT"):
-        span = cursor.span
-        limit = cursor.whole_number("a number of rows")
-        if not 0 < limit <= CHUNK:
-            raise cursor.fails(f"LIMIT goes from 1 to {CHUNK}", span)
-        from_name = cursor.string("a name in quotes") if cursor.takes("FROM") else None
+    starts_with, limit, from_name = cursor.page()
     cursor.end()
     return ShowStreams(terse, like, database, schema, starts_with, limit, from_name)
 
