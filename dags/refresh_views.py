@@ -18,7 +18,8 @@ from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import DAG, Asset, AssetAlias, AssetOrTimeSchedule, CronTriggerTimetable
 
-from tidemark.operators.refresh_views import REFRESHED, RefreshDueViewsOperator
+from tidemark.assets import REFRESHED_VIEWS
+from tidemark.operators.refresh_views import RefreshDueViewsOperator
 
 BASES = Asset("landing_orders_loaded")  # of load_files; add the assets of your own bases with |
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,5 +44,5 @@ with DAG(
     refresh = RefreshDueViewsOperator.partial(
         task_id="refresh",
         max_active_tis_per_dagrun=1,  # a level after the levels before it
-        outlets=[AssetAlias(REFRESHED)],  # an event for the asset of each view
+        outlets=[AssetAlias(REFRESHED_VIEWS)],  # an event for the asset of each view
     ).expand(level=plan.output)

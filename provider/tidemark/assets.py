@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from airflow.triggers.base import BaseEventTrigger
 
 __all__ = [
+    "REFRESHED_VIEWS",
     "pipe_files_asset",
     "replicated_alias",
     "replicated_asset",
@@ -20,6 +21,8 @@ __all__ = [
     "stream_data_asset",
     "view_asset",
 ]
+
+REFRESHED_VIEWS = "tidemark.refreshed_views"  # the alias that gets an event for the asset of each refreshed view
 
 
 def stream_asset(name: str) -> Asset:

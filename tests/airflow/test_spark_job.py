@@ -88,7 +88,7 @@ def test_a_driver_that_dies_is_job_died_with_its_exit_code_and_last_lines(
     assert died.value.key == str(KEY)
     assert "Java heap space" in died.value.tail
     assert "OutOfMemoryError" in (tmp_path / "jobs" / "one" / "spark.log").read_text()
-    assert sorted(os.listdir(tmp_path / "jobs" / "one")) == ["alive", "spark.log", "spec.json"]
+    assert sorted(os.listdir(tmp_path / "jobs" / "one")) == ["alive", "spark.log", "spec.json", "worker"]
 
 
 def test_files_of_a_job_that_cannot_be_written_are_named_before_it_starts(

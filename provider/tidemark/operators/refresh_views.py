@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
+from tidemark.assets import REFRESHED_VIEWS
 from tidemark.operators._base import LineageMixin, flag_of, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
     from tidemark.model.statements import TransactionKey
     from tidemark.operators._base import Lineage
 
-__all__ = ["REFRESHED", "RefreshDueViewsOperator", "RefreshViewOperator"]
-
-REFRESHED = "tidemark.refreshed_views"  # the alias that gets an event for the asset of each refreshed view
+__all__ = ["RefreshDueViewsOperator", "RefreshViewOperator"]
 
 
 class RefreshViewOperator(LineageMixin, SparkOperator):
@@ -109,7 +108,7 @@ class RefreshDueViewsOperator(LineageMixin, SparkOperator):
         skip_when_unchanged: bool | str = False,
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault("outlets", [] if plan_only is True else [AssetAlias(REFRESHED)])
+        kwargs.setdefault("outlets", [] if plan_only is True else [AssetAlias(REFRESHED_VIEWS)])
         super().__init__(**kwargs)
         self.views = views
         self.level = level

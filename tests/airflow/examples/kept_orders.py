@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from airflow.sdk import DAG, AssetAlias
 
-from tidemark.operators.refresh_views import REFRESHED, RefreshDueViewsOperator, RefreshViewOperator
+from tidemark.assets import REFRESHED_VIEWS
+from tidemark.operators.refresh_views import RefreshDueViewsOperator, RefreshViewOperator
 from tidemark.operators.views import CreateDynamicTableOperator, CreateMaterializedViewOperator
 from tidemark.sensors.views import ViewLagSensor
 
@@ -55,7 +56,7 @@ with DAG(
     plan = RefreshDueViewsOperator(task_id="plan", plan_only=True, if_changed=True)
 
     refresh = RefreshDueViewsOperator.partial(
-        task_id="refresh", max_active_tis_per_dagrun=1, outlets=[AssetAlias(REFRESHED)]
+        task_id="refresh", max_active_tis_per_dagrun=1, outlets=[AssetAlias(REFRESHED_VIEWS)]
     ).expand(level=plan.output)
 # [END refresh_kept]
 

@@ -127,12 +127,12 @@ with DAG(
     load = RunPipeOperator(task_id="load", pipe="shop.files", on_failure_callback=PipeTroubleNotifier())
     refresh = RefreshPipeOperator(task_id="refresh", pipe="shop.files")
     copy_files >> pipe >> refresh >> files_wait >> load
-    kept = CreateDynamicTableOperator(task_id="kept", view="shop.kept", query="SELECT 1", target_lag="1 hour")
-    fresh = CreateMaterializedViewOperator(task_id="fresh", view="shop.fresh", query="kept.sql")
+    kept = CreateDynamicTableOperator(task_id="kept", view="shop.kept", query="kept.sql", target_lag="1 hour")
+    fresh_view = CreateMaterializedViewOperator(task_id="fresh_view", view="shop.fresh", query="kept.sql")
     due = RefreshDueViewsOperator(task_id="due")
-    again = RefreshViewOperator(task_id="again", view="shop.fresh")
+    once_more = RefreshViewOperator(task_id="once_more", view="shop.fresh")
     young = ViewLagSensor(task_id="young", view="shop.kept", deferrable=True)
-    kept >> fresh >> due >> young >> again
+    kept >> fresh_view >> due >> young >> once_more
     shop = {"replication": "shop"}
     define = CreateReplicationOperator(task_id="define", **shop, source_conn_id="shop_db", target="shop")
     request = RequestBackfillOperator(task_id="request", **shop, objects="{{ params.objects }}")

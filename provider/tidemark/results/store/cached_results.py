@@ -110,7 +110,8 @@ def drop_old(connection: sa.Connection, before: datetime, most: int) -> int:
     """Delete at most so many rows of answers whose files went before; how many there were."""
     old = sa.select(_of.uid).where(_of.removed_at < before).order_by(_of.removed_at).limit(most)
     uids = list(connection.execute(old).scalars())
-    connection.execute(cached_results.delete().where(_of.uid.in_(uids)))
+    if uids:
+        connection.execute(cached_results.delete().where(_of.uid.in_(uids)))
     return len(uids)
 
 
