@@ -102,7 +102,7 @@ with DAG(
     pause = AlterConsumerGroupOperator(task_id="pause", **of_group, action="pause")
     late = ConsumerGroupStaleSensor(task_id="late", **of_group)
     rows = BackfillTableOperator(task_id="rows", **of_group, table="shop.orders", target="shop.rows")
-    cached_query = CachedQueryOperator(task_id="cached_query", sql="SELECT count(*) AS n FROM shop.orders")
+    cached_query = CachedQueryOperator(task_id="cached_query", sql="counts.sql")
     ingest = IngestRowsOperator(task_id="ingest", source="lines", table="shop.log_lines", channel="logs")
     token = AlterChannelOperator(task_id="token", table="shop.log_lines", channel="logs", action="set_token", token="7")
     keep = KeepChannelsOperator(task_id="keep", tables="shop.log_lines")
