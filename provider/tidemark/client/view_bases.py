@@ -1,4 +1,4 @@
-"""The bases of kept queries in a notebook: tables of the lake, of Spark's catalog, and other views of ours."""
+"""The bases of kept queries in a notebook: tables of the lake and of Spark's catalog, files, and views of ours."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from tidemark.errors import AmbiguousTableName, KeptViewRefused, TidemarkError
+from tidemark.lake.external_tables import find_external_table
 from tidemark.materialized.driver.job_resolve_query import resolve_query_in
 from tidemark.materialized.model.definitions import KeptKind, KeptView
 from tidemark.materialized.model.jobs import ResolveRequest
@@ -29,6 +30,7 @@ def lakes_of(context: ClientContext, *, enable_row_tracking: bool) -> Lakes:
         resolve=lambda request: resolve_query_in(context.spark, request, context.options),
         locate=partial(_located, context),
         open=context.tables,
+        files=lambda name: find_external_table(context.paths.workspace, name, context.options),
         turn_on=context.turn_on_row_tracking if enable_row_tracking else None,
     )
 

@@ -126,6 +126,7 @@ class CreateMaterializedViewOperator(SparkOperator):
         return refresh_view(self.runtime(), view.name, key=key_of(context))
 
     def _lakes(self, context: Context, tracked: bool) -> Lakes:
+        from tidemark.lake.external_tables import find_external_table
         from tidemark.lake.tables import resolve
         from tidemark.materialized.model.jobs import RESOLVE_QUERY
         from tidemark.materialized.worker.defining import Lakes
@@ -142,6 +143,7 @@ class CreateMaterializedViewOperator(SparkOperator):
             resolve=lambda request: self.runtime().run_job(RESOLVE_QUERY, request, key=key),
             locate=locate,
             open=self.hook.open_table,
+            files=lambda name: find_external_table(settings.workspace, name, settings.storage_options),
             turn_on=partial(self.turn_on_row_tracking, context) if tracked else None,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tidemark.changes.driver.views.catalog import Catalog
@@ -21,11 +21,14 @@ _DEEPEST = 100
 
 @dataclass(frozen=True)
 class Names:
-    """The meaning of names. Those of the request are known in its own text alone, whose namespace is `namespace`."""
+    """The meaning of names. Those of the request are known in its own text alone, whose namespace is `namespace`.
+    `files`: each external table's name → that of a temporary view with its columns.
+    """
 
     request: ResolveRequest
     catalog: Catalog
     namespace: tuple[str, ...]
+    files: Mapping[str, str]
 
     def resolve(self, parts: tuple[str, ...], namespace: tuple[str, ...]) -> StoredTable | StoredView:
         """The table or view that a name in a text of `namespace` means. Raises TableNotFound."""
@@ -34,15 +37,20 @@ class Names:
             path = self.request.tables.get(name)
             if path is not None:
                 return StoredTable(path_name(path))
+            if name in self.files:
+                return StoredTable(self.files[name])
             if name in self.request.views:
                 return self.request.views[name]
         return self.catalog.resolve(parts, namespace)
 
 
-def as_spark_knows(request: ResolveRequest) -> str:
-    """The text of the request with paths and queries in place of names that Spark's catalogs do not know."""
+def as_spark_knows(request: ResolveRequest, files: Mapping[str, str]) -> str:
+    """The text of the request with paths, queries and temporary views (`files`) in place of names that Spark's catalogs
+    do not know.
+    """
     parsed = parse_statement(request.text)
     meant = {name: path_name(path) for name, path in request.tables.items()}
+    meant |= files
     meant |= {name: f"({_renamed(view, view.text)})" for name, view in request.views.items()}
     return splice(parsed, meant)
 

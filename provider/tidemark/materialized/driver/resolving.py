@@ -21,6 +21,7 @@ from tidemark.changes.planning.views.text import parse_view
 from tidemark.errors import InvalidArgument, ViewNotUnderstood, ViewRefused
 from tidemark.jobs.schemas import struct_type
 from tidemark.jobs.settings import under
+from tidemark.materialized.driver.file_columns import columns_of_files
 from tidemark.materialized.driver.query_text import Names, Pinned, as_spark_knows
 from tidemark.materialized.model.definitions import FloatSums, KeptKind
 from tidemark.materialized.model.jobs import ResolveRequest
@@ -29,7 +30,8 @@ from tidemark.materialized.planning.runtime_values import refused_values, runtim
 from tidemark.materialized.planning.shape import plain_shape, rows_shape, shape_of
 from tidemark.model.views import BASE, StoredView, ViewColumn, ViewQuery
 from tidemark.sql.identifiers import quoted
-from tidemark.streams.driver.partials import kept_columns, signed_sums
+from tidemark.sql.statements import path_name
+from tidemark.streams.driver.partials import kept_columns, needs_net_rows, signed_sums
 from tidemark.streams.model.partial_columns import SIGN
 
 if TYPE_CHECKING:
@@ -41,27 +43,46 @@ _ALWAYS_STORED = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone")
 _OURS = re.compile(r"tidemark_|_row_id$|metadata\$", re.IGNORECASE)
 
 
-def resolved_shape(spark: SparkSession, request: ResolveRequest) -> KeptShape:
+def resolved_shape(spark: SparkSession, request: ResolveRequest, options: Mapping[str, str] | None = None) -> KeptShape:
     """The shape of the request's query, which reads at least one table; nothing is written.
 
     A query whose changes cannot be computed is PLAIN, and says why. Raises ViewRefused for run-time values in a
     materialized view, ViewNotUnderstood, TableNotFound, InvalidArgument for columns that no table can have.
     """
-    found = _shape(spark, request)
+    with columns_of_files(spark, request.files, options) as files:
+        found = _without_views(_shape(spark, request, files), request, files)
     if not found.followed.bases:
         raise InvalidArgument(argument="text", value=request.text, problem="it reads no table, so it never changes")
     return found
 
 
-def _shape(spark: SparkSession, request: ResolveRequest) -> KeptShape:
+def _without_views(shape: KeptShape, request: ResolveRequest, files: Mapping[str, str]) -> KeptShape:
+    """The shape over lists of files in place of temporary views. The rows of files have no ids: net changes of their
+    queries are unknown.
+    """
+    meant = {files[name]: path_name(path) for name, path in request.files.items()}
+    read = [name for name, view in files.items() if view in shape.followed.bases]
+    if not read:
+        return shape
+
+    def over_lists(query: ViewQuery) -> ViewQuery:
+        return replace(query, bases=tuple(meant.get(base, base) for base in query.bases))
+
+    if shape.shape is Shape.PLAIN or (shape.sums is not None and not needs_net_rows(shape.sums)):
+        query = None if shape.query is None else over_lists(shape.query)
+        return replace(shape, followed=over_lists(shape.followed), query=query)
+    return plain_shape(over_lists(shape.whole), f"The rows of the files of {read[0]} have no ids, and it needs them.")
+
+
+def _shape(spark: SparkSession, request: ResolveRequest, files: Mapping[str, str]) -> KeptShape:
     text = parse_view(request.name, request.text)
     value = runtime_value(text)
     if value is not None and request.kind is KeptKind.MATERIALIZED_VIEW:
         raise refused_values(text, value)
     catalog = Catalog(spark)
     namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
-    names = Names(request, catalog, namespace)
-    known = as_spark_knows(request)
+    names = Names(request, catalog, namespace, files)
+    known = as_spark_knows(request, files)
     view, schema = _as_view(spark, request, known, namespace)
     if value is not None:
         return plain_shape(_pinned(names, view, schema), str(refused_values(text, value)))

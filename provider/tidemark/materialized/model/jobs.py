@@ -34,7 +34,8 @@ class ResolveRequest:
     """The query `text` of the view `name`, in Spark's SQL.
 
     `tables`: each name in the text, as `parse_statement` spells it, that means a table below the lake root → its URI.
-    `views`: each name that means a kept query (see `planning.reading`). All other names are those of Spark's catalogs,
+    `views`: each name that means a kept query (see `planning.reading`). `files`: each name that means an external table
+    → the URI of its list of files. All other names are those of Spark's catalogs,
     in the namespace of the session. `kept`: the table to create; None for none.
     `columns`: names for the columns of the text, in its order; empty: their own.
     """
@@ -44,6 +45,7 @@ class ResolveRequest:
     kind: KeptKind
     tables: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, StoredView] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     float_sums: FloatSums = FloatSums.RECOMPUTED
     kept: KeptTable | None = None
     columns: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -16,6 +16,7 @@ from tidemark.errors import (
     StatementRefused,
     TableNotFound,
 )
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.materialized.model.definitions import (
     FloatSums,
     Initialize,
@@ -33,9 +34,11 @@ from tidemark.materialized.store import views
 from tidemark.materialized.worker.graph import nodes_of
 from tidemark.materialized.worker.streams import drop_stream_of, insert_stream_of, newest_bases
 from tidemark.materialized.worker.views import find_view, find_views
+from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY
 from tidemark.model.streams import TableRef
 from tidemark.model.views import StoredView
 from tidemark.sql.statements import StatementKind, parse_statement
+from tidemark.sql.table_names import table_name
 from tidemark.streams.model.sources import view_source
 from tidemark.streams.planning.names import require_name, view_stream
 from tidemark.streams.worker.defining import prepared
@@ -70,12 +73,14 @@ class ViewRequest:
 class Lakes:
     """The means to find the tables of a query. `resolve`: asks Spark for its shape, and creates the kept table.
     `locate`: the URI of a table below the lake root by its name; None for a name of Spark's catalog.
-    `turn_on`: turns row tracking on in a base; None: a base without it is refused.
+    `files`: the list of an external table's files by its name, or None. `turn_on`: turns row tracking on in a base;
+    None: a base without it is refused.
     """
 
     resolve: Callable[[ResolveRequest], Resolved]
     locate: Callable[[str], str | None]
     open: Tables
+    files: Callable[[str], TableRef | None] = lambda _: None
     turn_on: Callable[[TableRef], None] | None = None
 
 
@@ -102,7 +107,7 @@ def create_view(store: ControlStore, request: ViewRequest, *, by: str, lakes: La
     if existing is not None and not request.or_replace:
         raise KeptViewExists(kind=_words(existing.kind), view=existing.name)
     _require_free_path(store, request, lakes.open)
-    found = lakes.resolve(resolve_request(store, request, lakes.locate))
+    found = lakes.resolve(resolve_request(store, request, lakes))
     _require_resolved(store, request, found, existing)
     prepared(view_source(request.name, found.shape.followed, found.bases), lakes.open, turn_on=lakes.turn_on)
     view = _view(store, request, found, lakes.open)
@@ -124,19 +129,23 @@ def create_view(store: ControlStore, request: ViewRequest, *, by: str, lakes: La
     return store.write(create)
 
 
-def resolve_request(store: ControlStore, request: ViewRequest, locate: Callable[[str], str | None]) -> ResolveRequest:
+def resolve_request(store: ControlStore, request: ViewRequest, lakes: Lakes) -> ResolveRequest:
     """The request for the job that resolves the query. Raises StatementRefused if the text is not one query."""
     parsed = parse_statement(request.text)
     if parsed.kind is not StatementKind.SELECT:
         raise StatementRefused(problem="a view keeps the rows of a query", sql=request.text)
     known = find_views(store, parsed.names)
+    _require_no_files(request, known.values(), lakes)
     kept = KeptTable(request.name, request.path, request.cluster_by, {KEEPS: request.name}, replace=request.or_replace)
     others = [name for name in parsed.names if name not in known]
+    tables = {name: path for name in others if (path := lakes.locate(name)) is not None}
+    lists = {name: found.path for name in others if name not in tables and (found := lakes.files(name)) is not None}
     return ResolveRequest(
         name=request.name,
         text=request.text,
         kind=request.kind,
-        tables={name: path for name in others if (path := locate(name)) is not None},
+        tables=tables,
+        files=lists,
         views={name: stored_view(view) for name, view in known.items()},
         float_sums=request.float_sums,
         kept=kept,
@@ -195,7 +204,8 @@ def _view(store: ControlStore, request: ViewRequest, found: Resolved, tables: Ta
     if found.kept is None:
         raise AssertionError("the resolving job has created no kept table")
     uid, query = store.new_id(), found.shape.whole
-    read = {base.path: columns_read(query, tables(base).state().metadata.schema_json) for base in found.bases}
+    schemas = {base.path: _schema_of(tables(base)) for base in found.bases}
+    read = {path: columns_read(query, schema) for path, schema in schemas.items() if schema is not None}
     return KeptView(
         uid=uid,
         name=request.name.strip(),
@@ -213,6 +223,22 @@ def _view(store: ControlStore, request: ViewRequest, found: Resolved, tables: Ta
         comment=request.comment or None,
         columns_read=read,
     )
+
+
+def _require_no_files(request: ViewRequest, read: Iterable[KeptView], lakes: Lakes) -> None:
+    """Raises KeptViewRefused for a query over a materialized view of files, which is read as its own query."""
+    for view in read:
+        paths = [table_name(base).path for base in view.shape.whole.bases]
+        has_files = any(path is not None and _schema_of(lakes.open(path)) is None for path in paths)
+        if has_files and view.kind is KeptKind.MATERIALIZED_VIEW:
+            problem = f"it reads {view.name}, a materialized view of files. Create that as a dynamic table."
+            raise KeptViewRefused(kind=_words(request.kind), view=request.name, problem=problem)
+
+
+def _schema_of(log: DeltaLog) -> str | None:
+    """JSON of a base's columns; None for the files of an external table, whose columns never change."""
+    metadata = log.state().metadata
+    return None if EXTERNAL_TABLE_PROPERTY in metadata.configuration else metadata.schema_json
 
 
 def _paths(bases: Sequence[TableRef]) -> list[str]:

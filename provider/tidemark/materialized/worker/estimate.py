@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.materialized.model.definitions import KeptView, RefreshMode
 from tidemark.materialized.model.shapes import Shape
 from tidemark.materialized.planning.cost import Choice, Estimate, choose
-from tidemark.materialized.worker.sizes import changes_of, table_bytes
+from tidemark.materialized.worker.sizes import BaseChanges, changes_of, table_bytes
 from tidemark.model.statements import RefreshHow
 from tidemark.model.streams import StreamWindow, WindowKind
 from tidemark.streams.worker.opening import Tables, wherever
@@ -46,18 +47,20 @@ def choice_for(
         groups=view.groups,
     )
     choice = choose(estimate)
-    restored = next(
-        (b.table.name for b, one in zip(window.bases, found, strict=True) if one.restored is not None), None
-    )
-    why = must_be_whole or _reason(view, window, mode, restored) or _foreign_write(log, head, kept_version)
+    named = [(base.table.name, one) for base, one in zip(window.bases, found, strict=True)]
+    why = must_be_whole or _reason(view, window, mode, named) or _foreign_write(log, head, kept_version)
     if why is not None:
         return replace(choice, how=RefreshHow.WHOLE, why=why)
     if mode is RefreshMode.INCREMENTAL and choice.how is RefreshHow.WHOLE:
         return replace(choice, how=_incremental(view), why="REFRESH_MODE = INCREMENTAL")
+    if any(one.has_files for one in found):
+        return replace(choice, how=_incremental(view), why="files have come, and none has gone")
     return choice
 
 
-def _reason(view: KeptView, window: StreamWindow, mode: RefreshMode, restored: str | None) -> str | None:
+def _reason(
+    view: KeptView, window: StreamWindow, mode: RefreshMode, bases: Sequence[tuple[str, BaseChanges]]
+) -> str | None:
     """Why all rows are written at any cost; None: the cheaper way is taken."""
     if window.kind is WindowKind.INITIAL_ROWS:
         return "the first refresh"
@@ -65,7 +68,9 @@ def _reason(view: KeptView, window: StreamWindow, mode: RefreshMode, restored: s
         return view.shape.why
     if mode is RefreshMode.FULL:
         return "REFRESH_MODE = FULL"
-    return None if restored is None else f"the base {restored} was restored"
+    restored = [f"the base {name} was restored" for name, one in bases if one.restored is not None]
+    lost = [f"files of {name} were overwritten or removed" for name, one in bases if one.lost_files]
+    return next(iter([*restored, *lost]), None)
 
 
 def _foreign_write(log: DeltaLog, head: int, kept_version: int | None) -> str | None:

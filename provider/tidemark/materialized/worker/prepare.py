@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidemark.errors import (
+    DataFileChanged,
     IncompatibleSchemaChange,
     KeptViewOutdated,
     LogIncomplete,
@@ -47,6 +48,7 @@ LOST: tuple[type[TidemarkError], ...] = (
     IncompatibleSchemaChange,
     LogIncomplete,
     VersionNotFound,
+    DataFileChanged,
 )
 """The window since the last refresh cannot be read, but the bases can: all rows are written."""
 

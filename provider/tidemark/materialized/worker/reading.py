@@ -11,6 +11,7 @@ from tidemark.errors import KeptViewNotReady
 from tidemark.materialized.model.definitions import KeptView
 from tidemark.materialized.store import views
 from tidemark.materialized.worker.ends import settled_version
+from tidemark.materialized.worker.sizes import changes_of
 from tidemark.materialized.worker.streams import newest_bases
 from tidemark.model.streams import Stream, StreamOffset, StreamWindow
 from tidemark.streams.planning.bounds import UNBOUNDED
@@ -45,12 +46,15 @@ def fresh_read(store: ControlStore, name: str, tables: Tables) -> KeptRead:
     view, stream, version = store.read(lambda connection: _look(connection, name))
     ends = head_of(stream, wherever(tables), UNBOUNDED).ends
     window = window_from(stream, ends, store.clock())
-    if (
-        version is None
-        or window.kind is not window_from(replace(stream, initial_rows_pending=False), ends, store.clock()).kind
-    ):
+    owes_all = window.kind is not window_from(replace(stream, initial_rows_pending=False), ends, store.clock()).kind
+    if version is None or owes_all or _lost_files(window, tables):
         return KeptRead(view, None, whole_window(store, stream, tables))
     return KeptRead(view, _without_changes(view, version, tables), window)
+
+
+def _lost_files(window: StreamWindow, tables: Tables) -> bool:
+    """Whether a file of an external table was overwritten or removed in the window: its old rows cannot be read."""
+    return any(changes_of(base, wherever(tables)(base.table)).lost_files for base in window.bases)
 
 
 def whole_window(store: ControlStore, stream: Stream, tables: Tables) -> StreamWindow:

@@ -8,6 +8,7 @@ from tidemark.errors import LogIncomplete
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.segments import checksum_name
 from tidemark.materialized.planning.cost import BaseSize
+from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY
 from tidemark.model.foreign_json import foreign_object
 from tidemark.model.streams import BaseWindow
 from tidemark.model.table_log import AddFile, RemoveFile
@@ -19,23 +20,33 @@ _RESTORE = "RESTORE"
 
 @dataclass(frozen=True)
 class BaseChanges:
-    """The changes of a base in a window. `restored`: the version of a RESTORE among its commits; None for none."""
+    """The changes of a base in a window. `restored`: the version of a RESTORE among its commits; None for none.
+
+    `has_files`: the base is an external table, whose sizes are those of the list of its files. `lost_files`: a file was
+    removed or overwritten.
+    """
 
     size: BaseSize
     restored: int | None
+    has_files: bool = False
+    lost_files: bool = False
 
 
 def changes_of(window: BaseWindow, log: DeltaLog) -> BaseChanges:
     """The size of a base and of its changes. Raises LogIncomplete, VersionNotFound."""
-    changed, restored = 0, None
+    changed, restored, removed = 0, None, False
     for commit in log.commits(window.start, window.end):
         files: tuple[AddFile | RemoveFile, ...] = (*commit.adds, *commit.removes)
         changed += sum(_bytes_of(file) for file in files if file.data_change)
+        removed = removed or any(file.data_change for file in commit.removes)
         if (commit.operation or "").upper() == _RESTORE:
             restored = commit.version
-    fields = foreign_object(log.state(window.end).metadata.schema_json)["fields"]
+    metadata = log.state(window.end).metadata
+    has_files = EXTERNAL_TABLE_PROPERTY in metadata.configuration
+    fields = foreign_object(metadata.schema_json)["fields"]
     columns = tuple(str(one["name"]) for one in fields)
-    return BaseChanges(BaseSize(changed, table_bytes(log, window.end) or changed, columns), restored)
+    size = BaseSize(changed, table_bytes(log, window.end) or changed, columns)
+    return BaseChanges(size, restored, has_files, has_files and removed)
 
 
 def table_bytes(log: DeltaLog, version: int) -> int | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, VariantType
 
+from tidemark.changes.driver.data_files import WHOLE_FILES, escaped
 from tidemark.errors import CopyRefused, FileFormatNotInstalled
 from tidemark.jobs.failures import read_failures_by
 from tidemark.model.spark import AVRO_PACKAGE
@@ -36,7 +37,6 @@ from tidemark.pipes.planning.readers import (
     text_reader,
 )
 from tidemark.sql.identifiers import quoted
-from tidemark.streams.driver.external_tables.files import WHOLE_FILES, escaped
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

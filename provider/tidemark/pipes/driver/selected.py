@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
+from tidemark.changes.driver.data_files import relative_name
 from tidemark.errors import CopyRefused
 from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, MODIFIED, ROW_NUMBER, blocks_of, numbered
 from tidemark.pipes.driver.projection import BAD, CHECKED, CHECKED_SCHEMA, RAW, SKIP, source
 from tidemark.pipes.driver.target import Target
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.planning.transforms import Check, Item, highest_position, over_of, select_items
-from tidemark.streams.driver.external_tables.files import relative_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

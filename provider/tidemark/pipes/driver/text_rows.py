@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from tidemark.changes.driver.data_files import WHOLE_FILES
 from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, MODIFIED, placed
 from tidemark.pipes.driver.projection import BAD, RAW, SKIP
 from tidemark.pipes.planning.readers import CsvRead, JsonRead, TextRead, XmlRead
-from tidemark.streams.driver.external_tables.files import WHOLE_FILES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

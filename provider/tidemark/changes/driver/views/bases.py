@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,24 +11,17 @@ from pyspark.sql.types import StructType
 
 from tidemark.changes.driver.files import require_files_of
 from tidemark.changes.driver.past_versions import read_version
-from tidemark.changes.driver.plan import plan_changes
 from tidemark.changes.driver.rows import read_changes
 from tidemark.changes.planning import source_schema
 from tidemark.changes.planning.sets.plan import ChangePlan
 from tidemark.changes.planning.source_support import require_readable
 from tidemark.errors import (
     IncompatibleSchemaChange,
-    InvalidArgument,
-    LogIncomplete,
-    SourceRecreated,
-    StreamStale,
-    VersionNotFound,
 )
 from tidemark.jobs.schemas import struct_type
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.streams import ACTION, ROW_ID, BaseWindow, StreamMode
+from tidemark.model.streams import ACTION, ROW_ID, BaseWindow
 from tidemark.model.table_log import Metadata
-from tidemark.model.views import ViewQuery
 from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -37,7 +29,7 @@ if TYPE_CHECKING:
 
     from tidemark.jobs.workspace import Workspace
 
-__all__ = ["ROW", "Base", "BaseRows", "open_bases", "open_rows"]
+__all__ = ["ROW", "SIGNED", "Base", "BaseRows"]
 
 ROW = "tidemark_row"  # the row id of a base row (bigint)
 SIGNED = "tidemark_signed"  # −1 or +1 (int)
@@ -107,66 +99,6 @@ class Base(BaseRows):
         sign = F.when(F.col(quoted(ACTION)) == "DELETE", F.lit(-1)).otherwise(F.lit(1))
         number = F.substring_index(F.col(quoted(ROW_ID)), ":", -1).cast("bigint")
         return found.select(*map(_column, self.columns), number.alias(ROW), sign.alias(SIGNED))
-
-
-def open_bases(
-    query: ViewQuery,
-    windows: Sequence[BaseWindow],
-    mode: StreamMode,
-    options: Mapping[str, str] | None,
-    reader: str,
-) -> tuple[Base, ...]:
-    """The base tables of `query` with their windows and plans, in the order of `query.bases`. No data is read yet.
-
-    Raises SourceRecreated (R83), StreamStale (R84), TrackingInterrupted, IncompatibleSchemaChange, VersionVacuumed.
-    """
-    _require_one_each(query, windows)
-    return tuple(_opened(window, mode, options, reader) for window in windows)
-
-
-def open_rows(
-    query: ViewQuery, windows: Sequence[BaseWindow], options: Mapping[str, str] | None, reader: str
-) -> tuple[BaseRows, ...]:
-    """As `open_bases`, for reads of all rows at both ends without their ids. Raises SourceRecreated, StreamStale."""
-    _require_one_each(query, windows)
-    found = []
-    for window in windows:
-        log = _log_of(window, options, reader)
-        with _stale_without_history(window, reader):
-            log.state(window.start)
-            found.append(BaseRows(window, log, log.state(window.end).metadata, row_ids=False))
-    return tuple(found)
-
-
-def _require_one_each(query: ViewQuery, windows: Sequence[BaseWindow]) -> None:
-    if len(windows) != len(query.bases):
-        problem = f"view {query.name} has {len(query.bases)} base tables"
-        raise InvalidArgument(argument="windows", value=[w.table.name for w in windows], problem=problem)
-
-
-def _opened(window: BaseWindow, mode: StreamMode, options: Mapping[str, str] | None, reader: str) -> Base:
-    log = _log_of(window, options, reader)
-    with _stale_without_history(window, reader):
-        plan = plan_changes(log, window.start, window.end, mode, reader=reader)
-        return Base(window, log, plan.metadata, row_ids=True, plan=plan)
-
-
-def _log_of(window: BaseWindow, options: Mapping[str, str] | None, reader: str) -> DeltaLog:
-    log = DeltaLog.open(window.table.path, options)
-    found = log.state().table_id
-    if found != window.table.table_id:
-        raise SourceRecreated(
-            table=window.table.name, stream=reader, path=log.uri, found=found, expected=window.table.table_id
-        )
-    return log
-
-
-@contextmanager
-def _stale_without_history(window: BaseWindow, reader: str) -> Iterator[None]:
-    try:
-        yield
-    except (LogIncomplete, VersionNotFound) as error:
-        raise StreamStale(stream=reader, version=window.start, table=window.table.name, reason=str(error)) from error
 
 
 def _moves_nested_fields(old: Metadata, new: Metadata) -> bool:

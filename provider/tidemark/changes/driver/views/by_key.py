@@ -15,7 +15,8 @@ from pyspark.sql.types import StructType
 
 from tidemark.changes.driver.by_key import key_not_unique, key_text, with_keys_for_ids
 from tidemark.changes.driver.net import CHANGE, exploded
-from tidemark.changes.driver.views.bases import BaseRows, open_rows
+from tidemark.changes.driver.views.bases import BaseRows
+from tidemark.changes.driver.views.opening import open_rows
 from tidemark.changes.driver.views.scans import Reading
 from tidemark.changes.planning.views.terms import Role, column_name, whole
 from tidemark.jobs.schemas import struct_type

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tidemark.changes.driver.views.bases import ROW, open_bases
+from tidemark.changes.driver.views.bases import ROW
+from tidemark.changes.driver.views.opening import open_bases
 from tidemark.changes.driver.views.settings import queried
 from tidemark.jobs.schemas import struct_type
 from tidemark.model.streams import BaseWindow, StreamMode

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tidemark.changes.driver.views.bases import Base, open_bases
+from tidemark.changes.driver.views.bases import Base
+from tidemark.changes.driver.views.opening import open_bases
 from tidemark.changes.driver.views.values import can_cut
 from tidemark.changes.planning.views.parts import numbered
 from tidemark.changes.planning.views.plan import BaseReading, Choice, ViewPlan, Way, choose_way

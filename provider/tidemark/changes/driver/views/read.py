@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tidemark.changes.driver.views.bases import Base, open_bases
+from tidemark.changes.driver.views.bases import Base
 from tidemark.changes.driver.views.changed import read_changed
 from tidemark.changes.driver.views.net import images, inserted, net_changes
+from tidemark.changes.driver.views.opening import open_bases
 from tidemark.changes.driver.views.plan import choice_for, planned
 from tidemark.changes.driver.views.scans import Reading
 from tidemark.changes.planning.views.plan import Choice, Way

@@ -61,8 +61,8 @@ def require_same_meaning(spark: SparkSession, query: ViewQuery, text: str | None
 
 
 def _meet(theirs: str, mine: str, plans: Callable[[], tuple[str, str]], *, asks_time: bool) -> bool:
-    """Whether the two plans are equal. Spark orders several DISTINCT groups of an aggregate by hashes of new numbers, in
-    another way each time. Such plans are asked for until one of the one text equals one of the other.
+    """Whether the two plans are equal. Spark orders several DISTINCT groups of an aggregate by hashes of new numbers,
+    in another way each time. Such plans are asked for until one of the one text equals one of the other.
     """
     shapes = {_shape(theirs, asks_time)}, {_shape(mine, asks_time)}
     asked = 1

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+from tidemark.changes.driver.data_files import columns, reader, spark_path
 from tidemark.delivery.driver.fit import METADATA_COLUMNS
 from tidemark.errors import FileFormatNotInstalled, FilesHaveNoSchema, InvalidArgument
 from tidemark.lake.storage import canonical_uri
 from tidemark.model.external_tables import DataFile, ExternalTable, ExternalTableRequest, FileFormat
 from tidemark.model.spark import AVRO_PACKAGE
-from tidemark.streams.driver.external_tables.files import columns, reader, spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

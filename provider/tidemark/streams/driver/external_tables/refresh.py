@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
+from tidemark.changes.driver.data_files import listed_files
 from tidemark.errors import ExternalTableExists, ExternalTableNotFound
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.lake.delta_log import DeltaLog
@@ -28,9 +28,9 @@ from tidemark.streams.driver.external_tables.definition import define, located
 from tidemark.streams.planning.external_tables import FileChanges, compare_files
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LISTED", "listed_files", "refresh_external_table"]
+__all__ = ["LISTED", "refresh_external_table"]
 
 LISTED = StructType(
     [
@@ -76,12 +76,6 @@ def refresh_external_table(
     if not changes.empty:
         _note(spark, log.uri, changes)
     return _refreshed(table.name, log.head(), changes)
-
-
-def listed_files(rows: DataFrame) -> list[DataFile]:
-    """The files in the list, or in a part of it."""
-    epoch = (F.unix_millis("modified_at")).alias("modified_at")
-    return [_data_file(row) for row in rows.select("path", "size", epoch, "etag").collect()]
 
 
 def _opened(workspace: str, request: ExternalTableRequest, options: Mapping[str, Any] | None) -> DeltaLog:
@@ -155,11 +149,6 @@ def _note(spark: SparkSession, uri: str, changes: FileChanges) -> None:
 def _rows(spark: SparkSession, files: Iterable[DataFile]) -> DataFrame:
     kind = StructType([*LISTED.fields, StructField(GONE, BooleanType(), False)])
     return spark.createDataFrame([(f.path, f.size, f.modified_at, f.etag, False) for f in files], kind)
-
-
-def _data_file(row: Row) -> DataFile:
-    modified_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=row["modified_at"])
-    return DataFile(path=row["path"], size=row["size"], modified_at=modified_at, etag=row["etag"])
 
 
 def _refreshed(name: str, version: int, changes: FileChanges) -> Refreshed:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from tidemark.changes.driver.data_files import listed_files, rows_of_files
 from tidemark.changes.driver.window import plan_window, read_window
 from tidemark.changes.planning.sets.plan import explain_pages
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.external_tables import definition, require_unchanged
 from tidemark.model.streams import ACTION, StreamMode, StreamWindow
-from tidemark.streams.driver.external_tables.files import rows_of_files
-from tidemark.streams.driver.external_tables.refresh import listed_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,9 +1,10 @@
-"""Data files as rows."""
+"""Data files of external tables as rows, and the lists that have them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
@@ -16,10 +17,19 @@ from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
 from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.readwriter import DataFrameReader
 
-__all__ = ["WHOLE_FILES", "columns", "escaped", "reader", "relative_name", "rows_of_files", "spark_path"]
+__all__ = [
+    "WHOLE_FILES",
+    "columns",
+    "escaped",
+    "listed_files",
+    "reader",
+    "relative_name",
+    "rows_of_files",
+    "spark_path",
+]
 
 _GLOB = re.compile(r"([\\*?\[\]{}])")
 WHOLE_FILES = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}  # against the session: no row is left out
@@ -77,3 +87,14 @@ def relative_name(path: Column, location: str) -> Column:
     decoded = F.regexp_replace(F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B"))), "^file:/+", "file:///")
     below = F.startswith(decoded, F.lit(f"{location}/"))
     return F.when(below, F.substring(decoded, len(location) + 2, 1 << 20)).otherwise(decoded)
+
+
+def listed_files(rows: DataFrame) -> list[DataFile]:
+    """The files in the list of an external table, or in a part of it."""
+    epoch = (F.unix_millis("modified_at")).alias("modified_at")
+    return [_data_file(row) for row in rows.select("path", "size", epoch, "etag").collect()]
+
+
+def _data_file(row: Row) -> DataFile:
+    modified_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=row["modified_at"])
+    return DataFile(path=row["path"], size=row["size"], modified_at=modified_at, etag=row["etag"])
