@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.engine.materialized.kept import Kept, same
 from tests.engine.materialized.tpch import Tpch
+from tests.tiers import some
 from tests.unit.planning.tpch_queries import Q1, Q3, Q5, Q6, Q10, Q12, Q14
 from tidemark.jobs.workspace import Workspace
 from tidemark.materialized.driver.job_resolve_query import resolve_query_in
@@ -21,14 +21,13 @@ from tidemark.model.statements import RefreshHow
 
 pytestmark = pytest.mark.spark
 
-SCALE = float(os.environ.get("TPCH_SCALE", "0.01"))
 QUERIES = {"Q1": Q1, "Q3": Q3, "Q5": Q5, "Q6": Q6, "Q10": Q10, "Q12": Q12, "Q14": Q14}
 
 
-@pytest.fixture(scope="module")
-def tpch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tpch:
-    """The tables after 0.5 % of the orders came and as many went."""
-    found = Tpch(spark, tmp_path_factory.mktemp("tpch"), SCALE, held=0.01)
+@pytest.fixture(scope="module", params=some([0.01, 0.1], {0.01}, "600,000 items"))
+def tpch(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tpch:
+    """The tables of a scale, after 0.5 % of the orders came and as many went."""
+    found = Tpch(spark, tmp_path_factory.mktemp("tpch"), request.param, held=0.01)
     found.come(0.005)
     found.go(0.005)
     return found
