@@ -20,6 +20,7 @@ from tidemark.materialized.model.definitions import (
     TargetLag,
 )
 from tidemark.materialized.model.shapes import KeptShape
+from tidemark.materialized.planning.names import without_catalog
 from tidemark.materialized.store.schema import kept_views
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.streams import Addressing, TableRef
@@ -172,7 +173,10 @@ def _acts(names: Sequence[str]) -> sa.Select[Any]:
 
 
 def _hint(connection: sa.Connection, name: str) -> str:
-    """Up to three live views with names like it."""
+    """Up to three live views with names like it, or the one that has the name without its catalog."""
+    meant = without_catalog(name)
+    if meant is not None and lookup_view(connection, meant) is not None:
+        return f"Did you mean {meant!r}? No catalog is part of a view's name. "
     query = sa.select(_of.name).where(_of.ended_at.is_(None)).limit(_MOST_NAMES)
     found = [repr(one) for one in alike(name, connection.execute(query).scalars())][:_SHOWN]
     return f"Did you mean {' or '.join(found)}? " if found else ""

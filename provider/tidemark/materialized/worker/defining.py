@@ -29,6 +29,7 @@ from tidemark.materialized.model.jobs import KeptTable, Resolved, ResolveRequest
 from tidemark.materialized.model.shapes import Shape
 from tidemark.materialized.planning.columns import columns_read
 from tidemark.materialized.planning.graph import reads_itself
+from tidemark.materialized.planning.names import require_view_name
 from tidemark.materialized.planning.reading import as_stored_query, as_stored_view
 from tidemark.materialized.store import views
 from tidemark.materialized.worker.graph import nodes_of
@@ -40,7 +41,7 @@ from tidemark.model.views import StoredView
 from tidemark.sql.statements import StatementKind, parse_statement
 from tidemark.sql.table_names import table_name
 from tidemark.streams.model.sources import view_source
-from tidemark.streams.planning.names import require_name, view_stream
+from tidemark.streams.planning.names import view_stream
 from tidemark.streams.worker.defining import prepared
 from tidemark.streams.worker.opening import Tables
 
@@ -163,7 +164,7 @@ def stored_view(view: KeptView) -> StoredView:
 
 def _require_fitting(request: ViewRequest) -> None:
     """Raises InvalidArgument."""
-    require_name(request.name)
+    require_view_name(request.name)
     if request.or_replace and request.if_not_exists:
         raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists")
     if request.kind is KeptKind.DYNAMIC_TABLE and request.target_lag is None:
