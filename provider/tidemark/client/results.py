@@ -213,7 +213,7 @@ class ResultsOfALake:
             meant = table_name(leaf.name)
             if meant.path is not None:
                 continue
-            context.tables.locate(leaf.name)
+            context.tables.require_one(leaf.name)
             if meant.only_in_catalog:
                 found = TableRef(meant.text, leaf.path, leaf.table_id, Addressing.CATALOG)
                 self._keep_name(found)

@@ -45,10 +45,9 @@ _SHOWN_ELSEWHERE = "nobody sees what it shows; use `airflow tidemark {} list`, t
 
 
 class StreamSQLOperator(LineageMixin, SparkOperator):
-    """Runs one statement: CREATE, ALTER or DROP STREAM, CHANGE STREAM, MATERIALIZED VIEW or DYNAMIC TABLE; SELECT of
-    system functions; or a write that reads a stream.
+    """Runs one statement: CREATE, ALTER or DROP; SELECT of system functions; or a write that reads a stream.
 
-    Streams and system functions need no JVM. They answer with rows: `[{"status": …}]`, or those of the query. A write
+    The first are those of a STREAM, a CHANGE STREAM, a MATERIALIZED VIEW or a DYNAMIC TABLE. Streams and system functions need no JVM. They answer with rows: `[{"status": …}]`, or those of the query. A write
     is a consumption as by ConsumeStreamOperator. The run owns its window, each change arrives once, and an empty window
     starts no Spark. The answer is the delivery. Views are created and refreshed as by CreateMaterializedViewOperator
     and RefreshViewOperator. A retry or a clear keeps what this run has created, also by OR REPLACE. A job turns on row

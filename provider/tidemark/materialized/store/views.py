@@ -91,13 +91,13 @@ def kept_paths(connection: sa.Connection) -> frozenset[str]:
 
 
 def created_by(connection: sa.Connection, view: KeptView) -> str | None:
-    """Who has created the view, by the log of the streams that pin its bases; None if that is gone."""
+    """The creator of the view, by the log of the streams that pin its bases; None if that is gone."""
     moves = _acts([view.stream]).order_by(offset_moves.c.id).limit(1)
     return next(iter(connection.execute(moves).scalars()), None)
 
 
 def dropped_by(connection: sa.Connection, name: str) -> frozenset[str]:
-    """Who has dropped views of that name."""
+    """The people and runs that have dropped views of that name."""
     ended = sa.select(_of.stream).where(_of.folded_name == name.strip().casefold(), _of.ended_at.is_not(None))
     moves = _acts(connection.execute(ended).scalars().all()).where(offset_moves.c.why == _DROPPED)
     return frozenset(connection.execute(moves).scalars())
@@ -167,7 +167,7 @@ def _live() -> sa.Select[tuple[object, ...]]:
 
 
 def _acts(names: Sequence[str]) -> sa.Select[Any]:
-    """Who has acted on the streams of these names, also on ended ones."""
+    """The actors in the log of the streams of these names, also of ended ones."""
     own = sa.select(streams.c.uid).where(streams.c.folded_name.in_([name.casefold() for name in names]))
     return sa.select(offset_moves.c.who).where(offset_moves.c.stream_uid.in_(own))
 

@@ -27,7 +27,7 @@ _WORDS = {KeptKind.MATERIALIZED_VIEW: "Materialized view", KeptKind.DYNAMIC_TABL
 class Desk:
     """The means of statements. `path`: of the kept table of a view by its name. `refresh`: refreshes a view by its
     name, and before it the dynamic tables that it reads; its own outcome is the last. `once`: `who` is one run, so a
-    view that it has created or dropped is left as it is. `created`, `dropped`: told of a view after that.
+    view that it has created or dropped is left as it is. `created`, `dropped`: called with a view afterwards.
     """
 
     store: ControlStore
@@ -51,8 +51,8 @@ class Made:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result in the words of the source system, what the statement says that is not done here, and the refreshes
-    that it made.
+    """The result in the words of the source system, and the refreshes that it made. `notices`: the parts of the
+    statement that change nothing here.
     """
 
     status: str
