@@ -47,13 +47,14 @@ _SHOWN_ELSEWHERE = "nobody sees what it shows; use `airflow tidemark {} list`, t
 class StreamSQLOperator(LineageMixin, SparkOperator):
     """Runs one statement: CREATE, ALTER or DROP; SELECT of system functions; or a write that reads a stream.
 
-    The first are those of a STREAM, a CHANGE STREAM, a MATERIALIZED VIEW or a DYNAMIC TABLE. Streams and system functions need no JVM. They answer with rows: `[{"status": …}]`, or those of the query. A write
-    is a consumption as by ConsumeStreamOperator. The run owns its window, each change arrives once, and an empty window
-    starts no Spark. The answer is the delivery. Views are created and refreshed as by CreateMaterializedViewOperator
-    and RefreshViewOperator. A retry or a clear keeps what this run has created, also by OR REPLACE. A job turns on row
-    tracking if it is off (R3). Of a change stream say IF NOT EXISTS and IF EXISTS, so that a retry succeeds.
-    Anything else is refused, with what to use instead. Raises SqlCompilationError with the place in the text, and for
-    change streams what CreateChangeStreamOperator raises.
+    The first are those of a STREAM, a CHANGE STREAM, a MATERIALIZED VIEW or a DYNAMIC TABLE. Streams and system
+    functions need no JVM. They answer with rows: `[{"status": …}]`, or those of the query. A write is a consumption as
+    by ConsumeStreamOperator. The run owns its window, each change arrives once, and an empty window starts no Spark.
+    The answer is the delivery. Views are created and refreshed as by CreateMaterializedViewOperator and
+    RefreshViewOperator. A retry or a clear keeps what this run has created, also by OR REPLACE. A job turns on row
+    tracking if it is off (R3). Of a change stream say IF NOT EXISTS and IF EXISTS, so that a retry succeeds. Anything
+    else is refused, with what to use instead. Raises SqlCompilationError with the place in the text, and for change
+    streams what CreateChangeStreamOperator raises.
 
     :param sql: the statement; a name that ends in `.sql` is a file of it. (templated)
     :param stream: the streams that a write reads, so that their assets are the task's outlets; may be left out.

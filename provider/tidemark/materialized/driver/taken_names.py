@@ -20,7 +20,7 @@ __all__ = ["require_free_in_catalog"]
 
 
 def require_free_in_catalog(spark: SparkSession, wanted: KeptTable, kind: KeptKind) -> None:
-    """Say nothing if Spark's catalog does not know the name. It may have the kept table or our view of it under that name.
+    """Say nothing if Spark's catalog does not know the name. It may have the kept table or our view of it under it.
 
     Raises KeptViewRefused for everything else.
     """
