@@ -33,7 +33,7 @@ def world(tmp_path: Path, sqlite_store: str) -> Iterator[ViewWorld]:
     made.store.close()
 
 
-def said(world: ViewWorld, text: str, run: str, *, dies: bool = False) -> Answer:
+def said(world: ViewWorld, text: str, run: str, *, dies: bool = False, once: bool = True) -> Answer:
     """The answer to a statement of a task of `run`, which may die before its refresh."""
     key = key_of(run)
 
@@ -48,7 +48,7 @@ def said(world: ViewWorld, text: str, run: str, *, dies: bool = False) -> Answer
         lakes=Lakes(lambda asked: world._resolved(asked, "v", ["source"]), lambda _: None, open_table),
         path=lambda name: str(world.root / f"kept_{name}"),
         refresh=refresh,
-        once=True,
+        once=once,
     )
     statement = parse_view_sql(text)
     assert statement is not None
@@ -115,6 +115,20 @@ def test_a_refresh_is_that_of_its_run_and_a_suspended_view_refuses_it(world: Vie
     view = world.stored("v")
     assert (view.target_lag is not None and view.target_lag.at_most, view.comment) == (None, "x")
     assert said(world, "ALTER DYNAMIC TABLE IF EXISTS w REFRESH", "six").refreshed == ()
+
+
+def test_a_cleared_run_refreshes_the_view_that_has_taken_the_place_of_its_own(world: ViewWorld) -> None:
+    world.source.append()
+    for _ in ("run", "clear"):  # as an operator that replaces the view at every run
+        assert [one.state.value for one in said(world, REPLACE, "one", once=False).refreshed] == ["done"]
+        assert world.rows("v") == {("0", 1): 1}
+    refresh = "ALTER DYNAMIC TABLE v REFRESH"
+    world.source.append()
+    assert said(world, refresh, "two").refreshed[-1].state.value == "done"
+    said(world, REPLACE, "three")
+    assert said(world, refresh, "two").refreshed[-1].state.value == "unchanged"
+    world.source.append()
+    assert said(world, refresh, "two").refreshed[-1].state.value == "unchanged"  # what it did for this view
 
 
 def test_a_lag_is_that_of_a_dynamic_table(world: ViewWorld) -> None:
