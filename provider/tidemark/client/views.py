@@ -23,6 +23,7 @@ from tidemark.materialized.model.definitions import (
 from tidemark.materialized.model.refreshes import Refreshed
 from tidemark.materialized.planning.choices import choice_of
 from tidemark.materialized.planning.lags import target_lag as lag_of
+from tidemark.materialized.planning.names import require_view_name
 from tidemark.materialized.worker import refresh as refreshing
 from tidemark.materialized.worker import views
 from tidemark.materialized.worker.defining import ViewRequest
@@ -192,6 +193,7 @@ def view_desk(context: ClientContext, *, enable_row_tracking: bool) -> Desk:
 
 def _kept_path(context: ClientContext, name: str) -> str:
     """The path of the table that a view of that name keeps. Raises InvalidArgument."""
+    require_view_name(name)
     if context.lake_root is None:
         problem = "a view keeps its rows below the root of the lake; give lake_root to connect()"
         raise InvalidArgument(argument="lake_root", value=None, problem=problem)
