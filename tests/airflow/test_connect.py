@@ -136,6 +136,32 @@ def test_a_client_behind_the_server_commits_rows_of_channels_in_a_jvm_of_its_own
     assert lake.rows("w.landed") == [(1,), (2,)]
 
 
+@nightly(
+    "a client with views", "tests/engine/materialized/test_views_by_sql.py::test_a_stream_on_a_view_nets_its_groups"
+)
+def test_a_client_behind_the_server_keeps_views_and_answers(server: ConnectServer, lake: Lake, tmp_path: Path) -> None:
+    lake.create("v.sold", "k INT, n INT", row_tracking=True)
+    arguments = [f"sc://localhost:{server.port}/;token={server.token}", f"sqlite:///{tmp_path}/control.db"]
+    arguments += [str(lake.root), str(lake.root / "v" / "sold")]
+    command = [sys.executable, str(Path(__file__).parent / "connect_views.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    new = [[1, 30, 10], [2, 6, 1], [3, 30, 30]]
+    assert json.loads(done.stdout) == {
+        "shape": "sums",
+        "status": "Dynamic table v.large successfully created.",
+        "fresh": new,
+        "in sql": [[2, 1]],
+        "old": [[1, 10], [1, 20]],
+        "beside a stream": [[1, 10], [30, 10]],
+        "refreshed": ["changes", "changes"],
+        "new": [new, [[1, 10], [1, 20], [3, 30]]],
+        "origins": ["spark", "cache"],
+        "answers": [[[1, 2], [2, 2], [3, 1]]] * 2,
+        "frame": [[1, 2], [2, 2], [3, 1]],
+        "counted": "log",
+    }
+
+
 def test_the_rows_of_a_backfill_are_told_by_the_share_of_its_tasks(server: ConnectServer) -> None:
     url = f"sc://localhost:{server.port}/;token={server.token}"
     done = subprocess.run([sys.executable, "-c", _READING, url], capture_output=True, text=True, check=True)

@@ -104,7 +104,10 @@ def test_constants_of_operators_are_checked_when_the_file_is_parsed() -> None:
         CreateMaterializedViewOperator(task_id="t", view="v", query="DELETE FROM t")
     with pytest.raises(InvalidArgument, match="plan_only has returned"):
         RefreshDueViewsOperator(task_id="t", level={"level": 1})
-    with pytest.raises(InvalidArgument):
-        RefreshViewOperator(task_id="t", view="")
+    for name in ("", "spark_catalog.shop.v"):
+        with pytest.raises(InvalidArgument):
+            RefreshViewOperator(task_id="t", view=name)
+    with pytest.raises(InvalidArgument, match="in no catalog"):
+        CreateMaterializedViewOperator(task_id="t", view="spark_catalog.shop.v", query=query)
     operator = RefreshViewOperator(task_id="t", view="shop.v")
     assert [outlet.uri for outlet in operator.outlets] == ["x-tidemark://views/shop.v"]

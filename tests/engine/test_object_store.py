@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,53 @@ def test_scattered_changes_of_a_large_file_are_named_by_vectors_in_the_store(
     }
     lake.close()
     assert [key for key in store.keys(f"{ODD}/_tidemark/") if "/log_only/" in key] == []
+
+
+def test_answers_and_views_are_kept_in_the_store_and_answers_are_removed_there(
+    spark: SparkSession, store: ObjectStore, root: str, tmp_path: Path
+) -> None:
+    late = [timedelta()]
+
+    def client(session: SparkSession | Callable[[], SparkSession], **more: Any) -> Lake:
+        url, clock = f"sqlite:///{tmp_path}/answers.db", lambda: datetime.now(UTC) + late[0]
+        return connect(session, url, lake_root=root, storage_options=store.options, clock=clock, **more)
+
+    def never() -> SparkSession:
+        raise AssertionError("Spark was started")
+
+    def kept() -> list[str]:
+        return [key for key in store.keys(f"{ODD}/_tidemark/results/") if key.endswith(".parquet")]
+
+    path = create(spark, root, "sold")
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT CAST(id % 3 AS INT), 'ü %' FROM range(0, 9, 1, 3)")
+    text = "SELECT k, count(*) AS n, max(v) AS v FROM db.sold GROUP BY k ORDER BY k"
+    lake, expected = client(spark), [(0, 3, "ü %"), (1, 3, "ü %"), (2, 3, "ü %")]
+    zone = {"spark.sql.session.timeZone": str(spark.conf.get("spark.sql.session.timeZone"))}
+    others = {name: value for name, value in spark.conf.getAll.items() if name.startswith("spark.sql.")}
+    idle = client(never, session_settings={**others, **zone})
+    missed = lake.query(text)
+    assert (missed.origin, list(map(tuple, missed.collect()))) == ("spark", expected)
+    assert kept()
+    hit = idle.query(text)
+    assert (hit.origin, hit.why, list(map(tuple, hit.collect()))) == ("cache", "", expected)
+    counted = idle.query("SELECT count(*) AS n, max(k) AS k FROM db.sold")
+    assert (counted.origin, list(map(tuple, counted.collect()))) == ("log", [(9, 2)])
+
+    lake.create_materialized_view(
+        "db.sums", "SELECT k, count(*) AS n FROM db.sold GROUP BY k", enable_row_tracking=True
+    )
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE k = 1")
+    assert sorted(map(tuple, lake.table("db.sums").collect())) == [(0, 3), (2, 3)]
+    assert lake.refresh_view("db.sums", refresh_mode="incremental").how == "changes"
+    assert sorted(map(tuple, lake.table("db.sums").collect())) == [(0, 3), (2, 3)]
+
+    assert "version" in idle.why_not(text)
+    assert list(map(tuple, lake.query(text).collect())) == [expected[0], expected[2]]
+    before = kept()
+    assert lake.forget_results() == 2
+    late[0] = timedelta(hours=2)
+    lake.query("SELECT k AS other FROM db.sold")  # sweeps
+    assert not set(before) & set(kept())
+    assert len(kept()) == 1
+    lake.close()
+    idle.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 from tidemark.materialized.model.definitions import KeptKind, KeptView, RefreshMode, TargetLag
 from tidemark.materialized.model.jobs import Resolved, ResolveRequest
 from tidemark.materialized.model.refreshes import Refresh, Refreshed
+from tidemark.materialized.model.shapes import KeptShape
 from tidemark.materialized.planning.shape import rows_shape
 from tidemark.materialized.worker.defining import Lakes, ViewRequest, create_view
 from tidemark.materialized.worker.reading import kept_read
@@ -95,8 +96,11 @@ class RefreshDriver(Driver):
 
 
 class ViewWorld(World):
-    """Views by name over `source` and `other`. `before_job` is called with each job before it runs."""
+    """Views by name over `source` and `other`. `before_job` is called with each job before it runs. `shaped`: the shape
+    in which views that are created from now on are kept.
+    """
 
+    shaped: Callable[[ViewQuery], KeptShape] = staticmethod(rows_shape)
     before_job: Callable[[JobSpec], None] | None = None
 
     def __init__(self, root: Path, url: str) -> None:
@@ -182,4 +186,4 @@ class ViewWorld(World):
             views={},
         )
         kept = TableRef(name, self.kept[name].uri, self.kept[name].table_id, Addressing.PATH)
-        return Resolved(rows_shape(query), bases, ("id",), kept)
+        return Resolved(self.shaped(query), bases, ("id",), kept)

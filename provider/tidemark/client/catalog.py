@@ -18,7 +18,7 @@ from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.alike import alike
 from tidemark.sql.identifiers import spelled
 from tidemark.sql.table_names import TableName, table_name
-from tidemark.streams.driver.catalog_tables import VIEWS, catalog_location, kind_of, same_table
+from tidemark.streams.driver.catalog_tables import VIEWS, catalog_location, is_known, kind_of, same_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,6 +68,15 @@ class SparkTables:
         if Addressing.LAKE in meant.ways and self._lake_root is not None:
             return self._of_two(meant, canonical_uri(location), self._lake_root)
         return location, Addressing.CATALOG
+
+    def require_one(self, name: str) -> None:
+        """Say nothing if the name is one table, of the catalog or below the root. A name that the catalog does not know
+        costs less than by `locate`, and its table is not looked for. Raises as `locate`.
+        """
+        meant = table_name(name)
+        below = self._lake_root is not None and Addressing.LAKE in meant.ways
+        if meant.path is None and not (below and not is_known(self._spark, name)):
+            self.locate(name)
 
     def _below_the_root(self, name: TableName) -> tuple[str, Addressing]:
         """The path of a name that the catalog does not know. Raises TableNotFound."""

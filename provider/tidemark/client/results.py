@@ -54,15 +54,16 @@ class ResultsOfALake:
         Raises InvalidArgument for a statement that is no query, and what `sql` raises.
         """
         uses = self._context.use_cached_result if use_cached_result is None else use_cached_result
-        asked = self._asked(sql) if uses else Miss(Why.OFF, _TURNED_OFF)
+        known = self._context.session.known if uses else {}
+        asked = self._asked(sql, known) if uses else Miss(Why.OFF, _TURNED_OFF)
         if isinstance(asked, Asked):
             found = self._without_spark(asked)
-            return self._run(sql, asked, found) if isinstance(found, Miss) else found
+            return self._run(sql, asked, found, known) if isinstance(found, Miss) else found
         return self._plain(sql, asked)
 
     def why_not(self, sql: str) -> str:
         """The reason why `query` would run Spark now; empty if it would not. Nothing is run, and no use is noted."""
-        asked = self._asked(sql)
+        asked = self._asked(sql, self._context.session.known)
         if isinstance(asked, Miss):
             return asked.text
         if asked.aggregates is not None and not isinstance(from_log(asked), str):
@@ -91,7 +92,8 @@ class ResultsOfALake:
         context = self._context
         return ResultCache(context.store, context.paths.workspace, context.options, context.rules)
 
-    def _asked(self, sql: str) -> Asked | Miss:
+    def _asked(self, sql: str, known: Mapping[str, str]) -> Asked | Miss:
+        """The query under the settings of the session."""
         context = self._context
         query = self._parsed(sql)
         if isinstance(query, Miss):
@@ -101,7 +103,7 @@ class ResultsOfALake:
             return against
         return ask(
             query,
-            settings=self._settings(),
+            settings=affecting(known),
             locate=self._locate,
             options=context.options,
             rules=context.rules,
@@ -126,10 +128,6 @@ class ResultsOfALake:
             if len(table_name(name).parts) == 1 and _is_temporary(session.spark, name):
                 return Miss(Why.VIEW, f"{name} is a temporary view")
         return None
-
-    def _settings(self) -> Mapping[str, str]:
-        session = self._context.session
-        return affecting(session.spark.conf.getAll if session.started else session.settings)
 
     def _locate(self, name: str) -> str:
         """The URI of a table. Without a session only the lake root and kept names are asked. Raises as `resolve`."""
@@ -169,7 +167,7 @@ class ResultsOfALake:
             return StoredResult(found.opened, CACHE, asked.key, "", start)
         return found
 
-    def _run(self, sql: str, asked: Asked, miss: Miss) -> QueryResult:
+    def _run(self, sql: str, asked: Asked, miss: Miss, known: Mapping[str, str]) -> QueryResult:
         """Spark runs the query, and its answer is kept. With a session that starts now, settings and names are those of
         the session.
         """
@@ -177,18 +175,19 @@ class ResultsOfALake:
         if not context.session.started:
             logger.info("Spark starts: %s.", miss.text)
             _ = context.spark
-            again = self._asked(sql)
+            known = context.session.known
+            again = self._asked(sql, known)
             if isinstance(again, Miss):
                 return self._plain(sql, again)
             asked = again
         self._check_names(asked)
-        return self._stored(sql, asked, miss)
+        return self._stored(sql, asked, miss, known)
 
-    def _stored(self, sql: str, asked: Asked, miss: Miss) -> QueryResult:
+    def _stored(self, sql: str, asked: Asked, miss: Miss, known: Mapping[str, str]) -> QueryResult:
         from pyspark.errors import AnalysisException
 
         context, cache = self._context, self._cache
-        session = context.session.for_queries()
+        session = context.session.for_queries(known)
         request = QueryRequest(asked.pinned, cache.new_directory(), {}, asked.titled)
         try:
             report = write_answer(session, request, context.options, known=asked.settings)
@@ -214,7 +213,7 @@ class ResultsOfALake:
             meant = table_name(leaf.name)
             if meant.path is not None:
                 continue
-            context.tables.locate(leaf.name)
+            context.tables.require_one(leaf.name)
             if meant.only_in_catalog:
                 found = TableRef(meant.text, leaf.path, leaf.table_id, Addressing.CATALOG)
                 self._keep_name(found)

@@ -46,15 +46,21 @@ class ClientSession:
                 self._spark = started
             return self._spark
 
-    def for_queries(self) -> SparkSession:
+    @property
+    def known(self) -> Mapping[str, str]:
+        """The settings of the session, or those that stand for them before it starts. A question costs some ms."""
+        found: Mapping[str, str] = self.settings if self._spark is None else self._spark.conf.getAll
+        return found
+
+    def for_queries(self, known: Mapping[str, str]) -> SparkSession:
         """A session with the settings of this one, without its views, functions and variables, to be used again.
 
-        Spark Connect has none, so there it is this one.
+        `known`: its settings, as the caller has asked for them. Spark Connect has none, so there it is this one.
         """
         spark = self.spark
         if is_remote(spark):
             return spark
-        settings = {name: value for name, value in spark.conf.getAll.items() if name not in NOT_INHERITED}
+        settings = {name: value for name, value in known.items() if name not in NOT_INHERITED}
         if self._query_session is None or self._query_session[0] != settings:
             self._query_session = settings, own_session(spark)
         return self._query_session[1]

@@ -42,7 +42,7 @@ def run_sql(lake: Lake, context: ClientContext, text: str, variables: dict[str, 
     of_pipes = run_pipe_sql(lake, context, text)
     if of_pipes is not None:
         return of_pipes
-    of_views = run_view_sql(lake, context, text)
+    of_views = run_view_sql(context, text)
     if of_views is not None:
         return of_views
     with (

@@ -11,8 +11,9 @@ from tidemark.client.created_tables import create_and_fill
 from tidemark.client.sql_answers import backlog_answer, rows_answer, status_answer
 from tidemark.client.temporary_views import TemporaryViews
 from tidemark.client.transaction import LakeTransaction
+from tidemark.client.views_in_statements import views_read
 from tidemark.errors import AmbiguousTableName, StatementRefused, TidemarkError
-from tidemark.materialized.worker.views import find_view, find_views
+from tidemark.materialized.worker.views import find_view
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing, StreamMode
 from tidemark.sql.names import sql_name
@@ -113,8 +114,7 @@ def _consume(context: ClientContext, text: str) -> DataFrame:
 def _read(lake: Lake, context: ClientContext, parsed: ParsedStatement, streams: tuple[str, ...]) -> DataFrame:
     with TemporaryViews(context.spark) as views:
         shown = {name: views.of(lake.stream(name)) for name in streams}
-        kept = find_views(context.store, [name for name in parsed.names if name not in streams])
-        shown |= {name: views.of(lake.table(name)) for name in kept}
+        shown |= views_read(context, [name for name in parsed.names if name not in streams], views)
         known = {name.casefold() for name in shown}
         others = [name for name in parsed.names if name.casefold() not in known]
         return context.spark.sql(splice(parsed, {**_tables_of_the_lake(context, others), **shown}))

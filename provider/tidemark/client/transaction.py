@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING
 
 from tidemark.client.context import ClientContext, logger
 from tidemark.client.quarantine import make_quarantine
+from tidemark.client.temporary_views import TemporaryViews
+from tidemark.client.views_in_statements import (
+    over_dynamic_tables,
+    refuse_statements_of_views,
+    require_no_view,
+    views_read,
+)
 from tidemark.delivery.model.transactions import CommitResult, TransactionState
 from tidemark.delivery.planning.quarantine import with_quarantine
 from tidemark.errors import (
@@ -100,21 +107,33 @@ class LakeTransaction:
 
         Writes are INSERT INTO, INSERT OVERWRITE, MERGE INTO, UPDATE and DELETE on Delta tables; the first must read a
         stream. Raises StatementRefused, TargetNotFound, TargetNotDelta, StreamLocked, and CommitRefused where the
-        stream was read before and has moved since.
+        stream was read before and has moved since. Views are read as `Lake.table` reads them at that time. A write can
+        read dynamic tables alone, and none can write a view.
         """
         self._require_open()
+        refuse_statements_of_views(text)
         parsed = parse_statement(text)
         streams = self._streams_in(parsed)
-        tables = self._tables_in(parsed, streams)
         if parsed.kind is StatementKind.SELECT:
-            windows = [self._window(name) for name in streams]
-            return self._context.spark.sql(query_text(parsed, self._pinned(windows), tables))
+            return self._selected(parsed, streams)
         if parsed.target is None:
             raise StatementRefused(problem="it has no target", sql=text)
         if not streams and not self._locked:
             raise StatementRefused(problem="the first statement of a transaction must read a stream", sql=text)
-        self._record(streams, PlannedWrite(WriteAs.SQL, parsed.target.name, sql=text, tables=tables))
+        require_no_view(self._context, parsed.target.name, text)
+        asked = over_dynamic_tables(self._context, parsed, streams)
+        tables = self._tables_in(parse_statement(asked), streams)
+        sql = text if asked == parsed.sql else asked
+        self._record(streams, PlannedWrite(WriteAs.SQL, parsed.target.name, sql=sql, tables=tables))
         return None
+
+    def _selected(self, parsed: ParsedStatement, streams: Sequence[str]) -> DataFrame:
+        context = self._context
+        pinned = self._pinned([self._window(name) for name in streams])
+        with TemporaryViews(context.spark) as views:
+            kept = views_read(context, [name for name in parsed.names if name not in streams], views)
+            tables = self._tables_in(parsed, (*streams, *kept))
+            return context.spark.sql(query_text(parsed, pinned, tables, kept))
 
     def append(
         self, stream: str, target: str, *, schema_evolution: str = "fail", quarantine: str | None = None
@@ -232,6 +251,7 @@ class LakeTransaction:
         anything runs.
         """
         context = self._context
+        require_no_view(context, write.target, write.sql or write.target)
         target = open_target(write.target, context.tables)
         with self._counted(streams, SourceError, StreamError):
             windows = self._lock_all(streams)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemark.client.context import ClientContext
@@ -22,16 +23,18 @@ from tidemark.materialized.model.definitions import (
 from tidemark.materialized.model.refreshes import Refreshed
 from tidemark.materialized.planning.choices import choice_of
 from tidemark.materialized.planning.lags import target_lag as lag_of
+from tidemark.materialized.planning.names import require_view_name
 from tidemark.materialized.worker import refresh as refreshing
 from tidemark.materialized.worker import views
-from tidemark.materialized.worker.defining import ViewRequest, create_view
+from tidemark.materialized.worker.defining import ViewRequest
+from tidemark.materialized.worker.statements import Desk, create_and_fill
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.planning.stream_sql.listing import listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["ViewsOfALake", "create_and_refresh", "kept_path"]
+__all__ = ["ViewsOfALake", "view_desk"]
 
 
 class ViewsOfALake:
@@ -64,7 +67,7 @@ class ViewsOfALake:
             name=name,
             kind=KeptKind.MATERIALIZED_VIEW,
             text=query,
-            path=kept_path(self._context, name),
+            path=_kept_path(self._context, name),
             mode=choice_of(RefreshMode, "refresh_mode", refresh_mode),
             float_sums=choice_of(FloatSums, "float_sums", float_sums),
             cluster_by=tuple(cluster_by),
@@ -72,7 +75,7 @@ class ViewsOfALake:
             or_replace=or_replace,
             if_not_exists=if_not_exists,
         )
-        return create_and_refresh(self._context, request, enable_row_tracking=enable_row_tracking)
+        return _create(self._context, request, enable_row_tracking=enable_row_tracking)
 
     def create_dynamic_table(
         self,
@@ -98,7 +101,7 @@ class ViewsOfALake:
             name=name,
             kind=KeptKind.DYNAMIC_TABLE,
             text=query,
-            path=kept_path(self._context, name),
+            path=_kept_path(self._context, name),
             target_lag=lag_of(target_lag),
             mode=choice_of(RefreshMode, "refresh_mode", refresh_mode),
             initialize=choice_of(Initialize, "initialize", initialize),
@@ -107,7 +110,7 @@ class ViewsOfALake:
             or_replace=or_replace,
             if_not_exists=if_not_exists,
         )
-        return create_and_refresh(self._context, request, enable_row_tracking=enable_row_tracking)
+        return _create(self._context, request, enable_row_tracking=enable_row_tracking)
 
     def refresh_view(self, name: str, *, refresh_mode: str | None = None) -> Refreshed:
         """Refresh a view, and before it the dynamic tables that it reads, all as of one point in time.
@@ -170,18 +173,27 @@ class ViewsOfALake:
         return context.spark.read.format("delta").load(context.tables(name).uri)
 
 
-def create_and_refresh(context: ClientContext, request: ViewRequest, *, enable_row_tracking: bool) -> KeptView:
+def _create(context: ClientContext, request: ViewRequest, *, enable_row_tracking: bool) -> KeptView:
     """The view, after its first refresh if it is to have one at once."""
-    lakes = lakes_of(context, enable_row_tracking=enable_row_tracking)
-    made = create_view(context.store, request, by=context.who, lakes=lakes).view
-    if made.fresh_at is None and made.initialize is Initialize.ON_CREATE and made.suspended is None:
-        refreshing.refresh_view(context.runtime, made.name, key=_new_key(context))
-    catalog_view(context, made)
-    return views.get_view(context.store, made.name)
+    return create_and_fill(view_desk(context, enable_row_tracking=enable_row_tracking), request).view
 
 
-def kept_path(context: ClientContext, name: str) -> str:
+def view_desk(context: ClientContext, *, enable_row_tracking: bool) -> Desk:
+    """The means of statements in a notebook. A catalog that lasts has a view of each materialized view."""
+    return Desk(
+        store=context.store,
+        who=context.who,
+        lakes=lakes_of(context, enable_row_tracking=enable_row_tracking),
+        path=partial(_kept_path, context),
+        refresh=lambda name: refreshing.refresh_view(context.runtime, name, key=_new_key(context)),
+        created=partial(catalog_view, context),
+        dropped=partial(drop_catalog_view, context),
+    )
+
+
+def _kept_path(context: ClientContext, name: str) -> str:
     """The path of the table that a view of that name keeps. Raises InvalidArgument."""
+    require_view_name(name)
     if context.lake_root is None:
         problem = "a view keeps its rows below the root of the lake; give lake_root to connect()"
         raise InvalidArgument(argument="lake_root", value=None, problem=problem)

@@ -40,9 +40,9 @@ def outlets_of(view: object) -> list[Asset]:
 
 def view_of(argument: str, value: str) -> str:
     """The name of a view. Raises InvalidArgument."""
-    from tidemark.streams.planning.names import require_name
+    from tidemark.materialized.planning.names import require_view_name
 
-    require_name(value, argument)
+    require_view_name(value, argument)
     return value.strip()
 
 

@@ -18,14 +18,17 @@ from tidemark.operators._base import (
     owner_of,
 )
 from tidemark.operators._bounds import bound_of
-from tidemark.operators._constants import check_bounds, check_constants
+from tidemark.operators._constants import check_bounds, check_constants, is_constant
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
 from tidemark.operators._spark import SparkOperator
+from tidemark.operators._view_desk import desk_of
+from tidemark.operators._views import outlets_of, query_of, tell_refreshed
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import Asset, Context
 
     from tidemark.change_streams.planning.sql.statements import ChangeStreamStatement
+    from tidemark.materialized.worker.statements import ViewDefinition
     from tidemark.model.statements import TransactionKey
     from tidemark.operators._base import Lineage
     from tidemark.sql.statements import ParsedStatement
@@ -35,20 +38,23 @@ __all__ = ["StreamSQLOperator"]
 
 INSTEAD = (
     "it reads no stream; a statement of Spark's own is for SparkSqlOperator, and StreamSQLOperator for CREATE, ALTER"
-    " and DROP STREAM, the system functions of streams, and writes that read a stream"
+    " and DROP of streams and views, the system functions of streams, and writes that read a stream"
 )
+
+_SHOWN_ELSEWHERE = "nobody sees what it shows; use `airflow tidemark {} list`, the page Tidemark, or lake.sql"
 
 
 class StreamSQLOperator(LineageMixin, SparkOperator):
-    """Runs one statement: CREATE, ALTER or DROP STREAM or CHANGE STREAM; SELECT of system functions; or a write that
-    reads a stream.
+    """Runs one statement: CREATE, ALTER or DROP; SELECT of system functions; or a write that reads a stream.
 
-    The first two need no JVM and answer with rows: `[{"status": …}]`, or those of the query. A write is a consumption
-    as by ConsumeStreamOperator. The run owns its window, each change arrives once, and an empty window starts no Spark.
-    The answer is the delivery. A retry or a clear keeps what this run has created, also by OR REPLACE. A job turns on
-    row tracking if it is off (R3). Of a change stream say IF NOT EXISTS and IF EXISTS, so that a retry succeeds.
-    Anything else is refused, with what to use instead. Raises SqlCompilationError with the place in the text, and for
-    change streams what CreateChangeStreamOperator raises.
+    The first are those of a STREAM, a CHANGE STREAM, a MATERIALIZED VIEW or a DYNAMIC TABLE. Streams and system
+    functions need no JVM. They answer with rows: `[{"status": …}]`, or those of the query. A write is a consumption as
+    by ConsumeStreamOperator. The run owns its window, each change arrives once, and an empty window starts no Spark.
+    The answer is the delivery. Views are created and refreshed as by CreateMaterializedViewOperator and
+    RefreshViewOperator. A retry or a clear keeps what this run has created, also by OR REPLACE. A job turns on row
+    tracking if it is off (R3). Of a change stream say IF NOT EXISTS and IF EXISTS, so that a retry succeeds. Anything
+    else is refused, with what to use instead. Raises SqlCompilationError with the place in the text, and for change
+    streams what CreateChangeStreamOperator raises.
 
     :param sql: the statement; a name that ends in `.sql` is a file of it. (templated)
     :param stream: the streams that a write reads, so that their assets are the task's outlets; may be left out.
@@ -74,7 +80,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         skip_when_empty: bool | str = False,
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault("outlets", default_outlets(stream))
+        kwargs.setdefault("outlets", default_outlets(stream) or _refreshed_by(sql))
         super().__init__(**kwargs)
         self.sql = sql
         self.stream = stream
@@ -89,6 +95,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
     def execute(self, context: Context) -> Any:
         """Rows as a list of dictionaries, or the window that was delivered."""
         from tidemark.change_streams.planning.sql.statements import ChangeStreamStatement
+        from tidemark.materialized.worker.statements import ViewDefinition
         from tidemark.sql.statements import ParsedStatement
         from tidemark.streams.planning.stream_sql.statements import StreamQuery
         from tidemark.streams.worker.queries import answer_query
@@ -98,6 +105,8 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
             return self._define_change_stream(context, statement)
         if isinstance(statement, ParsedStatement):
             return self._write(context, statement)
+        if isinstance(statement, ViewDefinition):
+            return self._define_view(context, statement)
         if isinstance(statement, StreamQuery):
             return answer_query(self.hook.open_store(), statement, tables=self.hook.open_table)
         return self._define_stream(context, statement)
@@ -114,11 +123,15 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         return lineage_of_plan(self.hook.open_store(), request.streams, planned_writes(request, self.known_uri))
 
     def delivered_lineage(self, key_of_task: Callable[[str | None], TransactionKey]) -> Lineage | None:
-        """The windows and what they became; None where the statement was no write."""
+        """The windows and what they became; None where the statement wrote nothing."""
         from tidemark.lineage.facets import lineage_of_transaction
+        from tidemark.lineage.refreshes import lineage_of_refreshes
+        from tidemark.materialized.worker.statements import ViewDefinition
 
-        hook = self.hook
-        return lineage_of_transaction(hook.open_store(), key_of_task(None), slice(None), hook.open_table)
+        hook, key = self.hook, key_of_task(None)
+        if isinstance(_statement_of("sql", self.sql), ViewDefinition):
+            return lineage_of_refreshes(hook.open_store(), str(key), key, hook.open_table)
+        return lineage_of_transaction(hook.open_store(), key, slice(None), hook.open_table)
 
     def _define_stream(self, context: Context, statement: StreamStatement) -> list[dict[str, str]]:
         from tidemark.hooks.stream_sources import kind_of, stream_sources
@@ -159,6 +172,15 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
             logs=logs_root(hook.settings.workspace),
             storage_options=hook.settings.storage_options,
         )
+        self.log.info("%s", status)
+        return [{"status": status}]
+
+    def _define_view(self, context: Context, statement: ViewDefinition) -> list[dict[str, str]]:
+        from tidemark.materialized.worker.statements import run_statement
+
+        answer = run_statement(desk_of(self, context, tracked=True, once=True), statement)
+        tell_refreshed(context, self, answer.refreshed)
+        status = " ".join((answer.status, *answer.notices))
         self.log.info("%s", status)
         return [{"status": status}]
 
@@ -207,10 +229,38 @@ def _why_not(statement: StreamStatement) -> str:
 
     if isinstance(statement, SetVariable):
         return "a task has one statement; give the point itself, or a template of the DAG's"
-    return "nobody sees what it shows; use `airflow tidemark streams list`, the page Tidemark, or lake.sql"
+    return _SHOWN_ELSEWHERE.format("streams")
 
 
-def _statement_of(argument: str, sql: str) -> ChangeStreamStatement | StreamStatement | ParsedStatement:
+def _refreshed_by(sql: object) -> list[Asset]:
+    """The asset of a view that a statement creates or refreshes, if its text is written out."""
+    from tidemark.materialized.planning.sql import parse_view_sql
+    from tidemark.materialized.planning.statements import CreateView, RefreshView
+
+    if not isinstance(sql, str) or not is_constant(sql, StreamSQLOperator.template_ext):
+        return []
+    statement = parse_view_sql(sql)
+    return outlets_of(statement.name) if isinstance(statement, CreateView | RefreshView) else []
+
+
+def _view_statement_of(argument: str, sql: str) -> ViewDefinition | None:
+    """The statement, if it is one of views that a task can run. Raises SqlCompilationError, StatementRefused,
+    InvalidArgument.
+    """
+    from tidemark.materialized.planning.sql import parse_view_sql
+    from tidemark.materialized.planning.statements import CreateView, DescribeView, ShowViews
+
+    statement = parse_view_sql(sql)
+    if isinstance(statement, ShowViews | DescribeView):
+        raise StatementRefused(problem=_SHOWN_ELSEWHERE.format("views"), sql=sql)
+    if isinstance(statement, CreateView):
+        query_of(argument, statement.text)
+    return statement
+
+
+def _statement_of(
+    argument: str, sql: str
+) -> ChangeStreamStatement | StreamStatement | ViewDefinition | ParsedStatement:
     """The parsed text: a definition, a query, or a write. Raises SqlCompilationError, StatementRefused,
     InvalidArgument.
     """
@@ -220,6 +270,9 @@ def _statement_of(argument: str, sql: str) -> ChangeStreamStatement | StreamStat
 
     if not isinstance(sql, str) or not sql.strip():
         raise InvalidArgument(argument=argument, value=sql, problem="give one statement")
+    of_views = _view_statement_of(argument, sql)
+    if of_views is not None:
+        return of_views
     definition = parse_change_stream_sql(sql) or parse_stream_sql(sql, now=datetime.now(UTC))
     if definition is not None:
         return definition

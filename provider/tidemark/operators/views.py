@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tidemark.errors import InvalidArgument, TableNotFound
-from tidemark.operators._base import flag_of, key_of
+from tidemark.operators._base import flag_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
+from tidemark.operators._view_desk import desk_of
 from tidemark.operators._views import (
     columns_of,
     float_sums_of,
@@ -26,9 +25,7 @@ from tidemark.operators._views import (
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.materialized.model.definitions import KeptView
-    from tidemark.materialized.model.refreshes import Refreshed
-    from tidemark.materialized.worker.defining import Lakes, ViewRequest
+    from tidemark.materialized.worker.defining import ViewRequest
 
 __all__ = ["CreateDynamicTableOperator", "CreateMaterializedViewOperator"]
 
@@ -95,17 +92,17 @@ class CreateMaterializedViewOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The view as it is now: {view, kind, table, shape, why, created}."""
-        from tidemark.materialized.worker.defining import create_view
+        from tidemark.materialized.worker.statements import create_and_fill
 
-        hook, tracked = self.hook, flag_of("enable_row_tracking", self.enable_row_tracking)
-        request = self._request(hook.table_path(view_of("view", self.view)))
-        made = create_view(hook.open_store(), request, by=str(key_of(context)), lakes=self._lakes(context, tracked))
+        desk = desk_of(self, context, tracked=flag_of("enable_row_tracking", self.enable_row_tracking))
+        request = self._request(desk.path(view_of("view", self.view)))
+        made = create_and_fill(desk, request)
         view = made.view
         if not made.created and view.text.strip() != request.text.strip():
             self.log.warning("%s exists with another query, and keeps it. or_replace changes it.", view.name)
         if view.shape.why is not None:
             self.log.info("%s: %s", view.name, view.shape.why)
-        tell_refreshed(context, self, self._first_refresh(context, view))
+        tell_refreshed(context, self, made.refreshed)
         return {
             "view": view.name,
             "kind": view.kind.value,
@@ -114,38 +111,6 @@ class CreateMaterializedViewOperator(SparkOperator):
             "why": view.shape.why,
             "created": made.created,
         }
-
-    def _first_refresh(self, context: Context, view: KeptView) -> tuple[Refreshed, ...]:
-        """The refreshes that give a view its first rows; none if it has some, or waits for its schedule."""
-        from tidemark.materialized.model.definitions import Initialize
-        from tidemark.materialized.worker.refresh import refresh_view
-
-        waits = view.initialize is Initialize.ON_SCHEDULE or view.suspended is not None
-        if waits or view.fresh_at is not None:
-            return ()
-        return refresh_view(self.runtime(), view.name, key=key_of(context))
-
-    def _lakes(self, context: Context, tracked: bool) -> Lakes:
-        from tidemark.lake.external_tables import find_external_table
-        from tidemark.lake.tables import resolve
-        from tidemark.materialized.model.jobs import RESOLVE_QUERY
-        from tidemark.materialized.worker.defining import Lakes
-
-        settings, key = self.hook.settings, key_of(context)
-
-        def locate(name: str) -> str | None:
-            try:
-                return resolve(name, settings.lake_root, settings.storage_options)[0]
-            except (TableNotFound, InvalidArgument):
-                return None
-
-        return Lakes(
-            resolve=lambda request: self.runtime().run_job(RESOLVE_QUERY, request, key=key),
-            locate=locate,
-            open=self.hook.open_table,
-            files=lambda name: find_external_table(settings.workspace, name, settings.storage_options),
-            turn_on=partial(self.turn_on_row_tracking, context) if tracked else None,
-        )
 
     def _request(self, path: str) -> ViewRequest:
         from tidemark.materialized.model.definitions import KeptKind

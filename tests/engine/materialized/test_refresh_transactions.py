@@ -117,5 +117,22 @@ def test_queries_that_cannot_be_kept_are_refused(
 
 def test_a_dynamic_table_with_a_run_time_value_is_computed_in_full(world: KeptWorld) -> None:
     found = world.resolve("SELECT k, current_date() AS d FROM orders", "orders", kind=KeptKind.DYNAMIC_TABLE)
-    assert found.shape.shape is Shape.PLAIN
+    assert (found.shape.shape, found.shape.runtime_value) == (Shape.PLAIN, "current_date")
     assert "'current_date'" in (found.shape.why or "")
+    assert world.resolve(PLAIN, "orders", kind=KeptKind.DYNAMIC_TABLE).shape.runtime_value is None
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT k, n FROM kept_new WHERE n > 3", "SELECT k, rank() OVER (ORDER BY n) AS place FROM kept_new"]
+)
+def test_a_run_time_value_counts_also_in_a_view_of_the_query(query: str, world: KeptWorld) -> None:
+    world.spark.sql(
+        f"CREATE VIEW kept_new AS SELECT k, n FROM delta.`{world.path('orders')}` WHERE n > day(current_date()) - 99"
+    )
+    try:
+        found = world.resolve(query, "orders", kind=KeptKind.DYNAMIC_TABLE)
+        assert (found.shape.shape, found.shape.runtime_value) == (Shape.PLAIN, "current_date")
+        with pytest.raises(ViewRefused, match="run-time value 'current_date'"):
+            world.resolve(query, "orders")
+    finally:
+        world.spark.sql("DROP VIEW kept_new")

@@ -106,6 +106,9 @@ def test_a_statement_says_what_it_means(text: str, statement: object) -> None:
         ("DROP MATERIALIZED VIEW", 23, "expected the name of a materialized view"),
         ("UNDROP DYNAMIC TABLE t", 1, "cannot be brought back"),
         ("SHOW DYNAMIC TABLES LIMIT 0", 27, "LIMIT goes from 1 to 10000"),
+        ("CREATE MATERIALIZED VIEW spark_catalog.db.v AS SELECT 1", 26, "in no catalog"),
+        ('DROP DYNAMIC TABLE IF EXISTS "a.b".c', 30, "in no catalog"),
+        ("ALTER DYNAMIC TABLE delta.`/lake/t` REFRESH", 21, "below the lake root"),
     ],
 )
 def test_a_wrong_statement_is_refused_with_its_place(text: str, column: int, problem: str) -> None:

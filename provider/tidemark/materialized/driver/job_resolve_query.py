@@ -11,6 +11,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.external_tables import definition
 from tidemark.materialized.driver.resolving import resolved_shape
 from tidemark.materialized.driver.tables import create_kept
+from tidemark.materialized.driver.taken_names import require_free_in_catalog
 from tidemark.materialized.model.jobs import Resolved, ResolveRequest
 from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY
 from tidemark.model.streams import Addressing, TableRef
@@ -32,7 +33,9 @@ def resolve_query(job: JobContext, request: ResolveRequest) -> Resolved:
 def resolve_query_in(
     session: SparkSession, request: ResolveRequest, options: Mapping[str, str] | None = None
 ) -> Resolved:
-    """The same in a session of the caller."""
+    """The same in a session of the caller. Raises KeptViewRefused for a name that the catalog has, too."""
+    if request.kept is not None:
+        require_free_in_catalog(session, request.kept, request.kind)
     shape = resolved_shape(session, request, options)
     names = {path_name(path): name for name, path in request.tables.items()}
     bases = tuple(_base(session, base, names.get(base), options) for base in shape.followed.bases)

@@ -26,7 +26,7 @@ from tidemark.materialized.driver.query_text import Names, Pinned, as_spark_know
 from tidemark.materialized.model.definitions import FloatSums, KeptKind
 from tidemark.materialized.model.jobs import ResolveRequest
 from tidemark.materialized.model.shapes import KEPT, KEPT_ROW_ID, KeptShape, Shape
-from tidemark.materialized.planning.runtime_values import refused_values, runtime_value
+from tidemark.materialized.planning.runtime_values import refused_values, runtime_value, word_of
 from tidemark.materialized.planning.shape import plain_shape, rows_shape, shape_of
 from tidemark.model.views import BASE, StoredView, ViewColumn, ViewQuery
 from tidemark.sql.identifiers import quoted
@@ -85,16 +85,43 @@ def _shape(spark: SparkSession, request: ResolveRequest, files: Mapping[str, str
     known = as_spark_knows(request, files)
     view, schema = _as_view(spark, request, known, namespace)
     if value is not None:
-        return plain_shape(_pinned(names, view, schema), str(refused_values(text, value)))
+        why = str(refused_values(text, value))
+        return plain_shape(_pinned(names, view, schema), why, runtime_value=word_of(text, value))
     try:
         query = expand(
             view, schema.json(), names.resolve, beyond=True, is_builtin=catalog.builtin.__contains__, unnamed=True
         )
+        if query.views:
+            _require_no_values(_pinned(names, view, schema), request)
         query = replace(query, views=_of_catalogs(query.views or {}, request))
         require_same_meaning(spark, query, _under_list(known, request) if request.columns else known)
     except (ViewRefused, ViewNotUnderstood) as reason:
-        return plain_shape(_pinned(names, view, schema), str(reason))
+        return _plain(_pinned(names, view, schema), request, reason)
     return _decided(spark, query, request)
+
+
+def _plain(query: ViewQuery, request: ResolveRequest, reason: ViewRefused | ViewNotUnderstood) -> KeptShape:
+    """The shape of a query whose changes cannot be computed, for that reason. Raises ViewRefused for a materialized
+    view with a run-time value in one of its views.
+    """
+    try:
+        text = parse_view(request.name, query.text)
+        value = runtime_value(text)
+    except ViewNotUnderstood:  # which is the reason then
+        return plain_shape(query, str(reason))
+    if value is None:
+        return plain_shape(query, str(reason))
+    if request.kind is KeptKind.MATERIALIZED_VIEW:
+        raise refused_values(text, value)
+    return plain_shape(query, str(reason), runtime_value=word_of(text, value))
+
+
+def _require_no_values(query: ViewQuery, request: ResolveRequest) -> None:
+    """Raises ViewRefused for a run-time value in a view of the query, whose text is `query` with those of its views."""
+    text = parse_view(request.name, query.text)
+    value = runtime_value(text)
+    if value is not None:
+        raise refused_values(text, value)
 
 
 def kept_schema(spark: SparkSession, shape: KeptShape) -> StructType:

@@ -26,7 +26,8 @@ class KeptShape:
     query itself. `sums`: for SUMS, a SELECT of partial aggregates from KEPT. That means the rows of `followed` with a
     column `tidemark_sign` (+1, −1). `read`: a SELECT of the query's columns from the kept table, named KEPT.
     `why`: the reason for PLAIN with its place in the text, or for recomputed groups; None for none. `query`: the query
-    itself if it is not `followed`.
+    itself if it is not `followed`. `runtime_value`: the first part of a PLAIN query or of its views whose
+    value is that of its time or session. None: its rows change with its bases alone.
     """
 
     shape: Shape
@@ -35,6 +36,7 @@ class KeptShape:
     sums: str | None = None
     why: str | None = None
     query: ViewQuery | None = None
+    runtime_value: str | None = None
 
     @property
     def whole(self) -> ViewQuery:

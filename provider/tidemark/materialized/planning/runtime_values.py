@@ -10,7 +10,7 @@ from tidemark.changes.planning.views.text import ViewText
 from tidemark.errors import ViewRefused
 from tidemark.sql.functions import name_of, of_the_row
 
-__all__ = ["refused_values", "runtime_value"]
+__all__ = ["refused_values", "runtime_value", "word_of"]
 
 _OF_THE_READ = frozenset(
     {
@@ -34,12 +34,16 @@ def runtime_value(text: ViewText) -> exp.Expr | None:
 
 def refused_values(text: ViewText, node: exp.Expr) -> ViewRefused:
     """The error about such a part, with its place."""
-    name = text.word(node, name_of(node))
     return text.refused(
-        f"the run-time value {name!r}",
+        f"the run-time value {word_of(text, node)!r}",
         node,
         instead="Remove it from the query, and compare with it in the queries that read the view.",
     )
+
+
+def word_of(text: ViewText, node: exp.Expr) -> str:
+    """The part in the words of the text."""
+    return text.word(node, name_of(node))
 
 
 def _runtime_values(tree: exp.Expr) -> Iterator[exp.Expr]:

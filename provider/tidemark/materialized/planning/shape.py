@@ -58,9 +58,9 @@ def rows_shape(query: ViewQuery, why: str | None = None) -> KeptShape:
     return KeptShape(Shape.ROWS, query, _all_columns(query), why=why)
 
 
-def plain_shape(query: ViewQuery, why: str) -> KeptShape:
+def plain_shape(query: ViewQuery, why: str, *, runtime_value: str | None = None) -> KeptShape:
     """The rows of a query whose changes cannot be computed, for the reason `why`."""
-    return KeptShape(Shape.PLAIN, query, _all_columns(query), why=why)
+    return KeptShape(Shape.PLAIN, query, _all_columns(query), why=why, runtime_value=runtime_value)
 
 
 def _all_columns(query: ViewQuery) -> str:

@@ -7,13 +7,8 @@ from collections.abc import Callable
 
 from tidemark.errors import NotYetSupported
 from tidemark.materialized.model.definitions import KeptKind, TargetLag
-from tidemark.materialized.planning.sql_create import (
-    WAREHOUSE_NOTICE,
-    create_view,
-    read_lag,
-    read_warehouse,
-    words_of,
-)
+from tidemark.materialized.planning.names import read_name, words_of
+from tidemark.materialized.planning.sql_create import WAREHOUSE_NOTICE, create_view, read_lag, read_warehouse
 from tidemark.materialized.planning.statements import (
     AlterView,
     DescribeView,
@@ -68,7 +63,7 @@ def _alter(cursor: Cursor) -> AlterView | SuspendView | ResumeView | RefreshView
     cursor.needs("ALTER")
     kind = _kind(cursor)
     if_exists = cursor.takes("IF", "EXISTS")
-    name = cursor.name(f"the name of {words_of(kind)}").text
+    name = read_name(cursor, kind)
     for words, instead in _NOT_ALTERED.items():
         if cursor.sees(*words.split()) or cursor.sees(words):
             raise NotYetSupported(feature=f"{words} of {words_of(kind)}", instead=instead)
@@ -115,7 +110,7 @@ def _drop(cursor: Cursor) -> DropView:
     cursor.needs("DROP")
     kind = _kind(cursor)
     if_exists = cursor.takes("IF", "EXISTS")
-    name = cursor.name(f"the name of {words_of(kind)}").text
+    name = read_name(cursor, kind)
     cursor.end()
     return DropView(kind, name, if_exists)
 
@@ -127,7 +122,7 @@ def _undrop(cursor: Cursor) -> ViewStatement:
 def _describe(cursor: Cursor) -> DescribeView:
     cursor.one_of("DESCRIBE", "DESC")
     kind = _kind(cursor)
-    name = cursor.name(f"the name of {words_of(kind)}").text
+    name = read_name(cursor, kind)
     cursor.end()
     return DescribeView(kind, name)
 

@@ -10,10 +10,11 @@ from typing import TypeVar
 from tidemark.errors import InvalidArgument, NotYetSupported
 from tidemark.materialized.model.definitions import Initialize, KeptKind, RefreshMode, TargetLag
 from tidemark.materialized.planning.lags import target_lag
+from tidemark.materialized.planning.names import read_name, words_of
 from tidemark.materialized.planning.statements import CreateView
 from tidemark.sql.text import Cursor, Span
 
-__all__ = ["WAREHOUSE_NOTICE", "create_view", "read_lag", "read_warehouse", "words_of"]
+__all__ = ["WAREHOUSE_NOTICE", "create_view", "read_lag", "read_warehouse"]
 
 WAREHOUSE_NOTICE = "WAREHOUSE was ignored: the Tidemark connection names the Spark that refreshes."
 _GRANTS_NOTICE = "COPY GRANTS was ignored: who may read a table is decided by the storage and the catalog."
@@ -107,11 +108,6 @@ _READERS: Mapping[str, Callable[[_Options], None]] = {
 _OF_ALL = ("COMMENT", "CLUSTER BY", "COPY GRANTS")
 
 
-def words_of(kind: KeptKind) -> str:
-    """The kind in words, with its article."""
-    return "a materialized view" if kind is KeptKind.MATERIALIZED_VIEW else "a dynamic table"
-
-
 def create_view(cursor: Cursor) -> CreateView:
     """The whole statement, from CREATE on. Raises SqlCompilationError with the place, and NotYetSupported."""
     cursor.needs("CREATE")
@@ -120,7 +116,7 @@ def create_view(cursor: Cursor) -> CreateView:
     if_not_exists = cursor.takes("IF", "NOT", "EXISTS")
     if or_replace and if_not_exists:
         raise cursor.fails("OR REPLACE excludes IF NOT EXISTS")
-    name = cursor.name(f"the name of {words_of(kind)}").text
+    name = read_name(cursor, kind)
     columns = _named_columns(cursor) if cursor.takes("(") else ()
     if cursor.sees("CLONE"):
         raise NotYetSupported(feature="CLONE of a dynamic table", instead="Create another one with the same query.")

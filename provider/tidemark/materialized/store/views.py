@@ -20,13 +20,17 @@ from tidemark.materialized.model.definitions import (
     TargetLag,
 )
 from tidemark.materialized.model.shapes import KeptShape
+from tidemark.materialized.planning.names import without_catalog
 from tidemark.materialized.store.schema import kept_views
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.alike import alike
+from tidemark.streams.store.schema import offset_moves, streams
 
 __all__ = [
     "create_view",
+    "created_by",
+    "dropped_by",
     "end_view",
     "find_view",
     "kept_paths",
@@ -44,6 +48,7 @@ __all__ = [
 
 _of = kept_views.c
 _NO_PROBLEM = {"problem": None, "problem_at": None, "problem_run": None}
+_DROPPED = "its view was dropped"  # as the log of its stream says it
 _MOST_NAMES = 10_000  # that are compared with a name that does not exist
 _SHOWN = 3
 
@@ -83,6 +88,19 @@ def live_views(connection: sa.Connection, kind: KeptKind | None = None) -> tuple
 def kept_paths(connection: sa.Connection) -> frozenset[str]:
     """The path of each table that a view keeps or kept, also of dropped views."""
     return frozenset(connection.execute(sa.select(_of.kept_path)).scalars())
+
+
+def created_by(connection: sa.Connection, view: KeptView) -> str | None:
+    """The creator of the view, by the log of the streams that pin its bases; None if that is gone."""
+    moves = _acts([view.stream]).order_by(offset_moves.c.id).limit(1)
+    return next(iter(connection.execute(moves).scalars()), None)
+
+
+def dropped_by(connection: sa.Connection, name: str) -> frozenset[str]:
+    """The people and runs that have dropped views of that name."""
+    ended = sa.select(_of.stream).where(_of.folded_name == name.strip().casefold(), _of.ended_at.is_not(None))
+    moves = _acts(connection.execute(ended).scalars().all()).where(offset_moves.c.why == _DROPPED)
+    return frozenset(connection.execute(moves).scalars())
 
 
 def create_view(connection: sa.Connection, view: KeptView, *, by: str) -> None:
@@ -148,8 +166,17 @@ def _live() -> sa.Select[tuple[object, ...]]:
     return sa.select(kept_views).where(_of.ended_at.is_(None))
 
 
+def _acts(names: Sequence[str]) -> sa.Select[Any]:
+    """The actors in the log of the streams of these names, also of ended ones."""
+    own = sa.select(streams.c.uid).where(streams.c.folded_name.in_([name.casefold() for name in names]))
+    return sa.select(offset_moves.c.who).where(offset_moves.c.stream_uid.in_(own))
+
+
 def _hint(connection: sa.Connection, name: str) -> str:
-    """Up to three live views with names like it."""
+    """Up to three live views with names like it, or the one that has the name without its catalog."""
+    meant = without_catalog(name)
+    if meant is not None and lookup_view(connection, meant) is not None:
+        return f"Did you mean {meant!r}? No catalog is part of a view's name. "
     query = sa.select(_of.name).where(_of.ended_at.is_(None)).limit(_MOST_NAMES)
     found = [repr(one) for one in alike(name, connection.execute(query).scalars())][:_SHOWN]
     return f"Did you mean {' or '.join(found)}? " if found else ""

@@ -29,6 +29,7 @@ from tidemark.materialized.model.jobs import KeptTable, Resolved, ResolveRequest
 from tidemark.materialized.model.shapes import Shape
 from tidemark.materialized.planning.columns import columns_read
 from tidemark.materialized.planning.graph import reads_itself
+from tidemark.materialized.planning.names import require_view_name
 from tidemark.materialized.planning.reading import as_stored_query, as_stored_view
 from tidemark.materialized.store import views
 from tidemark.materialized.worker.graph import nodes_of
@@ -40,7 +41,7 @@ from tidemark.model.views import StoredView
 from tidemark.sql.statements import StatementKind, parse_statement
 from tidemark.sql.table_names import table_name
 from tidemark.streams.model.sources import view_source
-from tidemark.streams.planning.names import require_name, view_stream
+from tidemark.streams.planning.names import view_stream
 from tidemark.streams.worker.defining import prepared
 from tidemark.streams.worker.opening import Tables
 
@@ -92,17 +93,18 @@ class CreatedView:
     created: bool
 
 
-def create_view(store: ControlStore, request: ViewRequest, *, by: str, lakes: Lakes) -> CreatedView:
+def create_view(store: ControlStore, request: ViewRequest, *, by: str, lakes: Lakes, once: bool = False) -> CreatedView:
     """The view, with its kept table and the stream that pins its bases; it has no rows before its first refresh.
 
-    With `if_not_exists` a second run changes nothing. `or_replace` ends an existing view and its history, and uses its
+    With `if_not_exists` a second run changes nothing. `once`: `by` is one run, so a view that it has created stays,
+    also with `or_replace`. `or_replace` ends an existing view and its history, and uses its
     kept table again. Raises KeptViewExists, KeptViewRefused, InvalidArgument, RowTrackingDisabled and
     UnsupportedTableFeature. Raises TransactionOpen during a refresh of the replaced view. Raises of the resolving job
     ViewRefused for a value of run time in a materialized view, ViewNotUnderstood, TableNotFound.
     """
     _require_fitting(request)
     existing = find_view(store, request.name)
-    if existing is not None and request.if_not_exists:
+    if existing is not None and (request.if_not_exists or (once and _created_by(store, existing, by))):
         return CreatedView(existing, created=False)
     if existing is not None and not request.or_replace:
         raise KeptViewExists(kind=_words(existing.kind), view=existing.name)
@@ -162,7 +164,7 @@ def stored_view(view: KeptView) -> StoredView:
 
 def _require_fitting(request: ViewRequest) -> None:
     """Raises InvalidArgument."""
-    require_name(request.name)
+    require_view_name(request.name)
     if request.or_replace and request.if_not_exists:
         raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists")
     if request.kind is KeptKind.DYNAMIC_TABLE and request.target_lag is None:
@@ -171,6 +173,10 @@ def _require_fitting(request: ViewRequest) -> None:
     if request.kind is KeptKind.MATERIALIZED_VIEW and request.target_lag is not None:
         problem = "a materialized view always answers for its newest bases"
         raise InvalidArgument(argument="target_lag", value=request.target_lag.at_most, problem=problem)
+
+
+def _created_by(store: ControlStore, view: KeptView, who: str) -> bool:
+    return store.read(lambda connection: views.created_by(connection, view)) == who
 
 
 def _require_free_path(store: ControlStore, request: ViewRequest, tables: Tables) -> None:

@@ -105,10 +105,14 @@ class Preparing:
     def _prepared(self, bound: Bound, why: str | None = None) -> Prepared:
         store, tables, view = self.runtime.store, self.runtime.tables, self.view
         if why is None and stream_of_view(store, view).initial_rows_pending:
+            if view.fresh_at is not None:
+                return self._from_the_start(bound, "an earlier refresh began to write all rows, and has not ended")
             self._start_again(bound.ends, "the first refresh")
         (head,) = look_at_sources(store, [view.stream], tables, bound)
         stream = stream_of_view(store, view)
         window = window_from(stream, head.ends, store.clock())
+        if head.silent(window) and view.shape.runtime_value is not None and why is None:
+            return self._from_the_start(bound, f"no base has changed, but {view.shape.runtime_value} may have")
         if head.silent(window):
             how = RefreshHow.WHOLE if view.shape.shape is Shape.PLAIN else RefreshHow.CHANGES
             return Prepared(self.planned, bound, _write(view, how), silent=True)

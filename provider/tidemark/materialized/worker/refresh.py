@@ -11,7 +11,7 @@ from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import TransactionState
 from tidemark.errors import RefreshesFailed, TidemarkError
 from tidemark.errors.lasting import OF_THE_PLAN
-from tidemark.materialized.model.definitions import RefreshMode
+from tidemark.materialized.model.definitions import KeptView, RefreshMode
 from tidemark.materialized.model.refreshes import Refreshed, RefreshState, Wave
 from tidemark.materialized.store import refreshes, views
 from tidemark.materialized.worker.ends import Planned, keep_end, keep_failure, refreshed_from
@@ -27,6 +27,7 @@ from tidemark.streams.worker.unwritten import let_go
 
 __all__ = ["refresh_due", "refresh_level", "refresh_view", "refresh_wave", "transaction_keys"]
 
+_OF_UID = 8  # characters, which tell views of one name apart
 _ENDED = (RefreshState.DONE, RefreshState.UNCHANGED)
 
 
@@ -61,7 +62,7 @@ def transaction_keys(store: ControlStore, run: str, key: TransactionKey) -> tupl
         live = views.views_with_uids(connection, [one.view_uid for one in wave])
         levels = sorted({one.level for one in wave})
         together = [_together(key, number) for number in levels]
-        return (*together, *(_alone(key, view.name) for view in live))
+        return (*together, *(_alone(key, view) for view in live))
 
     return store.read(look)
 
@@ -113,7 +114,7 @@ class _Level:
         """The outcome for each view of the level."""
         self._finish(_together(self.key, self.number))
         for planned in self._planned():
-            self._finish(_alone(self.key, planned.view.name))
+            self._finish(_alone(self.key, planned.view))
         left = [one for one in self._planned() if one.refresh.state not in _ENDED]
         ready = [one for one in map(self._prepared, left) if one is not None]
         changed = [one for one in ready if not one.silent]
@@ -132,7 +133,7 @@ class _Level:
     def _prepared(self, planned: Planned) -> Prepared | None:
         """None if the refresh has failed before it began."""
         try:
-            return Preparing(self.runtime, planned, _alone(self.key, planned.view.name)).prepared()
+            return Preparing(self.runtime, planned, _alone(self.key, planned.view)).prepared()
         except TidemarkError as error:
             self._failed(planned, error)
             return None
@@ -153,9 +154,12 @@ class _Level:
 
     def _consumed_together(self, ready: Sequence[Prepared]) -> bool:
         """Whether all were refreshed in one transaction. If the plan or the data of one are at fault, and nothing is
-        written, they are refreshed one by one. Raises other errors.
+        written, they are refreshed one by one. So are views that have replaced those of an ended transaction. Raises
+        other errors.
         """
         key = _together(self.key, self.number)
+        if self.runtime.store.read(lambda connection: transactions.current(connection, key)) is not None:
+            return False
         ends = {path: end for one in ready for path, end in one.bound.ends.items()}
         try:
             self._consume(key, [one.planned.view.stream for one in ready], Bound(ends=ends), ready=ready)
@@ -169,7 +173,7 @@ class _Level:
 
     def _consume_alone(self, ready: Prepared) -> None:
         """One refresh. If the window cannot be read, it begins again with all rows."""
-        planned, key = ready.planned, _alone(self.key, ready.planned.view.name)
+        planned, key = ready.planned, _alone(self.key, ready.planned.view)
         try:
             try:
                 self._consume(key, [planned.view.stream], ready.bound, ready=[ready])
@@ -218,8 +222,9 @@ def _together(key: TransactionKey, number: int) -> TransactionKey:
     return replace(key, task_id=f"{key.task_id}/level {number}")
 
 
-def _alone(key: TransactionKey, view: str) -> TransactionKey:
-    return replace(key, task_id=f"{key.task_id}/{view}")
+def _alone(key: TransactionKey, view: KeptView) -> TransactionKey:
+    """A view that has replaced another one has a key of its own, so that a cleared run refreshes it, too."""
+    return replace(key, task_id=f"{key.task_id}/{view.name} {view.uid[:_OF_UID]}")
 
 
 def _streams(stored: StoredTransaction) -> list[str]:

@@ -26,6 +26,7 @@ __all__ = [
     "set_lag",
     "suspend_view",
     "view_history",
+    "was_dropped_by",
 ]
 
 MOST_REFRESHES = 1_000  # of a history
@@ -78,6 +79,15 @@ def drop_view(
         return view
 
     return store.write(drop)
+
+
+def was_dropped_by(store: ControlStore, name: str, who: str) -> bool:
+    """Whether no view has the name, and `who` has dropped one that had it."""
+
+    def look(connection: sa.Connection) -> bool:
+        return views.lookup_view(connection, name) is None and who in views.dropped_by(connection, name)
+
+    return store.read(look)
 
 
 def suspend_view(

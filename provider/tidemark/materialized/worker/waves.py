@@ -43,7 +43,8 @@ def plan_named(
 ) -> Wave:
     """The wave of these views, with the dynamic tables that they read. `mode`: of the named ones, in place of theirs.
 
-    A second call of the run finds its wave. Raises KeptViewNotFound, KeptViewSuspended.
+    A second call of the run finds its wave, and adds a view that has replaced one of it. Raises KeptViewNotFound,
+    KeptViewSuspended.
     """
     asked = {name.strip().casefold() for name in names}
 
@@ -56,7 +57,7 @@ def plan_named(
     def mode_of(view: KeptView) -> RefreshMode:
         return mode if mode is not None and view.name.casefold() in asked else view.mode
 
-    return _plan(store, tables, run, choose, mode_of)
+    return _plan(store, tables, run, choose, mode_of, names)
 
 
 def require_active(view: KeptView) -> None:
@@ -72,9 +73,11 @@ def _plan(
     run: str,
     choose: Callable[[Sequence[Node]], Sequence[Node]],
     mode_of: Callable[[KeptView], RefreshMode] | None,
+    names: Sequence[str] = (),
 ) -> Wave:
     planned = store.read(lambda connection: refreshes.wave_of(connection, run))
-    if not planned:
+    named = store.read(lambda connection: {views.find_view(connection, name).uid for name in names})
+    if not planned or named - {one.view_uid for one in planned}:
         nodes = choose(nodes_of(store, tables))
         as_of = store.clock()
         ends = _heads(nodes, store, tables)
@@ -91,7 +94,8 @@ def _plan(
             for number, level in enumerate(levels(nodes))
             for node in level
         ]
-        planned = store.write(lambda c: tuple(refreshes.plan_refresh(c, refresh) for refresh in wanted))
+        store.write(lambda c: [refreshes.plan_refresh(c, refresh) for refresh in wanted])
+        planned = store.read(lambda connection: refreshes.wave_of(connection, run))
     return store.read(lambda connection: _wave(connection, store, run, planned))
 
 

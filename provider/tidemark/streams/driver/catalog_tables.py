@@ -19,7 +19,7 @@ from tidemark.sql.table_names import in_catalogs, table_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["VIEWS", "catalog_location", "kind_of", "named_table", "require_in_catalog", "same_table"]
+__all__ = ["VIEWS", "catalog_location", "is_known", "kind_of", "named_table", "require_in_catalog", "same_table"]
 
 VIEWS = ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW")
 
@@ -41,6 +41,14 @@ def kind_of(spark: SparkSession, name: str) -> str | None:
         if (error.getCondition() or "").startswith(_NOT_THERE):
             return None
         raise
+
+
+def is_known(spark: SparkSession, name: str) -> bool:
+    """Whether the catalog may know the name. A no needs no error of Spark's, which costs more than the question."""
+    try:
+        return bool(spark.catalog.tableExists(name))
+    except AnalysisException:  # `kind_of` says what it means
+        return True
 
 
 def catalog_location(spark: SparkSession, name: str, kind: str) -> str:

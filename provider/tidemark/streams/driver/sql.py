@@ -39,12 +39,16 @@ def require_analysed(
     return text
 
 
-def query_text(parsed: ParsedStatement, streams: PinnedStreams, tables: Mapping[str, str]) -> str:
-    """The statement as Spark is to run it: streams are temporary views of the session, tables are read by path."""
+def query_text(
+    parsed: ParsedStatement, streams: PinnedStreams, tables: Mapping[str, str], ready: Mapping[str, str] | None = None
+) -> str:
+    """The statement as Spark is to run it: streams are temporary views of the session, tables are read by path.
+    `ready`: names that are put in place of others as they are.
+    """
     folded = {name.lower() for name in streams.names}
     target = None if parsed.target is None else parsed.target.name
     views = {n: streams.view(n) for n in parsed.names if n.lower() in folded and n != target}
-    return splice(parsed, {**{name: path_name(path) for name, path in tables.items()}, **views})
+    return splice(parsed, {**{name: path_name(path) for name, path in tables.items()}, **(ready or {}), **views})
 
 
 def _run(session: SparkSession, text: str) -> None:
