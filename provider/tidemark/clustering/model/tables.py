@@ -16,6 +16,7 @@ __all__ = [
     "Plan",
     "Recluster",
     "ReclusterState",
+    "Reclustered",
     "Seen",
 ]
 
@@ -142,3 +143,20 @@ class Recluster:
     version: int | None = None
     ended_at: datetime | None = None
     error: str | None = None
+
+
+@dataclass(frozen=True)
+class Reclustered:
+    """The outcome for one table. `state`: of the reclustering; None if no file had to be rewritten, or none may be.
+    `why`: the reason in words. `depth_before`, `depth_after`: average depths; None if they are not known.
+    """
+
+    table: str
+    how: How
+    why: str
+    state: ReclusterState | None = None
+    depth_before: float | None = None
+    depth_after: float | None = None
+    bytes: int = 0
+    seconds: float = 0.0
+    version: int | None = None

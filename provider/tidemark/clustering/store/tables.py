@@ -51,8 +51,8 @@ def tables_with_uids(connection: sa.Connection, uids: Sequence[str]) -> tuple[Cl
 
 
 def register_table(connection: sa.Connection, table: ClusteredTable, *, by: str) -> ClusteredTable:
-    """The registration of the table, with the key and the name of `table`. A first one is inserted; a second run changes
-    nothing. Another key forgets what was seen. `by`: the key of the run, or who does it.
+    """The registration of the table, with the key and the name of `table`. A first one is inserted; a second run
+    changes nothing. Another key forgets what was seen. `by`: the key of the run, or who does it.
     """
     kept = lookup_table(connection, table.table.table_id)
     if kept is None:
