@@ -115,7 +115,7 @@ def _ranked(table: Any, column: KeyColumn) -> Extremes | None:
     valid = pc.and_(low.is_valid(), high.is_valid())
     empty = pc.fill_null(pc.equal(nulls, rows), False)
     known = pc.or_(valid, pc.and_(empty, pc.and_(low.is_null(), high.is_null())))
-    ranks = pc.rank(both, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
+    ranks = pc.rank(both, sort_keys="ascending", tiebreaker="dense")
     ranks = pc.if_else(both.is_valid(), pc.cast(ranks, pa.int64()), 0)
     least, greatest = ranks[: len(low)], ranks[len(low) :]
     one_value = pc.equal(least, greatest)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
-from tidemark.clustering.model.tables import ClusteredTable, Goal, How, Reclustered, ReclusterState
+from tidemark.clustering.model.tables import ClusteredTable, How, Reclustered, ReclusterState
 from tidemark.clustering.worker.recluster import recluster_table
 from tidemark.clustering.worker.tables import list_clustered
 from tidemark.control.store import ControlStore
@@ -30,27 +32,22 @@ def keep_clustered(
     clustered: Sequence[ClusteredTable],
     *,
     key: TransactionKey,
-    goal: Goal | None = None,
-    most_bytes: int | None = None,
+    bounds: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[Reclustered, ...]:
-    """Recluster those of the tables for which it pays now. `most_bytes`: of all together.
+    """Recluster those of the tables for which it pays now. `bounds`: fields of a `Goal`, in place of the tables' own.
 
     Retries as for one table. An error of one table lets the others be done, and is raised after them: itself if there
     is one table, else ReclusteringsFailed.
     """
     done: list[Reclustered] = []
     errors: list[tuple[ClusteredTable, TidemarkError]] = []
-    left = most_bytes
     for table in clustered:
         of_table = replace(key, task_id=f"{key.task_id}/{table.uid}")
         try:
-            one = recluster_table(runtime, table, key=of_table, goal=goal, most_bytes=left)
+            done.append(recluster_table(runtime, table, key=of_table, goal=replace(table.goal, **bounds)))
         except TidemarkError as error:
             errors.append((table, error))
             done.append(Reclustered(table.name, How.NOTHING, str(error), ReclusterState.FAILED))
-            continue
-        done.append(one)
-        left = None if left is None else max(0, left - one.bytes)
     _raise(errors, len(clustered))
     return tuple(done)
 
