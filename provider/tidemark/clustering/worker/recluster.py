@@ -26,6 +26,7 @@ from tidemark.clustering.store import reclusterings, tables
 from tidemark.clustering.worker.ends import commit_of, outcome_of
 from tidemark.clustering.worker.looking import Look, look_at, seen_now
 from tidemark.errors import TidemarkError
+from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.statements import TransactionKey
 from tidemark.model.table_log import TableState
@@ -87,7 +88,9 @@ class _Work:
         self._keep_seen(look.seen)
         if plan.how is How.NOTHING:
             return self._nothing(plan.why, look.seen.depth)
-        return self._run(log, self._written_ahead(look, plan))
+        planned = self._written_ahead(look, plan)
+        failpoint("recluster.planned")
+        return self._run(log, planned)
 
     def keep_failure(self, error: TidemarkError) -> None:
         """The error, with the table and in its ledger."""
@@ -177,6 +180,7 @@ class _Work:
             return reclusterings.find_recluster(connection, planned.table_uid, planned.run) or ended
 
         kept = store.write(keep)
+        failpoint("recluster.kept")
         if seen is not None:
             self._keep_seen(seen)
         return outcome_of(self.table.name, kept)
