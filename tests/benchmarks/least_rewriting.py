@@ -45,6 +45,7 @@ def _results(sizes: Sizes, depth: int) -> set[tuple[Sizes, int]]:
 
 
 if __name__ == "__main__":
-    wanted, goal = (int(one) for one in (*sys.argv[1:], "50", "4")[:2])
+    said = [int(one) for one in sys.argv[1:]]
+    wanted, goal = said[0] if said else 50, said[1] if len(said) > 1 else 4
     least = least_rewriting(wanted, goal)
     print(f"{wanted} appends, depth {goal}: at least {least} append sizes are written, {least / wanted:.2f} per append")

@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import sub
 
 from tidemark.model.file_ranges import Boxes
 
@@ -157,32 +158,61 @@ def _of_boxes(boxes: Boxes) -> tuple[list[int], list[int]]:
     """Boxes in the order in which they begin in the first column. A set of boxes that overlap each other is found when
     its last one begins: all others are open then and overlap that one.
     """
-    first, second = boxes.least[0], boxes.least[1]
+    first = boxes.least[0]
     depths, overlaps = [1] * len(boxes), [0] * len(boxes)
     order = sorted((file for file, one in enumerate(boxes.constant) if not one), key=first.__getitem__)
-    opened: list[tuple[int, int]] = []  # (begin in the second column, file)
+    opened = _Open(boxes.least[1], boxes.greatest[1])
     ends: list[tuple[int, int]] = []  # (-end in the first column, file): the next to end is last
     for file in order:
         while ends and -ends[-1][0] < first[file]:
-            done = ends.pop()[1]
-            del opened[bisect_left(opened, (second[done], done))]
+            opened.remove(ends.pop()[1])
         near = _near(boxes, file, opened)
         for other in near:
             overlaps[other] += 1
         overlaps[file] += len(near)
         if near:
             _deepen(boxes, file, near, depths)
-        insort(opened, (second[file], file))
+        opened.add(file)
         insort(ends, (-boxes.greatest[0][file], file))
     _add_points(boxes, order, depths, overlaps)
     return depths, overlaps
 
 
-def _near(boxes: Boxes, file: int, opened: Sequence[tuple[int, int]]) -> list[int]:
+class _Open:
+    """Open boxes by their begin in one column. Few wide ones are kept apart, so that those near a range are a short
+    slice of the others.
+    """
+
+    def __init__(self, least: Sequence[int], greatest: Sequence[int]) -> None:
+        self.least, self.greatest = least, greatest
+        widths = sorted(map(sub, greatest, least))
+        self.width = 2 * widths[len(widths) * 9 // 10]
+        self.narrow: list[tuple[int, int]] = []
+        self.wide: list[tuple[int, int]] = []
+
+    def add(self, file: int) -> None:
+        insort(self._list_of(file), (self.least[file], file))
+
+    def remove(self, file: int) -> None:
+        found = self._list_of(file)
+        del found[bisect_left(found, (self.least[file], file))]
+
+    def overlapping(self, low: int, high: int) -> list[int]:
+        """The boxes whose range in the column touches the given one."""
+        greatest, behind = self.greatest, (high, len(self.least))
+        start = bisect_left(self.narrow, (low - self.width, 0))
+        coming = self.narrow[start : bisect_right(self.narrow, behind)]
+        if self.wide:
+            coming += self.wide[: bisect_right(self.wide, behind)]
+        return [file for _, file in coming if greatest[file] >= low]
+
+    def _list_of(self, file: int) -> list[tuple[int, int]]:
+        return self.narrow if self.greatest[file] - self.least[file] <= self.width else self.wide
+
+
+def _near(boxes: Boxes, file: int, opened: _Open) -> list[int]:
     """Open boxes that overlap the box in all columns but the first, in which all open ones do."""
-    low, greatest = boxes.least[1][file], boxes.greatest[1]
-    coming = opened[: bisect_right(opened, (greatest[file], len(boxes)))]
-    found = [other for _, other in coming if greatest[other] >= low]
+    found = opened.overlapping(boxes.least[1][file], boxes.greatest[1][file])
     for least, greatest in zip(boxes.least[2:], boxes.greatest[2:], strict=True):
         low, high = least[file], greatest[file]
         found = [other for other in found if least[other] <= high and greatest[other] >= low]
@@ -191,6 +221,9 @@ def _near(boxes: Boxes, file: int, opened: Sequence[tuple[int, int]]) -> list[in
 
 def _deepen(boxes: Boxes, last: int, near: Sequence[int], depths: list[int]) -> None:
     """Raise the depths of the boxes by the sets that the box `last` completes, within its own range."""
+    if len(near) == 1:
+        depths[near[0]], depths[last] = max(2, depths[near[0]]), max(2, depths[last])
+        return
     least, greatest = [], []
     for low, high in zip(boxes.least[1:], boxes.greatest[1:], strict=True):
         start, end = low[last], high[last]

@@ -1,4 +1,4 @@
-"""Orders that are kept clustered by customer: keyed once, then reclustered whenever it pays."""
+"""Visits that are kept clustered by customer: keyed once, then reclustered whenever it pays."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from airflow.sdk import DAG
 
 from tidemark.operators.auto_cluster import AutoClusterOperator
 
-# [START cluster_orders]
+# [START cluster_visits]
 with DAG(
-    "cluster_orders",
+    "cluster_visits",
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     schedule="@hourly",
     catchup=False,
     max_active_runs=1,
-) as cluster_orders:
+) as cluster_visits:
     keyed = AutoClusterOperator(
-        task_id="keyed", tables="shop.orders", cluster_by=["customer", "id"], depth=2, day_bytes=50 << 30
+        task_id="keyed", tables="shop.visits", cluster_by=["customer", "day"], depth=2, day_bytes=50 << 30
     )
 
     plan = AutoClusterOperator(task_id="plan", plan_only=True)
@@ -25,4 +25,4 @@ with DAG(
     recluster = AutoClusterOperator.partial(task_id="recluster", max_active_tis_per_dagrun=2).expand(tables=plan.output)
 
     keyed >> plan
-# [END cluster_orders]
+# [END cluster_visits]
