@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +23,7 @@ class ClusteringInformation:
 
     `average_overlaps`: how many other files a file overlaps. `average_depth`: the mean of the files' depths. A file's
     depth is the largest number of files, itself included, that overlap each other with it. `partition_depth_histogram`:
-    files by depth, from "00000" to "00016", then in buckets that double. The rest of the JSON follows: `version` of the
-    table, and `without_statistics`, files that nothing is known of and that only the total counts.
+    files by depth, from "00000" to "00016", then in buckets that double. `version`: of the table.
     """
 
     cluster_by_keys: str
@@ -37,7 +35,6 @@ class ClusteringInformation:
     partition_depth_histogram: Mapping[str, int]
     clustering_errors: tuple[FailedRecluster, ...]
     version: int
-    without_statistics: int
 
     def to_plain(self) -> dict[str, Any]:
         """The JSON object of the source system; `notes` only if there are any."""
@@ -52,7 +49,3 @@ class ClusteringInformation:
             "partition_depth_histogram": dict(self.partition_depth_histogram),
             "clustering_errors": [{"timestamp": one.timestamp, "error": one.error} for one in self.clustering_errors],
         }
-
-    def to_json(self) -> str:
-        """The text of SYSTEM$CLUSTERING_INFORMATION."""
-        return json.dumps(self.to_plain(), indent=2)

@@ -28,7 +28,6 @@ def information_of(files: FileRanges, errors: Sequence[FailedRecluster] = ()) ->
         partition_depth_histogram=found.histogram(),
         clustering_errors=tuple(errors),
         version=files.version,
-        without_statistics=len(files.without),
     )
 
 

@@ -20,7 +20,6 @@ from tidemark.streams.worker.runtime import Runtime
 __all__ = [
     "MOST_RECLUSTERINGS",
     "drop_key",
-    "find_clustered",
     "list_clustered",
     "recluster_history",
     "register_clustered",
@@ -95,11 +94,6 @@ def resume_recluster(store: ControlStore, opened: Tables, table: TableRef, *, by
     """The table is reclustered again. A second run changes nothing. Raises ClusteringKeyMissing."""
     register_clustered(store, opened, table, by=by)
     return store.write(lambda c: _moved(c, table, by=by, suspend=False))
-
-
-def find_clustered(store: ControlStore, table: TableRef) -> ClusteredTable | None:
-    """The registration of the table; None if it is not kept clustered."""
-    return store.read(lambda connection: tables.lookup_table(connection, table.table_id))
 
 
 def list_clustered(store: ControlStore) -> tuple[ClusteredTable, ...]:
