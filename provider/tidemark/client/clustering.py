@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.client.context import ClientContext
 from tidemark.clustering.model.tables import ClusteredTable, Goal, Reclustered
+from tidemark.clustering.planning.conditions import bounds_in
 from tidemark.clustering.worker import tables
 from tidemark.clustering.worker.looking import clustering_information
 from tidemark.clustering.worker.recluster import recluster_table
@@ -68,18 +69,28 @@ class ClusteringOfALake:
         context = self._context
         return tables.resume_recluster(context.store, context.tables, context.tables.reference(table), by=context.who)
 
-    def recluster(self, table: str, *, max_size: int | None = None, depth: float | None = None) -> Reclustered:
+    def recluster(
+        self, table: str, *, max_size: int | None = None, depth: float | None = None, where: str | None = None
+    ) -> Reclustered:
         """Recluster the table now, also if it is suspended, as far as `max_size` bytes go.
 
-        `depth`: the average depth to reach, by default the lowest. A conflict with other writers loses nothing: `state`
-        is then `left`. Raises ClusteringKeyMissing, TableNotFound.
+        `depth`: the average depth to reach, by default the lowest. `where`: bounds of columns of the key, joined by
+        AND. The depth is then that of files which can have such rows. A conflict with other writers loses nothing:
+        `state` is then `left`. Raises SqlCompilationError and InvalidArgument for another condition,
+        ClusteringKeyMissing, TableNotFound.
         """
         context = self._context
         reference = context.tables.reference(table)
         kept = tables.register_clustered(context.store, context.tables, reference, by=context.who)
         goal = Goal(depth=_LOWEST.depth if depth is None else depth, file_bytes=kept.goal.file_bytes)
         return recluster_table(
-            context.runtime, kept, key=_new_key(context), goal=goal, most_bytes=max_size, by_hand=True
+            context.runtime,
+            kept,
+            key=_new_key(context),
+            goal=goal,
+            most_bytes=max_size,
+            within=() if where is None else bounds_in(where),
+            by_hand=True,
         )
 
     def clustered_tables(self) -> tuple[ClusteredTable, ...]:

@@ -42,7 +42,8 @@ def run_clustering_sql(lake: Lake, context: ClientContext, text: str) -> DataFra
         case said.ResumeRecluster():
             lake.resume_recluster(table)
         case said.ReclusterNow():
-            return status_answer(context.spark, _in_words(lake.recluster(table, max_size=statement.max_size)))
+            done = lake.recluster(table, max_size=statement.max_size, where=statement.where)
+            return status_answer(context.spark, _in_words(done))
     return status_answer(context.spark, _DONE)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any, TypeVar
 
-from tidemark.errors import CorruptLog, LogIncomplete
+from tidemark.errors import CorruptLog, InvalidArgument, LogIncomplete
 from tidemark.lake import actions, fields
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.failures import is_of_storage
@@ -14,13 +15,14 @@ from tidemark.lake.file_values import extremes_of
 from tidemark.lake.live_files import sidecar_place
 from tidemark.lake.segments import LOG_DIRECTORY, CheckpointFiles, commit_name
 from tidemark.lake.state_folds import corrupt_if_garbled
-from tidemark.model.file_ranges import Boxes, FileRanges, KeyColumn
+from tidemark.model.file_ranges import Bound, Boxes, FileRanges, KeyColumn
 
 __all__ = ["added_ranges", "file_ranges"]
 
 T = TypeVar("T")
 _BATCH = 50_000
 _KINDS = frozenset({b"add", b"remove"})
+_REGION = ""  # no path of a file
 _CUBE, _CUBE_KEY = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 
 
@@ -35,15 +37,19 @@ class _Entry:
     partition: Mapping[str, str | None] | None
 
 
-def file_ranges(log: DeltaLog, version: int, columns: Sequence[KeyColumn]) -> FileRanges:
-    """The files at the version. Raises VersionNotFound, LogIncomplete, CorruptLog."""
+def file_ranges(log: DeltaLog, version: int, columns: Sequence[KeyColumn], within: Sequence[Bound] = ()) -> FileRanges:
+    """The files at the version, or those that can have rows within the bounds. Raises VersionNotFound, LogIncomplete,
+    CorruptLog, and InvalidArgument for a bound of another type than its column.
+    """
     checkpoint = log.checkpoint_at_or_before(version)
     found: dict[str, _Entry] = {}
     if checkpoint is not None:
         found.update(_in_checkpoint(log, checkpoint))
     for name, data in _commits(log, -1 if checkpoint is None else checkpoint.version, version):
         _take(found, name, data)
-    return _ranges(found, version, columns)
+    if not within:
+        return _ranges(found, version, columns)
+    return _inside(_ranges({**found, **_region(columns, within)}, version, columns), within)
 
 
 def added_ranges(log: DeltaLog, after: int, through: int, columns: Sequence[KeyColumn]) -> FileRanges:
@@ -190,6 +196,47 @@ def _ranges(found: Mapping[str, _Entry], version: int, columns: Sequence[KeyColu
         without=tuple(path for path, one in zip(found, known, strict=True) if not one),
         without_bytes=sum(size for size, one in zip(sizes, known, strict=True) if not one),
     )
+
+
+def _region(columns: Sequence[KeyColumn], within: Sequence[Bound]) -> dict[str, _Entry]:
+    """A file that would have the bounds as its least and greatest values, so that they get ranks, too."""
+    said: dict[str, Any] = {"numRecords": 1, "minValues": {}, "maxValues": {}, "nullCount": {}}
+    given = {bound.column: bound for bound in within}
+    for column in columns:
+        bound = given.get(column.name)
+        if bound is None:
+            _put(said["nullCount"], column.path, 1)
+            continue
+        ends = [end for end in (bound.least, bound.greatest) if end is not None]
+        _put(said["minValues"], column.path, ends[0])
+        _put(said["maxValues"], column.path, ends[-1])
+    return {_REGION: _Entry(0, json.dumps(said), None, 0, None)}
+
+
+def _put(place: dict[str, Any], path: Sequence[str], value: object) -> None:
+    for part in path[:-1]:
+        place = place.setdefault(part, {})
+    place[path[-1]] = value
+
+
+def _inside(files: FileRanges, within: Sequence[Bound]) -> FileRanges:
+    """The files that touch the region, which is the last one."""
+    if _REGION in files.without:
+        ends = [(one.column, one.least, one.greatest) for one in within]
+        raise InvalidArgument(argument="where", value=ends, problem="a value has another type than its column")
+    region = len(files.boxes) - 1
+    kept = list(range(region))
+    for place, column in enumerate(files.columns):
+        bound = next((one for one in within if one.column == column.name), None)
+        if bound is None:
+            continue
+        least, greatest = files.boxes.least[place], files.boxes.greatest[place]
+        if bound.least is not None:
+            kept = [file for file in kept if greatest[file] >= least[region]]
+        if bound.greatest is not None:
+            kept = [file for file in kept if greatest[file] > 0 and least[file] <= greatest[region]]
+    found = files.only(kept)
+    return replace(found, beside=found.beside[:-1])  # without the region itself
 
 
 def _kept(values: Sequence[T], wanted: Sequence[bool]) -> Sequence[T]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-__all__ = ["Boxes", "FileRanges", "KeyColumn"]
+__all__ = ["Bound", "Boxes", "FileRanges", "KeyColumn"]
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,17 @@ class KeyColumn:
     path: tuple[str, ...]
     kind: str
     partition: bool = False
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A part of a condition: the least and the greatest value of a column that are meant, None for no bound. Texts are
+    those of statistics.
+    """
+
+    column: str
+    least: str | int | float | None = None
+    greatest: str | int | float | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,8 @@ class FileRanges:
     """The files of a table at a version that have statistics of all `columns`, and the paths of the others.
 
     `sizes`: in bytes, less the share of deleted rows. `cubes`: the clustering run that wrote each file, with the
-    columns that it clustered by; None for files as they arrived.
+    columns that it clustered by; None for files as they arrived. `beside`: cube and size of each file that no condition
+    means, if there was one.
     """
 
     version: int
@@ -60,8 +72,21 @@ class FileRanges:
     cubes: Sequence[tuple[str, str] | None]
     without: tuple[str, ...] = ()
     without_bytes: int = 0
+    beside: tuple[tuple[tuple[str, str] | None, int], ...] = ()
 
     @property
     def bytes(self) -> int:
         """Of all files."""
-        return sum(self.sizes) + self.without_bytes
+        return sum(self.sizes) + self.without_bytes + sum(size for _, size in self.beside)
+
+    def only(self, files: Sequence[int]) -> FileRanges:
+        """These files alone; the others are beside them."""
+        kept = set(files)
+        others = tuple((self.cubes[one], self.sizes[one]) for one in range(len(self.boxes)) if one not in kept)
+        return replace(
+            self,
+            boxes=self.boxes.of(files),
+            sizes=[self.sizes[one] for one in files],
+            cubes=[self.cubes[one] for one in files],
+            beside=(*self.beside, *others),
+        )

@@ -7,7 +7,14 @@ import json
 import pytest
 
 from tests.engine.clustering.world import World
-from tidemark.errors import ClusteringKeyMissing, ClusteringKeyRefused, NotYetSupported, TableNotFound
+from tidemark.errors import (
+    ClusteringKeyMissing,
+    ClusteringKeyRefused,
+    InvalidArgument,
+    NotYetSupported,
+    SqlCompilationError,
+    TableNotFound,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -60,6 +67,20 @@ def test_only_new_files_and_small_results_are_rewritten_within_max_size(world: W
     assert len(world.files) == 1
 
 
+def test_a_condition_says_which_files_count(world: World) -> None:
+    world.append(3, rows=500)
+    world.append(1, start=10_000, rows=500)
+    world.status("ALTER TABLE db.events CLUSTER BY (k)")
+    said = world.status("ALTER TABLE db.events RECLUSTER WHERE k >= 10000")
+    assert said == "Nothing to recluster: depth 1 is within 1."
+    said = world.status("ALTER TABLE db.events RECLUSTER WHERE k BETWEEN 100 AND 200")
+    assert "average depth 3 before and 1 after" in said
+    with pytest.raises(InvalidArgument, match=r"name is not in the clustering key \(k\)"):
+        world.status("ALTER TABLE db.events RECLUSTER WHERE name = 'x'")
+    with pytest.raises(InvalidArgument, match="another type"):
+        world.status("ALTER TABLE db.events RECLUSTER WHERE k = 'x'")
+
+
 def test_another_key_is_seen_and_all_files_are_rewritten_by_it(world: World) -> None:
     world.append(2)
     world.status("ALTER TABLE db.events CLUSTER BY (k)")
@@ -100,6 +121,8 @@ def test_expressions_and_unknown_columns_are_refused_by_name(world: World) -> No
         world.lake.sql("ALTER TABLE db.events CLUSTER BY (k, K)")
     with pytest.raises(TableNotFound):
         world.lake.sql("ALTER TABLE db.nowhere CLUSTER BY (k)")
-    with pytest.raises(NotYetSupported, match="MAX_SIZE"):
-        world.lake.sql("ALTER TABLE db.events RECLUSTER WHERE k > 5")
+    with pytest.raises(NotYetSupported, match="Name the columns"):
+        world.lake.sql("ALTER TABLE db.events CLUSTER BY AUTO")
+    with pytest.raises(SqlCompilationError, match="unexpected 'OR'"):
+        world.lake.sql("ALTER TABLE db.events RECLUSTER WHERE k = 5 OR k = 6")
     assert world.log.head() == 0

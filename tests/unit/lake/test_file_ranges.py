@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.lake.delta_directories import add, born, commit, metadata, remove
+from tidemark.errors import InvalidArgument
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.file_ranges import added_ranges, file_ranges
 from tidemark.lake.file_values import extremes_of
-from tidemark.model.file_ranges import FileRanges, KeyColumn
+from tidemark.model.file_ranges import Bound, FileRanges, KeyColumn
 
 K = KeyColumn("k", ("k",), "long")
 LONG_NAME = "x" * 32
@@ -148,3 +149,19 @@ def test_a_table_without_files_has_no_ranges(tmp_path: Path) -> None:
     commit(tmp_path, 1, metadata())
     found = file_ranges(DeltaLog.open(str(tmp_path)), 1, [K])
     assert (len(found.boxes), found.bytes) == (0, 0)
+
+
+def test_bounds_leave_the_files_that_touch_them(tmp_path: Path) -> None:
+    only_null = add("c", size=4, **stats(None, None, nulls=10))
+    log = born(tmp_path, add("a", size=1, **stats(1, 5)), add("b", size=2, **stats(5, 9)), only_null)
+
+    def inside(*bounds: Bound) -> tuple[list[int], int]:
+        found = file_ranges(log, 0, [K], bounds)
+        return list(found.sizes), found.bytes
+
+    assert inside(Bound("k", 5, 5)) == ([1, 2], 7)
+    assert inside(Bound("k", 6, None)) == ([2], 7)
+    assert inside(Bound("k", None, 4)) == ([1], 7)
+    assert inside(Bound("k", 4.5, 4.75)) == ([1], 7)
+    with pytest.raises(InvalidArgument, match="another type"):
+        inside(Bound("k", "x", None))

@@ -33,19 +33,25 @@ def information_of(files: FileRanges, errors: Sequence[FailedRecluster] = ()) ->
 
 def layers_of(files: FileRanges, key: Sequence[str]) -> tuple[Layer, ...]:
     """The files by the clustering run that wrote them, those as they arrived under None. Their ids and keys are tags
-    of Delta.
+    of Delta. Files beside the condition count with their bytes alone, since Delta rewrites a result as a whole.
     """
     groups: dict[str | None, list[int]] = {}
     keeps: dict[str | None, bool] = {None: True}
     for index, cube in enumerate(files.cubes):
         name = None if cube is None else cube[0]
         groups.setdefault(name, []).append(index)
+    for cube, _ in files.beside:
+        groups.setdefault(None if cube is None else cube[0], [])
+    sizes = dict.fromkeys(groups, 0)
+    for cube, size in (*zip(files.cubes, files.sizes, strict=True), *files.beside):
+        name = None if cube is None else cube[0]
+        sizes[name] = sizes.get(name, 0) + size
         if cube is not None:
             keeps[cube[0]] = _columns(cube[1]) == [column.casefold() for column in key]
     return tuple(
         Layer(
             name,
-            sum(files.sizes[index] for index in members),
+            sizes[name],
             len(members),
             depths_of(files.boxes.of(members)).average_depth,
             keeps[name],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tidemark.clustering.planning.conditions import read_bounds
 from tidemark.clustering.planning.expressions import refused_expression
 from tidemark.clustering.planning.statements import (
     ClusterBy,
@@ -83,13 +84,14 @@ def _recluster(cursor: Cursor, table: SqlName) -> ReclusterNow:
     if cursor.takes("MAX_SIZE"):
         cursor.needs("=")
         max_size = cursor.whole_number("a number of bytes")
-    if cursor.sees("WHERE"):
-        raise NotYetSupported(
-            feature="ALTER TABLE … RECLUSTER … WHERE",
-            instead="Delta rewrites whole results of clustering, and takes no condition. Bound the work by MAX_SIZE.",
-        )
+    if not cursor.takes("WHERE"):
+        cursor.end()
+        return ReclusterNow(table, max_size)
+    begin = cursor.span.start
+    read_bounds(cursor)
+    where = cursor.text[begin : cursor.span.start].strip()
     cursor.end()
-    return ReclusterNow(table, max_size)
+    return ReclusterNow(table, max_size, where)
 
 
 def _columns(cursor: Cursor, table: str) -> tuple[str, ...]:

@@ -48,10 +48,11 @@ class ResumeRecluster:
 
 @dataclass(frozen=True)
 class ReclusterNow:
-    """ALTER TABLE t RECLUSTER [MAX_SIZE = n]. `max_size`: in bytes."""
+    """ALTER TABLE t RECLUSTER [MAX_SIZE = n] [WHERE …]. `max_size`: in bytes. `where`: the text of the condition."""
 
     table: SqlName
     max_size: int | None = None
+    where: str | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemark.clustering.model.information import ClusteringInformation, FailedRecluster
 from tidemark.clustering.model.tables import Layer, Seen
@@ -13,10 +13,10 @@ from tidemark.clustering.planning.keys import key_columns, key_of
 from tidemark.clustering.planning.upkeep import bounded
 from tidemark.clustering.store import reclusterings, tables
 from tidemark.control.store import ControlStore
-from tidemark.errors import ClusteringKeyMissing
+from tidemark.errors import ClusteringKeyMissing, InvalidArgument
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.file_ranges import added_ranges, file_ranges
-from tidemark.model.file_ranges import FileRanges
+from tidemark.model.file_ranges import Bound, FileRanges
 from tidemark.model.table_log import TableState
 
 __all__ = ["Look", "clustering_information", "look_at", "seen_now"]
@@ -48,9 +48,26 @@ def clustering_information(
     return information_of(files, _errors(store, state.table_id, errors))
 
 
-def look_at(log: DeltaLog, state: TableState, key: Sequence[str], layer_bytes: float | None, *, table: str) -> Look:
-    """All files of the table, by the columns of its key."""
-    files = file_ranges(log, state.version, key_columns(state, key, table=table))
+def look_at(
+    log: DeltaLog,
+    state: TableState,
+    key: Sequence[str],
+    layer_bytes: float | None,
+    *,
+    table: str,
+    within: Sequence[Bound] = (),
+) -> Look:
+    """All files of the table, by the columns of its key, or those that can have rows within the bounds. Raises
+    InvalidArgument for a bound of another column.
+    """
+    columns = key_columns(state, key, table=table)
+    names = {column.name.casefold(): column.name for column in columns}
+    for bound in within:
+        if bound.column.casefold() not in names:
+            problem = f"{bound.column} is not in the clustering key ({', '.join(names.values())})"
+            raise InvalidArgument(argument="where", value=bound.column, problem=problem)
+    bounds = [replace(bound, column=names[bound.column.casefold()]) for bound in within]
+    files = file_ranges(log, state.version, columns, bounds)
     found = depths_of(files.boxes)
     seen = Seen(
         version=state.version,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -28,6 +28,7 @@ from tidemark.clustering.worker.looking import Look, look_at, seen_now
 from tidemark.errors import TidemarkError
 from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.file_ranges import Bound
 from tidemark.model.statements import TransactionKey
 from tidemark.model.table_log import TableState
 from tidemark.streams.worker.opening import wherever
@@ -46,16 +47,17 @@ def recluster_table(
     key: TransactionKey,
     goal: Goal | None = None,
     most_bytes: int | None = None,
+    within: Sequence[Bound] = (),
     by_hand: bool = False,
 ) -> Reclustered:
     """Rewrite files of the table if that pays now, and say why or why not.
 
-    `goal`: in place of the table's own. `most_bytes`: rewritten by this run, at most. `by_hand`: also if the table is
-    suspended, and without the budget of a day. A second run with the same key finds the commit of the first one, or
-    runs its plan again. If other writers come first, the next run tries again. Raises errors of the log and of the job;
-    they are kept with the table.
+    `goal`: in place of the table's own. `most_bytes`: rewritten by this run, at most. `within`: only files that can
+    have rows there count for the depth. `by_hand`: also if the table is suspended, and without the budget of a day. A
+    second run with the same key finds the commit of the first one, or runs its plan again. If other writers come first,
+    the next run tries again. Raises errors of the log and of the job; they are kept with the table.
     """
-    work = _Work(runtime, table, goal or table.goal, key)
+    work = _Work(runtime, table, goal or table.goal, key, tuple(within))
     try:
         return work.done(most_bytes, by_hand=by_hand)
     except TidemarkError as error:
@@ -69,6 +71,7 @@ class _Work:
     table: ClusteredTable
     goal: Goal
     key: TransactionKey
+    within: tuple[Bound, ...] = ()
 
     def done(self, most_bytes: int | None, *, by_hand: bool) -> Reclustered:
         log = wherever(self.runtime.tables)(self.table.table)
@@ -80,10 +83,11 @@ class _Work:
         state = log.state()
         if not self._has_key(state):
             return self._nothing("the table has no clustering key any more")
-        seen = seen_now(log, state, self.table.key, self.table.seen, table=self.table.name)
+        kept = None if self.within else self.table.seen
+        seen = seen_now(log, state, self.table.key, kept, table=self.table.name)
         if seen is not None and seen.depth <= self.goal.depth:
             return self._within(seen)
-        look = look_at(log, state, self.table.key, self._layer_bytes(), table=self.table.name)
+        look = self._look(log, state)
         plan = self._plan(look, most_bytes, by_hand=by_hand)
         self._keep_seen(look.seen)
         if plan.how is How.NOTHING:
@@ -123,8 +127,9 @@ class _Work:
         measure = "depth" if seen.exact else "depth of at most"
         return self._nothing(f"{measure} {seen.depth:g} is within {self.goal.depth:g}", seen.depth)
 
-    def _layer_bytes(self) -> float | None:
-        return None if self.table.seen is None else self.table.seen.layer_bytes
+    def _look(self, log: DeltaLog, state: TableState) -> Look:
+        known = None if self.table.seen is None else self.table.seen.layer_bytes
+        return look_at(log, state, self.table.key, known, table=self.table.name, within=self.within)
 
     def _plan(self, look: Look, most_bytes: int | None, *, by_hand: bool) -> Plan:
         def depth_after(taken: Collection[str | None]) -> float:
@@ -170,8 +175,7 @@ class _Work:
             ended = replace(ended, seconds=report.seconds)
         seen = None
         if ended.version is not None:
-            state = log.state()
-            seen = look_at(log, state, self.table.key, self._layer_bytes(), table=self.table.name).seen
+            seen = self._look(log, log.state()).seen
             ended = replace(ended, depth_after=seen.depth)
         ended = replace(ended, ended_at=store.clock())
 
@@ -197,6 +201,8 @@ class _Work:
         return self.runtime.run_job(RECLUSTER, request, key=self.key)
 
     def _keep_seen(self, seen: Seen) -> None:
+        if self.within:
+            return  # it is a part of the table
         store, run = self.runtime.store, str(self.key)
         at = store.clock()
         if store.write(lambda connection: tables.note_seen(connection, self.table, seen, at=at, by=run)):
