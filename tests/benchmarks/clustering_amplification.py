@@ -2,16 +2,19 @@
 
     python -m tests.benchmarks.clustering_amplification [appends] [depth]
 
-Appends of one file each come to a table that is kept clustered by its key. Behind each append the depth is kept: once
-by AutoClusterOperator's steps, once by Delta's own OPTIMIZE whenever the depth is above the goal. Two orders of arrival
-are run: each append spans the whole range of keys, or keys rise from append to append, and reach back over four earlier
-ones. Bytes are those of the log: of the appended files, and of the files that OPTIMIZE has added. Prints the ratio of
-all written to the appended bytes, the largest average depth behind an append, and the depth behind a full rewrite.
-Beside them it prints the least ratio that is possible if each append spans the range, by `least_rewriting`.
+Appends of one file each, written without Spark, come to a table that is kept clustered by its key. Behind each append
+the depth is kept: once by AutoClusterOperator's steps, once by Delta's own OPTIMIZE whenever the depth is above the
+goal. Two orders of arrival are run: each append spans the whole range of keys, or keys rise from append to append, and
+reach back over four earlier ones. Bytes are those of the log: of the appended files, and of the files that OPTIMIZE has
+added. Prints the ratio of all written to the appended bytes, the largest average depth behind an append, and the depth
+behind a full rewrite. Beside them it prints the least ratio that is possible if each append spans the range, by
+`least_rewriting`.
 """
 
 from __future__ import annotations
 
+import json
+import random
 import sys
 import tempfile
 import time
@@ -19,9 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from tests.benchmarks.least_rewriting import least_rewriting
+from tests.unit.lake.delta_directories import add, commit
 from tidemark.client import connect
 from tidemark.clustering.model.tables import Goal
 from tidemark.clustering.worker.upkeep import keep_clustered, tables_to_keep
@@ -46,12 +53,12 @@ class Arrivals:
     spread: float
     appends: int
 
-    def statement(self, table: str, step: int) -> str:
-        """The append of one file."""
+    def rows(self, step: int) -> pa.Table:
+        """The rows of an append."""
+        draw = random.Random(step)
         least = 0.0 if self.spread == 1.0 else (step - REACH) / self.appends
-        key = f"CAST({RANGE} * ({least} + {self.spread} * rand({step})) AS BIGINT)"
-        payload = f"concat(sha2(concat('{step}/', id), 256), substr(sha2(concat('{step}-', id), 256), 1, 32))"
-        return f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ {key}, {payload} FROM range({ROWS})"
+        keys = [int(RANGE * (least + self.spread * draw.random())) for _ in range(ROWS)]
+        return pa.table({"k": pa.array(keys, pa.int64()), "payload": [draw.randbytes(64).hex() for _ in keys]})
 
 
 @dataclass
@@ -74,7 +81,7 @@ def run(spark: SparkSession, root: Path, arrivals: Arrivals, depth: float, *, ow
     lake.cluster_by("db.events", ["k"], goal=Goal(depth=depth, file_bytes=FILE_BYTES))
     found, began = Measured(), time.perf_counter()
     for step in range(arrivals.appends):
-        spark.sql(arrivals.statement(table, step))
+        _append(path, arrivals.rows(step), step)
         if own:
             found.rewrites += _optimized(spark, lake, table, depth)
         else:
@@ -86,6 +93,17 @@ def run(spark: SparkSession, root: Path, arrivals: Arrivals, depth: float, *, ow
     found.after_full = lake.clustering_information("db.events")["average_depth"]
     lake.close()
     return found
+
+
+def _append(path: Path, rows: pa.Table, step: int) -> None:
+    """A file and its commit, as a writer without Spark makes them."""
+    name = f"arrived-{step:05d}.parquet"
+    pq.write_table(rows, path / name, compression="snappy")
+    ends = pc.min_max(rows["k"]).as_py()
+    said = {"numRecords": len(rows), "minValues": {"k": ends["min"]}, "maxValues": {"k": ends["max"]}}
+    stats = json.dumps({**said, "nullCount": {"k": 0}})
+    version = DeltaLog.open(str(path)).head() + 1
+    commit(path, version, add(name, size=(path / name).stat().st_size, stats=stats))
 
 
 def _kept(lake: Any, step: int) -> int:
@@ -105,8 +123,8 @@ def _optimized(spark: SparkSession, lake: Any, table: str, depth: float) -> int:
 
 def _ratio(log: DeltaLog) -> float:
     written = {True: 0, False: 0}
-    for commit in log.commits(-1, log.head()):
-        for file in commit.adds:
+    for one in log.commits(-1, log.head()):
+        for file in one.adds:
             written[file.data_change] += file.size
     return (written[True] + written[False]) / written[True]
 
