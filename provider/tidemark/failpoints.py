@@ -22,6 +22,7 @@ __all__ = [
     "NOTIFIED_POINTS",
     "PARTITION_POINTS",
     "POINTS",
+    "RECLUSTER_POINTS",
     "REPLICATION_POINTS",
     "RESULT_POINTS",
     "failpoint",
@@ -56,6 +57,12 @@ RESULT_POINTS = (
     "answer.written",
     "answer.indexed.before",
     "answer.indexed",
+)
+
+RECLUSTER_POINTS = (
+    "recluster.planned",
+    "recluster.committed",
+    "recluster.kept",
 )
 
 LOAD_POINTS = (

@@ -320,6 +320,27 @@ def test_tables_that_read_each_other_are_refreshed_level_by_level_as_of_one_poin
     assert [one["state"] for one in reported.returned("refresh_total")] == ["unchanged"]
 
 
+@pytest.mark.spark
+def test_a_table_gets_a_key_and_is_reclustered_when_its_files_overlap(
+    run_dag: RunDag, shop: Lake, warm_spark: Path
+) -> None:
+    from tests.airflow.examples.clustered_visits import cluster_visits
+
+    shop.create("shop.visits", "customer BIGINT, day BIGINT")
+    for _ in range(3):
+        shop.sql("INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, id FROM range(100)", "shop.visits")
+    rows = shop.rows("shop.visits")
+    done = run_dag(cluster_visits, at=DAY)
+    assert done.state == "success"
+    (keyed,) = done.returned("keyed")
+    assert (keyed["table"], keyed["how"], keyed["state"]) == ("shop.visits", "full", "done")
+    assert (keyed["depth_before"], keyed["depth_after"]) == (3.0, 1.0)
+    assert done.returned("plan") == [TidemarkHook().table_path("shop.visits")]
+    ((again,),) = [done.returned("recluster")]
+    assert (again["how"], again["why"]) == ("nothing", "depth 1 is within 2")
+    assert shop.rows("shop.visits") == rows
+
+
 @pytest.fixture
 def quiet_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path) -> SyntheticTable:
     """The log of a table `shop.orders`, made without Spark, and a store with a stream on it; files live for a day."""

@@ -21,6 +21,7 @@ import sqlglot
 from sqlglot import exp
 
 from tests.airflow.conftest import HOME  # sets Airflow's home before Airflow is imported
+from tidemark.clustering.planning.sql import parse_clustering_sql
 from tidemark.pipes.planning.sql import parse_pipe_sql
 from tidemark.pipes.planning.sql_views import find_load_histories
 
@@ -155,7 +156,7 @@ def test_sql_is_understood(page: Path) -> None:
         if OURS.match(text):
             StreamSQLOperator(task_id="shown", sql=text)  # reads it as a DAG file does
         else:
-            assert _of_loads(text) or _foreign(text), text
+            assert _of_loads(text) or parse_clustering_sql(text) is not None or _foreign(text), text
 
 
 def _of_loads(text: str) -> bool:

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from tidemark.change_streams.store.schema import change_streams, consumer_groups
 from tidemark.channels.store.schema import landing_tables
+from tidemark.clustering.store.schema import clustered_tables
 from tidemark.control.object_kinds import KINDS, kind_named
 from tidemark.control.schema import objects
 from tidemark.control.store import ControlStore
@@ -28,6 +29,7 @@ TABLES = {
     "pipe": pipes,
     "materialized_view": kept_views,
     "dynamic_table": kept_views,
+    "clustered_table": clustered_tables,
 }
 SAID = ("name", "within", "state", "severity", "problem")
 

@@ -6,6 +6,7 @@ from airflow.cli.cli_config import CLICommand, GroupCommand
 
 from tidemark.cli.change_streams import change_stream_commands
 from tidemark.cli.clean import clean_command
+from tidemark.cli.clustering import clustering_commands
 from tidemark.cli.consumer_groups import consumer_group_commands
 from tidemark.cli.ingest import ingest_commands
 from tidemark.cli.objects import object_commands
@@ -64,6 +65,11 @@ def _of_queries_and_services() -> tuple[GroupCommand, ...]:
             name="results", help="List and clear the answers that queries may reuse", subcommands=result_commands()
         ),
         GroupCommand(name="views", help="List, describe, refresh and move kept queries", subcommands=view_commands()),
+        GroupCommand(
+            name="clustering",
+            help="List, describe, suspend and resume tables that are kept clustered",
+            subcommands=clustering_commands(),
+        ),
         GroupCommand(
             name="spark", help="Start, list and end the warm Spark of this host", subcommands=spark_commands()
         ),

@@ -11,6 +11,7 @@ from tidemark.changes.driver.rows import read_changes
 from tidemark.changes.driver.views.read import read_view_changes
 from tidemark.client.change_streams import ChangeStreamsOfALake
 from tidemark.client.channels import ChannelsOfALake
+from tidemark.client.clustering import ClusteringOfALake
 from tidemark.client.context import ClientContext
 from tidemark.client.descriptions import StreamDescription, look_and_describe, look_and_describe_all
 from tidemark.client.external_tables import ExternalTables
@@ -68,6 +69,7 @@ class Lake(
     OpenTransactions,
     ChangeStreamsOfALake,
     ChannelsOfALake,
+    ClusteringOfALake,
     PipesOfALake,
     ReplicationsOfALake,
     ResultsOfALake,
@@ -342,8 +344,9 @@ class Lake(
 
         It understands CREATE, ALTER, DROP, SHOW and DESCRIBE STREAM, CHANGES, AT | BEFORE and the system functions of
         streams. It understands COPY INTO, and the statements of stages, file formats and pipes. It understands those of
-        materialized views and dynamic tables, and queries know their names. A query of a stream reads it (R16). A write
-        that reads one is a transaction of its own and advances it (R13, R21). Everything else is passed to Spark.
+        materialized views and dynamic tables, and queries know their names. It understands those of clustering. A query
+        of a stream reads it (R16). A write that reads one is a transaction of its own and advances it (R13, R21).
+        Everything else is passed to Spark.
         CREATE STREAM turns row tracking on where it is off, as there (R3), and so do views in their bases. Answers have
         the columns of the source system; a statement that has none, a status. Raises SqlCompilationError with the place
         in the text, StatementRefused, and what the client's methods raise.

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from tidemark.client.change_stream_sql import define_change_stream, with_change_streams
 from tidemark.client.channel_histories import with_histories
 from tidemark.client.channel_sql import run_channel_sql
+from tidemark.client.clustering_sql import run_clustering_sql
 from tidemark.client.objects import kind_of
 from tidemark.client.pipe_histories import with_load_histories
 from tidemark.client.pipe_sql import run_pipe_sql
@@ -45,6 +46,9 @@ def run_sql(lake: Lake, context: ClientContext, text: str, variables: dict[str, 
     of_views = run_view_sql(context, text)
     if of_views is not None:
         return of_views
+    of_clustering = run_clustering_sql(lake, context, text)
+    if of_clustering is not None:
+        return of_clustering
     with (
         with_histories(context, text) as of_tables,
         with_load_histories(context, of_tables) as without,

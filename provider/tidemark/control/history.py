@@ -42,6 +42,7 @@ DROPPED_BY = {
     "errors of replications": "replication.store.history:drop_errors",
     "cached results": "results.store.history:drop_answers",
     "refreshes of views": "materialized.store.refreshes:drop_refreshes",
+    "reclusterings of tables": "clustering.store.reclusterings:drop_reclusterings",
 }
 """Kind of history → the function below `tidemark` that deletes it. The store does not import its subjects."""
 

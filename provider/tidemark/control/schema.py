@@ -14,6 +14,7 @@ __all__ = ["SUBJECTS", "UtcDateTime", "all_tables", "metadata", "objects", "stor
 SUBJECTS = (
     "tidemark.change_streams.store.schema",
     "tidemark.channels.store.schema",
+    "tidemark.clustering.store.schema",
     "tidemark.materialized.store.schema",
     "tidemark.pipes.store.schema",
     "tidemark.replication.store.schema",

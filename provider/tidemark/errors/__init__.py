@@ -8,6 +8,7 @@ from __future__ import annotations
 from tidemark.errors import (
     change_streams,
     channels,
+    clustering,
     external_tables,
     jobs,
     kafka,
@@ -26,6 +27,7 @@ from tidemark.errors import (
 )
 from tidemark.errors.change_streams import *
 from tidemark.errors.channels import *
+from tidemark.errors.clustering import *
 from tidemark.errors.external_tables import *
 from tidemark.errors.jobs import *
 from tidemark.errors.kafka import *
@@ -51,6 +53,7 @@ PASSING = (StorageUnreachable, StoreUnreachable, StoreBusy, BrokerUnreachable)
 __all__ = ["PASSING"]
 __all__ += change_streams.__all__
 __all__ += channels.__all__
+__all__ += clustering.__all__
 __all__ += external_tables.__all__
 __all__ += jobs.__all__
 __all__ += kafka.__all__

@@ -141,6 +141,10 @@ class DeltaLog:
             for _, info in actions.parse_lines(data, frozenset({b"commitInfo"}), commit_name(version)):
                 yield version, info
 
+    def commit_files(self, after: int, through: int) -> Iterator[tuple[int, bytes]]:
+        """(version, content) of the versions after + 1 … through, in order. Raises LogIncomplete (a gap)."""
+        return self._in_turn(range(after + 1, through + 1), after)
+
     def user_metadata(self, after: int, through: int) -> Iterator[str]:
         """The `userMetadata` of the versions after + 1 … through, in order. Raises as `commit_infos`."""
         for version, info in self.commit_infos(after, through):

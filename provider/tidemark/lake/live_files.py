@@ -15,7 +15,7 @@ from tidemark.lake.segments import LOG_DIRECTORY, CheckpointFiles
 from tidemark.lake.state_folds import corrupt_if_garbled
 from tidemark.model.table_log import AddFile
 
-__all__ = ["live_files"]
+__all__ = ["live_files", "sidecar_place"]
 
 _SIDECARS = "_sidecars"
 _BATCH = 10_000
@@ -42,7 +42,7 @@ def _in_checkpoint(log: DeltaLog, checkpoint: CheckpointFiles) -> Iterator[AddFi
         sidecars: list[str] = []
         for kind, body in _actions(log, f"{LOG_DIRECTORY}/{name}", checkpoint.version):
             if kind == "sidecar":
-                sidecars.append(_place(body, name))
+                sidecars.append(sidecar_place(body, name))
             else:
                 yield _file(body, name)
         for sidecar in sidecars:
@@ -51,7 +51,8 @@ def _in_checkpoint(log: DeltaLog, checkpoint: CheckpointFiles) -> Iterator[AddFi
                     yield _file(body, sidecar)
 
 
-def _place(body: Mapping[str, Any], name: str) -> str:
+def sidecar_place(body: Mapping[str, Any], name: str) -> str:
+    """The place of a checkpoint's sidecar, below the table or absolute. Raises CorruptLog."""
     path = body.get("path")
     if not isinstance(path, str):
         raise CorruptLog(file=name, problem="a sidecar has no path")

@@ -11,6 +11,7 @@ from tidemark.notifications.idle_channel import ChannelIdleNotifier
 from tidemark.notifications.stale_stream import StaleStreamNotifier
 from tidemark.notifications.troubled_pipe import PipeTroubleNotifier
 from tidemark.operators.alter_channel import AlterChannelOperator
+from tidemark.operators.auto_cluster import AutoClusterOperator
 from tidemark.operators.backfill import BackfillTableOperator
 from tidemark.operators.cached_query import CachedQueryOperator
 from tidemark.operators.capture import CaptureChangesOperator
@@ -132,7 +133,8 @@ with DAG(
     due = RefreshDueViewsOperator(task_id="due")
     once_more = RefreshViewOperator(task_id="once_more", view="shop.fresh")
     young = ViewLagSensor(task_id="young", view="shop.kept", deferrable=True)
-    kept >> fresh_view >> due >> young >> once_more
+    clustered = AutoClusterOperator(task_id="clustered", tables="shop.rows", cluster_by="id")
+    kept >> fresh_view >> due >> young >> once_more >> clustered
     shop = {"replication": "shop"}
     define = CreateReplicationOperator(task_id="define", **shop, source_conn_id="shop_db", target="shop")
     request = RequestBackfillOperator(task_id="request", **shop, objects="{{ params.objects }}")

@@ -1,0 +1,30 @@
+"""The state of a clustered table in one word."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from tidemark.clustering.model.tables import ClusteredTable
+
+__all__ = ["TableHealth", "state_of"]
+
+
+class TableHealth(StrEnum):
+    """NEW: not looked at yet. DEEP: deeper than its goal, as the budget or a conflict has left it."""
+
+    NEW = "new"
+    CLUSTERED = "clustered"
+    DEEP = "deep"
+    SUSPENDED = "suspended"
+    FAILING = "failing"
+
+
+def state_of(table: ClusteredTable) -> TableHealth:
+    """The state as the last look at the table has left it."""
+    if table.suspended is not None:
+        return TableHealth.SUSPENDED
+    if table.problem is not None:
+        return TableHealth.FAILING
+    if table.seen is None:
+        return TableHealth.NEW
+    return TableHealth.DEEP if table.seen.depth > table.goal.depth else TableHealth.CLUSTERED

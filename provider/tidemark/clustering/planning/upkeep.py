@@ -1,0 +1,141 @@
+"""The decision whether to recluster a table, and how much of it.
+
+Delta keeps the result of each clustering run as a *cube*. Files as they arrived are in none. An incremental OPTIMIZE
+turns these files and all cubes below a size into one cube. A table with one cube for each unit of depth could be kept
+at any depth, but each row would be rewritten again and again. So a decision is about the size below which cubes are
+rewritten.
+
+The rule is that of a binomial list. A cube has a *phase*: how often its rows have been rewritten, if each was rewritten
+as rarely as the depth allows. A list of q cubes holds C(q + r, q) units of new data if none is rewritten more than r
+times. So the size of a cube, in units, and its place say its phase. Of all choices that keep the depth, the rule takes
+one whose result has the lowest phase, and among these the largest. Over many appends it rewrites at most a few per cent
+more than the least that is possible; the benchmark `clustering_amplification` computes both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from math import comb
+
+from tidemark.clustering.model.tables import Goal, How, Layer, Plan, Seen
+
+__all__ = ["allowed_bytes", "bounded", "plan_upkeep", "smoothed_layer"]
+
+_NEWEST_COUNTS = 0.25  # share of the newest measure in the average size of a layer
+_SAME_SIZE = 0.9  # files of the same rows differ by so much
+_PHASES = 64  # more than any table reaches
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Rewrite the files as they arrived, and the `cubes` smallest cubes."""
+
+    cubes: int
+    bytes: int
+    depth: float
+    phase: int
+    full: bool = False
+
+
+DepthAfter = Callable[[Collection[str | None]], float]
+
+
+def plan_upkeep(
+    layers: Sequence[Layer], seen: Seen, goal: Goal, depth_after: DepthAfter, *, allowed: int | None = None
+) -> Plan:
+    """The work that pays now. `allowed`: the bytes that may be rewritten, None for any amount. `depth_after`: the
+    average depth that is expected if the files of these layers become one result.
+
+    Nothing, as long as the average depth is within the goal. Results by another key are rewritten only with all others.
+    If no choice within the budget keeps the goal, the one that comes nearest is taken.
+    """
+    if seen.depth <= goal.depth:
+        return Plan(How.NOTHING, f"depth {seen.depth:g} is within {goal.depth:g}")
+    choices = _choices(layers, seen, goal, depth_after)
+    if not choices:
+        return Plan(How.NOTHING, f"depth {seen.depth:g} cannot get lower: all files are one result of clustering")
+    affordable = [one for one in choices if allowed is None or one.bytes <= allowed]
+    if not affordable:
+        least = min(one.bytes for one in choices)
+        return Plan(How.NOTHING, f"depth {seen.depth:g} needs {least} bytes, and the budget has {allowed}")
+    keeping = [one for one in affordable if one.depth <= goal.depth]
+    if keeping:
+        chosen = min(keeping, key=lambda one: (one.phase, -one.bytes))
+    else:
+        chosen = min(affordable, key=lambda one: (one.depth, one.bytes))
+    return _plan(chosen, layers, seen, goal)
+
+
+def allowed_bytes(goal: Goal, spent: int, most: int | None = None) -> int | None:
+    """The bytes that a run may rewrite after `spent` bytes within a day, None for any amount. `most`: of this run."""
+    bounds = [bound for bound in (goal.run_bytes, most) if bound is not None]
+    if goal.day_bytes is not None:
+        bounds.append(max(0, goal.day_bytes - spent))
+    return min(bounds, default=None)
+
+
+def bounded(seen: Seen, *, version: int, files: int, bytes: int, depth: int) -> Seen:
+    """The most that the depths can be after new files came. `depth`: of the deepest among the new files alone.
+
+    Each file as it was can lie under all new files of one point, and each new file under the deepest earlier point.
+    """
+    if not files:
+        return Seen(version, seen.depth, seen.largest, seen.files, seen.bytes, seen.exact, seen.layer_bytes)
+    earlier, new = seen.files * (seen.depth + depth), files * (seen.largest + depth)
+    average = round((earlier + new) / (seen.files + files), 4)
+    total = seen.bytes + bytes
+    return Seen(version, average, seen.largest + depth, seen.files + files, total, False, seen.layer_bytes)
+
+
+def smoothed_layer(known: float | None, layers: Sequence[Layer]) -> float | None:
+    """The bytes of new data that deepen the table by one: those of the files as they arrived, averaged with before."""
+    new = next((one for one in layers if one.cube is None and one.bytes), None)
+    if new is None:
+        return known
+    measured = new.bytes / max(1.0, new.depth)
+    return measured if known is None else known + _NEWEST_COUNTS * (measured - known)
+
+
+def _choices(layers: Sequence[Layer], seen: Seen, goal: Goal, depth_after: DepthAfter) -> list[_Choice]:
+    new = [one for one in layers if one.cube is None]
+    cubes = sorted((one for one in layers if one.cube is not None and one.keeps), key=lambda one: one.bytes)
+    others = [one for one in layers if not one.keeps]
+    arrived = sum(one.bytes for one in new)
+    unit = smoothed_layer(seen.layer_bytes, layers) or max(1.0, float(cubes[0].bytes if cubes else 1))
+    slots = max(1, int(goal.depth))
+    found = []
+    for count in range(len(cubes) + 1):
+        if not new and count < 2:
+            continue  # one cube alone stays as it is
+        if 0 < count < len(cubes) and cubes[count].bytes == cubes[count - 1].bytes:
+            continue  # sizes choose, so cubes of one size go together
+        taken = cubes[:count]
+        phases = [_phase(one.bytes / unit, slots - (len(cubes) - 1 - place)) for place, one in enumerate(taken)]
+        depth = depth_after([None, *(one.cube for one in taken)])
+        found.append(_Choice(count, arrived + sum(one.bytes for one in taken), depth, max(phases, default=0) + 1))
+    if others:
+        everything = sum(one.bytes for one in layers)
+        found.append(_Choice(len(cubes), everything, 1.0, _PHASES, full=True))
+    return found
+
+
+def _phase(units: float, places: int) -> int:
+    """How often the rows of a cube of so many units were rewritten, if `places` cubes are at and above its place."""
+    places = max(1, places)
+    return next((phase for phase in range(_PHASES) if comb(places + phase, places) >= _SAME_SIZE * units), _PHASES)
+
+
+def _plan(chosen: _Choice, layers: Sequence[Layer], seen: Seen, goal: Goal) -> Plan:
+    cubes = sorted(one.bytes for one in layers if one.cube is not None and one.keeps)
+    smaller_than = cubes[chosen.cubes - 1] + 1 if chosen.cubes else 0
+    whole = chosen.full or (chosen.cubes == len(cubes) and all(one.keeps for one in layers))
+    total = len(cubes)
+    if chosen.full:
+        what = "all files, since some were clustered by another key"
+    elif whole:
+        what = "all files"
+    else:
+        what = f"the new files and {chosen.cubes} of {total} earlier results"
+    why = f"depth {seen.depth:g} is above {goal.depth:g}: rewrite {what}"
+    return Plan(How.FULL if whole else How.CUBES, why, chosen.bytes, smaller_than, chosen.depth)

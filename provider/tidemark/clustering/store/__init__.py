@@ -1,0 +1,1 @@
+"""Clustered tables and their reclusterings in the control store."""

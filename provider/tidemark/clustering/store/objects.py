@@ -1,0 +1,41 @@
+"""Clustered tables among all objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.clustering.model.tables import ClusteredTable
+from tidemark.clustering.planning.states import TableHealth, state_of
+from tidemark.clustering.store.tables import tables_with_uids
+from tidemark.control.object_kinds import Lag, ObjectEntry, ObjectKind, Severity
+
+__all__ = ["CLUSTERED_TABLE", "table_lags"]
+
+_SEVERITIES: Mapping[TableHealth, Severity] = {
+    TableHealth.FAILING: Severity.WARNING,
+    TableHealth.DEEP: Severity.WARNING,
+    TableHealth.SUSPENDED: Severity.WAITING,
+    TableHealth.NEW: Severity.WAITING,
+    TableHealth.CLUSTERED: Severity.OK,
+}
+
+
+def table_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
+    """No lags: the depth of a table is in its state, and how far its log has come since is in the log alone."""
+    return {}
+
+
+def _entries(connection: sa.Connection, uids: Sequence[str]) -> list[ObjectEntry]:
+    return [_entry(table) for table in tables_with_uids(connection, uids)]
+
+
+def _entry(table: ClusteredTable) -> ObjectEntry:
+    state = state_of(table)
+    met_in = () if table.problem is None or table.problem_run is None else (table.problem_run,)
+    return ObjectEntry(table.uid, table.name, state.value, _SEVERITIES[state], table.problem, met_in=met_in)
+
+
+CLUSTERED_TABLE = ObjectKind("clustered_table", _entries, "clustering.store.objects:table_lags")

@@ -1,0 +1,1 @@
+"""Steps of clustering on the worker's side."""

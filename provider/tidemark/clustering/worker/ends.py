@@ -1,0 +1,59 @@
+"""The ends of reclusterings, as the logs of their tables have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tidemark.clustering.model.jobs import marked
+from tidemark.clustering.model.tables import How, Recluster, Reclustered, ReclusterState
+from tidemark.lake.delta_log import DeltaLog
+
+__all__ = ["commit_of", "outcome_of"]
+
+
+def commit_of(log: DeltaLog, planned: Recluster, store_id: str) -> Recluster | None:
+    """The reclustering with the facts of its commit, which has its mark; None if it has not committed.
+
+    Raises LogIncomplete if the commits since the plan are cleaned up.
+    """
+    for version, info in log.commit_infos(planned.base_version, log.head()):
+        said = info.get("userMetadata")
+        if marked(said if isinstance(said, str) else None, store_id) == planned.uid:
+            metrics = info.get("operationMetrics")
+            return _ended(planned, version, metrics if isinstance(metrics, dict) else {})
+    return None
+
+
+def outcome_of(table: str, ended: Recluster) -> Reclustered:
+    """The outcome as the ledger has it."""
+    done = ended.state is ReclusterState.DONE
+    return Reclustered(
+        table=table,
+        how=ended.how if done else How.NOTHING,
+        why=ended.error or ended.why,
+        state=ended.state,
+        depth_before=ended.depth_before,
+        depth_after=ended.depth_after if done else ended.depth_before,
+        bytes=ended.bytes or 0,
+        seconds=ended.seconds or 0.0,
+        version=ended.version,
+    )
+
+
+def _ended(planned: Recluster, version: int, metrics: Mapping[str, Any]) -> Recluster:
+    return replace(
+        planned,
+        state=ReclusterState.DONE,
+        version=version,
+        bytes=_number(metrics.get("numAddedBytes")),
+        files_removed=_number(metrics.get("numRemovedFiles")),
+        files_added=_number(metrics.get("numAddedFiles")),
+        error=None,
+    )
+
+
+def _number(said: object) -> int:
+    """A metric of a commit, which Delta writes as text."""
+    return int(said) if isinstance(said, str) and said.isdecimal() else said if isinstance(said, int) else 0

@@ -1,0 +1,124 @@
+"""Keys of tables as users set, drop, suspend and resume them, and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from tidemark.clustering.model.jobs import SET_KEY, KeyRequest
+from tidemark.clustering.model.tables import ClusteredTable, Goal, Recluster
+from tidemark.clustering.planning.keys import key_of, require_key
+from tidemark.clustering.store import reclusterings, tables
+from tidemark.control.store import ControlStore
+from tidemark.errors import ClusteringKeyMissing
+from tidemark.model.statements import TransactionKey
+from tidemark.model.streams import TableRef
+from tidemark.streams.worker.opening import Tables, wherever
+from tidemark.streams.worker.runtime import Runtime
+
+__all__ = [
+    "MOST_RECLUSTERINGS",
+    "drop_key",
+    "list_clustered",
+    "recluster_history",
+    "register_clustered",
+    "resume_recluster",
+    "set_key",
+    "suspend_recluster",
+]
+
+MOST_RECLUSTERINGS = 1_000  # of a history
+_BY_HAND = "ALTER TABLE … SUSPEND RECLUSTER"
+
+
+def set_key(
+    runtime: Runtime, table: TableRef, columns: Sequence[str], *, key: TransactionKey, by: str, goal: Goal | None = None
+) -> ClusteredTable:
+    """Let the table be clustered by these columns, and keep it so from now on.
+
+    Only a table with another key starts a job, which rewrites no file. A second run changes nothing. Raises
+    ClusteringKeyRefused, TableNotFound.
+    """
+    state = wherever(runtime.tables)(table).state()
+    wanted = require_key(state, columns, table=table.name)
+    if key_of(state) != wanted:
+        runtime.run_job(SET_KEY, KeyRequest(table, wanted), key=key)
+    return register_clustered(runtime.store, runtime.tables, table, by=by, goal=goal)
+
+
+def drop_key(runtime: Runtime, table: TableRef, *, key: TransactionKey, by: str) -> None:
+    """The table has no key from now on, and is not kept clustered. Its files stay. A second run changes nothing."""
+    if key_of(wherever(runtime.tables)(table).state()):
+        runtime.run_job(SET_KEY, KeyRequest(table, ()), key=key)
+    store = runtime.store
+
+    def end(connection: sa.Connection) -> None:
+        kept = tables.lookup_table(connection, table.table_id)
+        if kept is not None:
+            tables.end_table(connection, kept, at=store.clock(), by=by)
+
+    store.write(end)
+
+
+def register_clustered(
+    store: ControlStore, opened: Tables, table: TableRef, *, by: str, goal: Goal | None = None
+) -> ClusteredTable:
+    """Keep a table clustered that has a key, under bounds of its own if a `goal` is given. A second run changes
+    nothing. Raises ClusteringKeyMissing.
+    """
+    columns = key_of(wherever(opened)(table).state())
+    if not columns:
+        raise ClusteringKeyMissing(table=table.name)
+    new = ClusteredTable(store.new_id(), table, columns, store.clock(), goal or Goal())
+
+    def register(connection: sa.Connection) -> ClusteredTable:
+        kept = tables.register_table(connection, new, by=by)
+        if goal is None or kept.goal == goal:
+            return kept
+        tables.set_goal(connection, kept, goal, by=by)
+        return tables.lookup_table(connection, table.table_id) or kept
+
+    return store.write(register)
+
+
+def suspend_recluster(store: ControlStore, opened: Tables, table: TableRef, *, by: str) -> ClusteredTable:
+    """The table is not reclustered until it is resumed; its key stays. A second run changes nothing. Raises
+    ClusteringKeyMissing.
+    """
+    register_clustered(store, opened, table, by=by)
+    return store.write(lambda c: _moved(c, table, by=by, suspend=True))
+
+
+def resume_recluster(store: ControlStore, opened: Tables, table: TableRef, *, by: str) -> ClusteredTable:
+    """The table is reclustered again. A second run changes nothing. Raises ClusteringKeyMissing."""
+    register_clustered(store, opened, table, by=by)
+    return store.write(lambda c: _moved(c, table, by=by, suspend=False))
+
+
+def list_clustered(store: ControlStore) -> tuple[ClusteredTable, ...]:
+    """All tables that are kept clustered, by name."""
+    return store.read(tables.live_tables)
+
+
+def recluster_history(
+    store: ControlStore, table: TableRef, *, limit: int = MOST_RECLUSTERINGS
+) -> tuple[Recluster, ...]:
+    """The reclusterings of the table, newest first; none of a table that is not kept clustered."""
+
+    def look(connection: sa.Connection) -> tuple[Recluster, ...]:
+        kept = tables.lookup_table(connection, table.table_id)
+        return () if kept is None else reclusterings.history(connection, kept.uid, limit)
+
+    return store.read(look)
+
+
+def _moved(connection: sa.Connection, table: TableRef, *, by: str, suspend: bool) -> ClusteredTable:
+    kept = tables.lookup_table(connection, table.table_id)
+    if kept is None:
+        raise ClusteringKeyMissing(table=table.name)
+    if suspend:
+        tables.suspend_table(connection, kept, why=f"{_BY_HAND}, by {by}", by=by)
+    else:
+        tables.resume_table(connection, kept, by=by)
+    return tables.lookup_table(connection, table.table_id) or kept

@@ -1,0 +1,60 @@
+"""The upkeep of all registered tables, or of some: planned in one task, done in one task for each table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from tidemark.clustering.model.tables import ClusteredTable, How, Reclustered, ReclusterState
+from tidemark.clustering.worker.recluster import recluster_table
+from tidemark.clustering.worker.tables import list_clustered
+from tidemark.control.store import ControlStore
+from tidemark.errors import ReclusteringsFailed, TidemarkError
+from tidemark.model.statements import TransactionKey
+from tidemark.streams.worker.runtime import Runtime
+
+__all__ = ["keep_clustered", "tables_to_keep"]
+
+
+def tables_to_keep(store: ControlStore, names: Sequence[str] | None = None) -> tuple[ClusteredTable, ...]:
+    """The registered tables, or those of these names or paths. Names that are not registered are left out."""
+    found = list_clustered(store)
+    if names is None:
+        return found
+    wanted = {name.strip().casefold() for name in names}
+    return tuple(one for one in found if one.name.casefold() in wanted or one.table.path.casefold() in wanted)
+
+
+def keep_clustered(
+    runtime: Runtime,
+    clustered: Sequence[ClusteredTable],
+    *,
+    key: TransactionKey,
+    bounds: Mapping[str, Any] = MappingProxyType({}),
+) -> tuple[Reclustered, ...]:
+    """Recluster those of the tables for which it pays now. `bounds`: fields of a `Goal`, in place of the tables' own.
+
+    Retries as for one table. An error of one table lets the others be done, and is raised after them: itself if there
+    is one table, else ReclusteringsFailed.
+    """
+    done: list[Reclustered] = []
+    errors: list[tuple[ClusteredTable, TidemarkError]] = []
+    for table in clustered:
+        of_table = replace(key, task_id=f"{key.task_id}/{table.uid}")
+        try:
+            done.append(recluster_table(runtime, table, key=of_table, goal=replace(table.goal, **bounds)))
+        except TidemarkError as error:
+            errors.append((table, error))
+            done.append(Reclustered(table.name, How.NOTHING, str(error), ReclusterState.FAILED))
+    _raise(errors, len(clustered))
+    return tuple(done)
+
+
+def _raise(errors: Sequence[tuple[ClusteredTable, TidemarkError]], total: int) -> None:
+    if len(errors) == 1 and total == 1:
+        raise errors[0][1]
+    if errors:
+        problems = " ".join(f"{table.name}: {type(error).__name__}: {error}" for table, error in errors)
+        raise ReclusteringsFailed(failed=len(errors), total=total, problems=problems)

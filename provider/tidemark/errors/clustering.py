@@ -1,0 +1,25 @@
+"""Errors of clustered tables."""
+
+from __future__ import annotations
+
+from tidemark.errors.tree import TidemarkError
+
+__all__ = ["ClusteringError", "ClusteringKeyMissing", "ClusteringKeyRefused", "ReclusteringsFailed"]
+
+
+class ClusteringError(TidemarkError):
+    """{message}"""
+
+
+class ClusteringKeyMissing(ClusteringError):
+    """{table} has no clustering key. Give it one: ALTER TABLE {table} CLUSTER BY (column, …). To ask about other
+    columns, name them.
+    """
+
+
+class ClusteringKeyRefused(ClusteringError):
+    """{table} cannot be clustered by {key}: {problem}"""
+
+
+class ReclusteringsFailed(ClusteringError):
+    """{failed} of {total} tables could not be reclustered; the others are done. {problems}"""
