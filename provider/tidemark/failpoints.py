@@ -24,6 +24,7 @@ __all__ = [
     "POINTS",
     "REPLICATION_POINTS",
     "RESULT_POINTS",
+    "SEARCH_POINTS",
     "failpoint",
 ]
 
@@ -51,6 +52,8 @@ CHANGE_STREAM_POINTS = (
     "capture.written",
     "expire.marked",
 )
+
+SEARCH_POINTS = ("upkeep.begun", "upkeep.committed", "upkeep.kept")
 
 RESULT_POINTS = (
     "answer.written",

@@ -14,6 +14,7 @@ from tidemark.control.store import ControlStore
 from tidemark.materialized.store.schema import kept_views
 from tidemark.pipes.store.schema import pipes
 from tidemark.replication.store.schema import replicated_objects, replications
+from tidemark.search.store.schema import searches
 from tidemark.streams.store.schema import streams
 
 __all__ = ["drifted", "rows_of"]
@@ -28,6 +29,7 @@ TABLES = {
     "pipe": pipes,
     "materialized_view": kept_views,
     "dynamic_table": kept_views,
+    "search_optimization": searches,
 }
 SAID = ("name", "within", "state", "severity", "problem")
 

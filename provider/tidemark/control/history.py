@@ -42,6 +42,7 @@ DROPPED_BY = {
     "errors of replications": "replication.store.history:drop_errors",
     "cached results": "results.store.history:drop_answers",
     "refreshes of views": "materialized.store.refreshes:drop_refreshes",
+    "upkeep of search paths": "search.store.searches:drop_upkeeps",
 }
 """Kind of history → the function below `tidemark` that deletes it. The store does not import its subjects."""
 

@@ -98,6 +98,7 @@ KINDS = {
     "pipe": "pipes.store.objects:PIPE",
     "materialized_view": "materialized.store.objects:MATERIALIZED_VIEW",
     "dynamic_table": "materialized.store.objects:DYNAMIC_TABLE",
+    "search_optimization": "search.store.objects:SEARCH_OPTIMIZATION",
 }
 """Kind of object to the `ObjectKind` that a subject registers, below `tidemark`: the store imports no subject."""
 

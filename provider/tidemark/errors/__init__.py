@@ -16,6 +16,7 @@ from tidemark.errors import (
     protocol,
     replication,
     results,
+    search,
     sources,
     sql,
     stores,
@@ -35,6 +36,7 @@ from tidemark.errors.pipes import *
 from tidemark.errors.protocol import *
 from tidemark.errors.replication import *
 from tidemark.errors.results import *
+from tidemark.errors.search import *
 from tidemark.errors.sources import *
 from tidemark.errors.sources import StorageUnreachable
 from tidemark.errors.sql import *
@@ -59,6 +61,7 @@ __all__ += pipes.__all__
 __all__ += protocol.__all__
 __all__ += replication.__all__
 __all__ += results.__all__
+__all__ += search.__all__
 __all__ += sources.__all__
 __all__ += sql.__all__
 __all__ += stores.__all__
