@@ -20,7 +20,6 @@ from tidemark.lake.deletion_vectors import movable
 from tidemark.lake.paths import file_uri
 from tidemark.model.foreign_json import foreign_object
 from tidemark.model.table_log import AddFile
-from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,15 +27,19 @@ if TYPE_CHECKING:
     from tidemark.jobs.workspace import Workspace
     from tidemark.search.driver.snapshots import Snapshot
 
-__all__ = ["all_rows_of", "rows_of_files"]
+__all__ = ["all_rows_of", "path_of_files", "rows_of_files"]
 
 
 def rows_of_files(spark: SparkSession, snapshot: Snapshot, files: Iterable[AddFile], workspace: Workspace) -> DataFrame:
-    """The rows of these files of the table, without the deleted ones, and with its columns. Lazy, until `workspace` is
-    closed.
-    """
-    frame = _loaded(spark, snapshot, [_planned(snapshot, file, 0) for file in files], workspace)
-    return frame.select(*(quoted(field.name) for field in source_schema.fields(snapshot.state.metadata)))
+    """The rows of these files of the table, without the deleted ones. Lazy, until `workspace` is closed."""
+    return spark.read.format("delta").load(path_of_files(spark, snapshot, files, workspace))
+
+
+def path_of_files(spark: SparkSession, snapshot: Snapshot, files: Iterable[AddFile], workspace: Workspace) -> str:
+    """The path of a log-only table with these files of the table, whose log Spark has read."""
+    directory = _written(snapshot, [_planned(snapshot, file, 0) for file in files], workspace, marks=False)
+    load_log_only(spark, directory)
+    return directory
 
 
 def all_rows_of(
@@ -46,18 +49,18 @@ def all_rows_of(
     under the same file.
     """
     planned = [_planned(snapshot, file, number, deleted=True) for number, file in numbered]
-    frame = _loaded(spark, snapshot, planned, workspace)
+    frame = load_log_only(spark, _written(snapshot, planned, workspace, marks=True))
     return frame, F.col(version_column(snapshot.state.metadata))
 
 
-def _loaded(spark: SparkSession, snapshot: Snapshot, files: list[PlannedFile], workspace: Workspace) -> DataFrame:
+def _written(snapshot: Snapshot, files: list[PlannedFile], workspace: Workspace, *, marks: bool) -> str:
     metadata = snapshot.state.metadata
     directory = workspace.new_directory()
     stored = with_stored_vectors(files, directory, workspace)
     columns = source_schema.partition_columns(metadata, metadata)
-    commit = commit_of(metadata, columns, stored, row_ids=False)
+    commit = commit_of(metadata, columns, stored, row_ids=False, marks=marks)
     workspace.write(f"{directory}/_delta_log/{0:020d}.json", commit)
-    return load_log_only(spark, directory)
+    return directory
 
 
 def _planned(snapshot: Snapshot, file: AddFile, number: int, *, deleted: bool = False) -> PlannedFile:

@@ -52,11 +52,11 @@ def _bytes_of(kind: ValueKind, value: Any) -> bytes:
 
 
 def _whole(kind: ValueKind, value: Any) -> int:
-    if kind is ValueKind.DATE:
-        return int(value.toordinal()) - _EPOCH
+    if isinstance(value, date) and kind is ValueKind.DATE:
+        return value.toordinal() - _EPOCH
     if kind is ValueKind.TIMESTAMP:
         since = value - _EPOCH_TIME
-        return (since.days * 86_400 + since.seconds) * 1_000_000 + int(since.microseconds)
+        return int(since.days * 86_400 + since.seconds) * 1_000_000 + int(since.microseconds)
     return int(value)
 
 

@@ -16,7 +16,7 @@ from tidemark.search.planning.columns import column_named
 from tidemark.search.planning.literals import NotConstant, value_of
 from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tree_of, written
 
-__all__ = ["term_of", "term_of_tree"]
+__all__ = ["column_in", "term_of", "term_of_tree"]
 
 _DANGEROUS = ("\\", '"', "${")  # texts whose meaning depends on settings of the session
 _NO_BOUNDS = (ValueKind.TIMESTAMP, ValueKind.BINARY)
@@ -48,6 +48,11 @@ def term_of_tree(
     return _Reader(metadata, zone, frozenset(name.lower() for name in names)).term(tree)
 
 
+def column_in(node: exp.Expr, metadata: Metadata, names: Sequence[str]) -> SearchColumn | None:
+    """The column of the table that a node names; None for another node."""
+    return _Reader(metadata, None, frozenset(name.lower() for name in names)).column(node)
+
+
 @dataclass(frozen=True)
 class _Reader:
     metadata: Metadata
@@ -77,7 +82,7 @@ class _Reader:
     def equal(self, node: exp.Expr) -> Term:
         """A column = constant, in either order."""
         for column, constant in ((node.this, node.expression), (node.expression, node.this)):
-            found = self._column(column)
+            found = self.column(column)
             if found is not None and not found.is_array:
                 return IsIn(found, (value_of(found.kind, constant, self.zone),))
         raise NotConstant(node)
@@ -98,7 +103,7 @@ class _Reader:
 
     def compared(self, node: exp.Expr) -> Term:
         """A column < constant, and its like, in either order."""
-        turned = self._column(node.this) is None
+        turned = self.column(node.this) is None
         column = self._scalar(node.expression if turned else node.this, bounds=True)
         value = value_of(column.kind, node.this if turned else node.expression, self.zone)
         with_bound = isinstance(node, exp.GTE | exp.LTE)
@@ -131,7 +136,7 @@ class _Reader:
         arguments = node.expressions
         if str(node.this).lower() != "arrays_overlap" or len(arguments) != 2:
             raise NotConstant(node)
-        first, second = arguments if self._column(arguments[0]) is not None else reversed(arguments)
+        first, second = arguments if self.column(arguments[0]) is not None else reversed(arguments)
         if not isinstance(second, exp.Array):
             raise NotConstant(node)
         column = self._array(first)
@@ -141,7 +146,7 @@ class _Reader:
         return tuple(dict.fromkeys(value_of(column.kind, node, self.zone) for node in nodes))
 
     def _scalar(self, node: exp.Expr, *, bounds: bool = False) -> SearchColumn:
-        column = self._column(node)
+        column = self.column(node)
         if column is None or column.is_array or (bounds and column.kind in _NO_BOUNDS):
             raise NotConstant(node)
         return column
@@ -153,22 +158,21 @@ class _Reader:
         return column
 
     def _array(self, node: exp.Expr) -> SearchColumn:
-        column = self._column(node)
+        column = self.column(node)
         if column is None or not column.is_array:
             raise NotConstant(node)
         return column
 
-    def _column(self, node: exp.Expr) -> SearchColumn | None:
+    def column(self, node: exp.Expr) -> SearchColumn | None:
+        """The column that a node names; None for another node."""
         if isinstance(node, exp.Paren):
-            return self._column(node.this)
+            return self.column(node.this)
         parts = _parts(node)
         if not parts:
             return None
-        if len(parts) > 1 and parts[0].lower() in self.names:
-            qualified = column_named(self.metadata, parts[1:])
-            if qualified is not None:
-                return qualified
-        return column_named(self.metadata, parts)
+        qualifiers = next((n for n, part in enumerate(parts) if part.lower() not in self.names), len(parts) - 1)
+        found = (column_named(self.metadata, parts[n:]) for n in range(min(qualifiers, len(parts) - 1), -1, -1))
+        return next((column for column in found if column is not None), None)
 
 
 def _parts(node: exp.Expr) -> list[str]:
