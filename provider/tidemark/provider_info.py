@@ -40,6 +40,7 @@ _OPERATORS = (
     "tidemark.operators.pipes",
     "tidemark.operators.views",
     "tidemark.operators.refresh_views",
+    "tidemark.operators.search",
 )
 _SENSORS = (
     "tidemark.sensors.channels",
