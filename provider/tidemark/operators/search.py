@@ -25,8 +25,8 @@ class AlterSearchOptimizationOperator(SparkOperator):
     that the table has now. Raises SearchRefused, SearchNotFound, NotYetSupported, SqlCompilationError, TableNotFound.
 
     :param table: name or path of the table. (templated)
-    :param on: the paths, `EQUALITY(a, b.c), SUBSTRING(d), RANGE(e), ORDER(f)`. None: equality on each column that can be
-        searched, or all paths in a drop. (templated)
+    :param on: the paths, `EQUALITY(a, b.c), SUBSTRING(d), RANGE(e), ORDER(f)`. None: equality on each column that can
+        be searched, or all paths in a drop. (templated)
     :param drop: take the paths away in place of adding them. (templated)
     """
 
@@ -62,7 +62,7 @@ class KeepSearchPathOperator(SparkOperator):
 
     Without new files no job starts. If more than half of the covered files were rewritten, all is built again, once.
     A retry, also after a kill, covers what is left. Returns {table, version, commits, files, rows, bytes, seconds}: the
-    version of the table, and the work of the commits. Raises SearchNotFound, and TableNotFound for a table that is gone.
+    version of the table, and the work of the commits. Raises SearchNotFound, TableNotFound.
 
     :param table: name or path of the table. (templated)
     :param gib_per_commit: files of so many GiB are covered by one commit. (templated)
