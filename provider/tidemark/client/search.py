@@ -143,7 +143,7 @@ class SearchOfALake:
         """The table at a path, `frame`, whose `where` reads the files that can hold rows."""
         if self.table_search.of(path) is None:
             return frame
-        plain = frame.where
+        plain = frame.filter  # `where` calls it
 
         def where(condition: str | Column) -> DataFrame:
             text = predicate_of(plain, condition)
