@@ -13,7 +13,7 @@ from tidemark.search.model.paths import COVERAGE, EVERYWHERE, GRAM, Method, Sear
 from tidemark.search.planning.hashes import SCALE
 from tidemark.sql.identifiers import quoted
 
-__all__ = ["SCHEMA", "entries", "laid_out"]
+__all__ = ["SCHEMA", "entries", "hash_column", "laid_out"]
 
 SCHEMA = "path INT, h BIGINT, file INT, name STRING"
 _LEAST_FILES = 10  # below, each value is listed
@@ -57,7 +57,7 @@ def _hashes(path: SearchPath) -> Column:
         values = F.flatten(F.transform(values, _grams))
     known = F.filter(F.array_distinct(values), lambda one: one.isNotNull())
     kind = ValueKind.TEXT if path.method is Method.SUBSTRING else path.column.kind
-    return F.coalesce(F.transform(known, lambda one: _hash(one, kind)), F.array().cast("array<bigint>"))
+    return F.coalesce(F.transform(known, lambda one: hash_column(one, kind)), F.array().cast("array<bigint>"))
 
 
 def _grams(text: Column) -> Column:
@@ -71,7 +71,7 @@ def _value(column: SearchColumn) -> Column:
     return reduce(Column.getField, inside, F.col(quoted(first)))
 
 
-def _hash(value: Column, kind: ValueKind) -> Column:
+def hash_column(value: Column, kind: ValueKind) -> Column:
     """The same hash as `search.planning.hashes.hash_of`: equal for equal values of all types of the kind."""
     forms = {
         ValueKind.WHOLE: lambda: value.cast("bigint"),
