@@ -1,4 +1,4 @@
-"""An upkeep of a search table dies at any moment. Searches are right at once, and the next upkeep covers what is left."""
+"""An upkeep of a search table dies at any moment. Searches stay right, and the next upkeep covers what is left."""
 
 from __future__ import annotations
 

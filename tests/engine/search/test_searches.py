@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from tests.engine.search.world import SearchWorld, texts
 from tidemark.client.lake import Lake
+from tidemark.errors import NotYetSupported, SearchNotFound, SearchRefused
+from tidemark.search.driver.entries import hash_column
+from tidemark.search.model.paths import ValueKind
+from tidemark.search.planning.hashes import hash_of
 
 pytestmark = pytest.mark.spark
 
