@@ -205,7 +205,6 @@ ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
             ["", [], [1]],
         ),
         (lambda **a: KeepChannelsOperator(tables="a.b", **a), "idle_days", [1, "7.5", "{{ d }}"], [-1, "long"]),
-        (lambda **a: KeepSearchPathOperator(**{"table": "a.b", **a}), "table", ["a.b", "{{ t }}"], ["", " ", 5]),
         (lambda **a: KeepSearchPathOperator(table="a.b", **a), "gib_per_commit", [1, "0.5", "{{ n }}"], [0, "much"]),
         (lambda **a: AlterSearchOptimizationOperator(table="a.b", **a), "on", [None, "EQUALITY(a)", "{{ o }}"], [5]),
         (lambda **a: CreatePipeOperator(**{**PIPE, **a}), "pipe", ["p", 'a."B"', "{{ p }}"], ["", "a.b.c.d", 5]),

@@ -37,7 +37,7 @@ class AlterSearchOptimizationOperator(SparkOperator):
         self.table = table
         self.on = on
         self.drop = drop
-        check_constants(self, table=_table_of, on=_targets_of, drop=flag_of)
+        check_constants(self, on=_targets_of, drop=flag_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The paths of the table."""
@@ -45,7 +45,7 @@ class AlterSearchOptimizationOperator(SparkOperator):
 
         store, by = self.hook.open_store(), str(key_of(context))
         targets = _targets_of("on", self.on)
-        found = self.table_by_name(context, _table_of("table", self.table))
+        found = self.table_by_name(context, self.table)
         if flag_of("drop", self.drop):
             known = find_search(store, found.path)
             search = None if known is None else drop_search(store, found.path, found.name, targets, by=by)
@@ -74,14 +74,14 @@ class KeepSearchPathOperator(SparkOperator):
         super().__init__(**kwargs)
         self.table = table
         self.gib_per_commit = gib_per_commit
-        check_constants(self, table=_table_of, gib_per_commit=_bytes_of)
+        check_constants(self, gib_per_commit=_bytes_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The upkeep."""
         from tidemark.search.worker.upkeep import keep_search
 
-        name = _table_of("table", self.table)
-        most, path = _bytes_of("gib_per_commit", self.gib_per_commit), self.table_uri(context, name)
+        name, most = self.table, _bytes_of("gib_per_commit", self.gib_per_commit)
+        path = self.table_uri(context, name)
         done = keep_search(self.runtime(), path, name, key=key_of(context), most_bytes=most)
         facts = {
             "table": name,
@@ -94,12 +94,6 @@ class KeepSearchPathOperator(SparkOperator):
         }
         self.log.info("%(table)s: version %(version)s is covered by %(commits)s commits, %(files)s files.", facts)
         return facts
-
-
-def _table_of(argument: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise InvalidArgument(argument=argument, value=value, problem="it must be the name or the path of a table")
-    return value.strip()
 
 
 def _targets_of(argument: str, value: object) -> tuple[Target, ...]:
