@@ -72,7 +72,7 @@ class SearchOfALake:
 
     def search_optimization(self, table: str) -> Search:
         """The search optimization of a table. Raises SearchNotFound."""
-        return definitions.get_search(self._context.store, self._context.tables.locate(table)[0], table)
+        return definitions.get_search(self._context.store, self._locate(table), table)
 
     def show_search_optimization(self) -> tuple[Search, ...]:
         """That of all tables, by name."""
@@ -89,14 +89,14 @@ class SearchOfALake:
         return definitions.search_history(self._context.store, self.search_optimization(table))
 
     def estimate_search_costs(self, table: str, on: str | None = None) -> dict[str, Any]:
-        """The costs of search paths from a sample of the table: time and bytes of build and upkeep, and the files that
-        a lookup reads. None: those of the paths that the table has.
+        """The costs of search paths from a sample of the table: time and bytes of build and upkeep. It also has the
+        number of files that a lookup reads. None: those of the paths that the table has.
         """
         return self.estimate_search_targets(table, _targets(on))
 
     def estimate_search_targets(self, table: str, targets: Sequence[Target]) -> dict[str, Any]:
         """The same, for parsed targets."""
-        store, path = self._context.store, self._context.tables.locate(table)[0]
+        store, path = self._context.store, self._locate(table)
         search, snapshot = self.table_search.of(path), self.table_search.newest(path)
         paths: tuple[SearchPath, ...] = () if search is None else search.paths
         if targets or not paths:
@@ -128,7 +128,7 @@ class SearchOfALake:
 
     def prune(self, frame: DataFrame) -> DataFrame:
         """The same rows as `frame` has, read from the files that can hold them. `frame` filters one Delta table by
-        predicates that search paths know, and selects columns of it; any other one is returned as it is.
+        predicates that search paths know, and selects columns of it. Any other one is returned as it is.
         """
         try:
             found = filtered_table(frame)
@@ -156,8 +156,11 @@ class SearchOfALake:
         return frame
 
     def _chosen(self, table: str, where: str) -> Chosen:
-        path = self._context.tables.locate(table)[0]
-        return self.table_search.chosen(path, where)
+        return self.table_search.chosen(self._locate(table), where)
+
+    def _locate(self, name: str) -> str:
+        """The URI of a table, without Spark before it has started, as `ResultsOfALake` finds it."""
+        raise NotImplementedError
 
     def _frame(self, chosen: Chosen) -> DataFrame:
         """The files as a DataFrame; the table itself if no file is left out."""

@@ -31,7 +31,7 @@ def without_qualifiers(text: str, qualifiers: Collection[Sequence[str]]) -> str:
 
 
 def _begins(found: Sequence[Token], at: int, parts: Sequence[str]) -> bool:
-    """Whether the parts stand there, each with a dot behind it, and a name behind the last."""
+    """Whether the parts begin at that token, each with a dot behind it, and a name behind the last."""
     names, dots = found[at : at + 2 * len(parts) : 2], found[at + 1 : at + 2 * len(parts) : 2]
     same = [token.text.lower() for token in names if token.token_type is not TokenType.STRING]
     return (

@@ -43,7 +43,7 @@ class UpkeepMark:
 
 @dataclass(frozen=True)
 class Kept:
-    """A commit of the upkeep as the log of the search table shows it; `size` in bytes of the files that it added."""
+    """A commit of the upkeep, as the log of the search table has it. `size`: the bytes that it added."""
 
     version: int
     mark: UpkeepMark

@@ -1,4 +1,4 @@
-"""Predicates on a table, as far as files can be chosen by them."""
+"""Predicates on a table by which files can be chosen."""
 
 from __future__ import annotations
 

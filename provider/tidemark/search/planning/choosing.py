@@ -149,7 +149,7 @@ class _Chooser:
         return self._by_bounds(term, self._by_path(term, among))
 
     def _order(self, term: Term) -> int:
-        """What a path answers comes first, since it leaves few files to look at."""
+        """The parts that a path answers come first, since they leave few files to look at."""
         return 0 if _entries(term, self.paths) else 1 if not isinstance(term, Anything) else 2
 
     def _by_path(self, term: IsIn | Holds | Like | Within, among: Collection[str]) -> Collection[str]:

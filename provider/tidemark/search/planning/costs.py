@@ -1,4 +1,4 @@
-"""What search paths cost and save, from a sample of the files of a table."""
+"""Costs and savings of search paths, from a sample of the files of a table."""
 
 from __future__ import annotations
 
