@@ -42,10 +42,11 @@ class AlterSearchOptimizationOperator(SparkOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """The paths of the table."""
         from tidemark.search.worker.definitions import add_search, drop_search, find_search
+        from tidemark.streams.worker.catalog import asking_the_catalog
 
         store, by = self.hook.open_store(), str(key_of(context))
         targets = _targets_of("on", self.on)
-        found = self.table_by_name(context, self.table)
+        found = asking_the_catalog(self.hook.table, self.runtime)(self.table)
         if flag_of("drop", self.drop):
             known = find_search(store, found.path)
             search = None if known is None else drop_search(store, found.path, found.name, targets, by=by)
