@@ -25,6 +25,7 @@ __all__ = [
     "RECLUSTER_POINTS",
     "REPLICATION_POINTS",
     "RESULT_POINTS",
+    "SEARCH_POINTS",
     "failpoint",
 ]
 
@@ -52,6 +53,8 @@ CHANGE_STREAM_POINTS = (
     "capture.written",
     "expire.marked",
 )
+
+SEARCH_POINTS = ("upkeep.begun", "upkeep.committed", "upkeep.kept")
 
 RESULT_POINTS = (
     "answer.written",

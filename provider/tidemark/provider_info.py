@@ -41,6 +41,7 @@ _OPERATORS = (
     "tidemark.operators.views",
     "tidemark.operators.refresh_views",
     "tidemark.operators.auto_cluster",
+    "tidemark.operators.search",
 )
 _SENSORS = (
     "tidemark.sensors.channels",

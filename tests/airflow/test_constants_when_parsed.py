@@ -38,6 +38,7 @@ from tidemark.operators.replications import (
     FinishReplicationOperator,
     PrepareReplicationOperator,
 )
+from tidemark.operators.search import AlterSearchOptimizationOperator, KeepSearchPathOperator
 from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
 from tidemark.operators.transaction import BeginTransactionOperator, WriteStreamOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
@@ -204,6 +205,8 @@ ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
             ["", [], [1]],
         ),
         (lambda **a: KeepChannelsOperator(tables="a.b", **a), "idle_days", [1, "7.5", "{{ d }}"], [-1, "long"]),
+        (lambda **a: KeepSearchPathOperator(table="a.b", **a), "gib_per_commit", [1, "0.5", "{{ n }}"], [0, "much"]),
+        (lambda **a: AlterSearchOptimizationOperator(table="a.b", **a), "on", [None, "EQUALITY(a)", "{{ o }}"], [5]),
         (lambda **a: CreatePipeOperator(**{**PIPE, **a}), "pipe", ["p", 'a."B"', "{{ p }}"], ["", "a.b.c.d", 5]),
         (lambda **a: CreatePipeOperator(**{**PIPE, **a}), "auto_ingest", [True, "no {{ p }}"], ["perhaps"]),
         (lambda **a: RunPipeOperator(pipe="p", **a), "modified_after", [NOON, None, "", "{{ t }}"], ["noon", 7, "7"]),

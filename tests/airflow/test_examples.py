@@ -23,6 +23,7 @@ from tidemark.change_streams.worker.definitions import get_change_stream
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.materialized.worker.views import list_views
 from tidemark.model.streams import StreamMode
+from tidemark.search.worker.definitions import list_searches
 from tidemark.streams.worker.streams import advance_stream, create_stream, get_stream, list_streams, stream_history
 
 pytestmark = pytest.mark.airflow
@@ -557,3 +558,18 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
     assert {one.object.state.value for one in database.status().objects} == {"completed"}
     assert run_dag(drop_shop_replication).returned("drop") is True
     assert database.in_source() == ([], [])
+
+
+@pytest.mark.spark
+def test_a_table_gets_search_paths_that_an_upkeep_covers_once(
+    run_dag: RunDag, shop: Lake, warm_spark: Path, hook: TidemarkHook
+) -> None:
+    from tests.airflow.examples.search_orders import add_search, keep_search
+
+    added = run_dag(add_search, at=DAY).returned("add")
+    assert added == {"table": "shop.orders", "paths": ["EQUALITY(id)", "SUBSTRING(status)", "RANGE(customer)"]}
+    kept = run_dag(keep_search, at=DAY).returned("keep")
+    assert (kept["commits"], kept["files"]) == (1, 1)
+    assert run_dag(keep_search, at=DAY).returned("keep")["commits"] == 0
+    (search,) = list_searches(hook.open_store())
+    assert (search.table.name, search.files) == ("shop.orders", 1)

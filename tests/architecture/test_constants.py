@@ -59,6 +59,7 @@ READ = {
     ("CreateConsumerGroupOperator", "consumer_group"),
     ("ConsumerGroupStaleSensor", "consumer_group"),
     ("AdvanceStreamOperator", "why"),
+    ("AlterSearchOptimizationOperator", "on"),
     ("RebaseStreamOperator", "why"),
 }
 

@@ -24,6 +24,7 @@ ROOMS = {
     "pipes": WORDS,
     "replication": WORDS | {"sources"},
     "results": WORDS,
+    "search": WORDS,
     "streams": WORDS,
 }
 """A new subject is a new line here, in pyproject.toml, and in `tidemark.hooks._archive`."""

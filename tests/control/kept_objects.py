@@ -15,6 +15,7 @@ from tidemark.control.store import ControlStore
 from tidemark.materialized.store.schema import kept_views
 from tidemark.pipes.store.schema import pipes
 from tidemark.replication.store.schema import replicated_objects, replications
+from tidemark.search.store.schema import searches
 from tidemark.streams.store.schema import streams
 
 __all__ = ["drifted", "rows_of"]
@@ -30,6 +31,7 @@ TABLES = {
     "materialized_view": kept_views,
     "dynamic_table": kept_views,
     "clustered_table": clustered_tables,
+    "search_optimization": searches,
 }
 SAID = ("name", "within", "state", "severity", "problem")
 

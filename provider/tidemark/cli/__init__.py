@@ -13,6 +13,7 @@ from tidemark.cli.objects import object_commands
 from tidemark.cli.pipes import pipe_commands
 from tidemark.cli.replications import replication_commands
 from tidemark.cli.results import result_commands
+from tidemark.cli.search import search_commands
 from tidemark.cli.spark import spark_commands
 from tidemark.cli.store import store_commands
 from tidemark.cli.streams import stream_commands
@@ -63,6 +64,11 @@ def _of_queries_and_services() -> tuple[GroupCommand, ...]:
         GroupCommand(name="pipes", help="List, show, pause, resume and drop pipes", subcommands=pipe_commands()),
         GroupCommand(
             name="results", help="List and clear the answers that queries may reuse", subcommands=result_commands()
+        ),
+        GroupCommand(
+            name="search",
+            help="List tables with search paths, and what their upkeep costs",
+            subcommands=search_commands(),
         ),
         GroupCommand(name="views", help="List, describe, refresh and move kept queries", subcommands=view_commands()),
         GroupCommand(

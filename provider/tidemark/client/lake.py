@@ -22,6 +22,7 @@ from tidemark.client.rebase import RebasedStreams
 from tidemark.client.replays import replay_window
 from tidemark.client.replications import ReplicationsOfALake
 from tidemark.client.results import ResultsOfALake
+from tidemark.client.search import SearchOfALake
 from tidemark.client.sources import find_source, sources_of
 from tidemark.client.sql import run_sql
 from tidemark.client.transaction import LakeTransaction
@@ -73,6 +74,7 @@ class Lake(
     PipesOfALake,
     ReplicationsOfALake,
     ResultsOfALake,
+    SearchOfALake,
     ViewsOfALake,
 ):
     """The result of `connect`. Stream names are found in any case (R12)."""

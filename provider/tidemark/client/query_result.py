@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["CACHE", "LOG", "SPARK", "FrameResult", "QueryResult", "RowResult", "StoredResult"]
+__all__ = ["CACHE", "LOG", "SEARCH", "SPARK", "ArrowResult", "FrameResult", "QueryResult", "RowResult", "StoredResult"]
 
-CACHE, LOG, SPARK = "cache", "log", "spark"
+CACHE, LOG, SEARCH, SPARK = "cache", "log", "search", "spark"
 
 
 class QueryResult:
-    """The rows of a query. `origin`: `cache`, `log` or `spark`. `why`: the reason why no earlier answer was used, empty
-    for a hit. `key`: that of the answer, None if it cannot be reused.
+    """The rows of a query. `origin`: `cache`, `log`, `search` or `spark`. `why`: the reason why no earlier answer was
+    used, empty for a hit. `key`: that of the answer, None if it cannot be reused.
     """
 
     def __init__(self, origin: str, key: str | None, why: str, start: Callable[[], SparkSession]) -> None:
@@ -88,6 +88,26 @@ class StoredResult(QueryResult):
         from tidemark.jobs.schemas import struct_type
 
         return struct_type(self._opened.written.schema_json)
+
+
+class ArrowResult(QueryResult):
+    """Rows in this process. `schema_json`: of the table whose columns they have, or of more columns."""
+
+    def __init__(self, table: pa.Table, schema_json: str, *of_all: Any) -> None:
+        super().__init__(*of_all)
+        self._table, self._schema_json = table, schema_json
+
+    def to_arrow(self) -> pa.Table:
+        """The rows."""
+        return self._table
+
+    def _struct(self) -> StructType:
+        from pyspark.sql.types import StructType
+
+        from tidemark.jobs.schemas import struct_type
+
+        fields = {field.name: field for field in struct_type(self._schema_json).fields}
+        return StructType([fields[name] for name in self._table.column_names])
 
 
 class RowResult(QueryResult):

@@ -14,6 +14,7 @@ from tidemark.client.clustering_sql import run_clustering_sql
 from tidemark.client.objects import kind_of
 from tidemark.client.pipe_histories import with_load_histories
 from tidemark.client.pipe_sql import run_pipe_sql
+from tidemark.client.search_sql import run_search_sql
 from tidemark.client.sources import sources_of
 from tidemark.client.sql_answers import show_answer, status_answer, terse_answer
 from tidemark.client.sql_queries import pass_on, run_query
@@ -43,6 +44,9 @@ def run_sql(lake: Lake, context: ClientContext, text: str, variables: dict[str, 
     of_pipes = run_pipe_sql(lake, context, text)
     if of_pipes is not None:
         return of_pipes
+    of_searches = run_search_sql(lake, context, text)
+    if of_searches is not None:
+        return of_searches
     of_views = run_view_sql(context, text)
     if of_views is not None:
         return of_views

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from tidemark.client.created_tables import create_and_fill
+from tidemark.client.search_sql import searched_tables
 from tidemark.client.sql_answers import backlog_answer, rows_answer, status_answer
 from tidemark.client.temporary_views import TemporaryViews
 from tidemark.client.transaction import LakeTransaction
@@ -117,7 +118,9 @@ def _read(lake: Lake, context: ClientContext, parsed: ParsedStatement, streams: 
         shown |= views_read(context, [name for name in parsed.names if name not in streams], views)
         known = {name.casefold() for name in shown}
         others = [name for name in parsed.names if name.casefold() not in known]
-        return context.spark.sql(splice(parsed, {**_tables_of_the_lake(context, others), **shown}))
+        found = searched_tables(lake, context, parsed) if not known and parsed.target is None else {}
+        found = found or _tables_of_the_lake(context, others)
+        return context.spark.sql(splice(parsed, {**found, **shown}))
 
 
 def _tables_of_the_lake(context: ClientContext, names: Iterable[str]) -> dict[str, str]:

@@ -170,7 +170,12 @@ class ViewsOfALake:
         context = self._context
         if context.tables.is_view(name):
             return context.spark.table(name)
-        return context.spark.read.format("delta").load(context.tables(name).uri)
+        path = context.tables(name).uri
+        return self.searched(context.spark.read.format("delta").load(path), path)
+
+    def searched(self, frame: DataFrame, path: str) -> DataFrame:
+        """The table at a path, as `SearchOfALake` reads it."""
+        raise NotImplementedError
 
 
 def _create(context: ClientContext, request: ViewRequest, *, enable_row_tracking: bool) -> KeptView:

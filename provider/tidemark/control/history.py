@@ -43,6 +43,7 @@ DROPPED_BY = {
     "cached results": "results.store.history:drop_answers",
     "refreshes of views": "materialized.store.refreshes:drop_refreshes",
     "reclusterings of tables": "clustering.store.reclusterings:drop_reclusterings",
+    "upkeep of search paths": "search.store.searches:drop_upkeeps",
 }
 """Kind of history → the function below `tidemark` that deletes it. The store does not import its subjects."""
 

@@ -99,6 +99,7 @@ KINDS = {
     "materialized_view": "materialized.store.objects:MATERIALIZED_VIEW",
     "dynamic_table": "materialized.store.objects:DYNAMIC_TABLE",
     "clustered_table": "clustering.store.objects:CLUSTERED_TABLE",
+    "search_optimization": "search.store.objects:SEARCH_OPTIMIZATION",
 }
 """Kind of object to the `ObjectKind` that a subject registers, below `tidemark`: the store imports no subject."""
 

@@ -19,6 +19,7 @@ SUBJECTS = (
     "tidemark.pipes.store.schema",
     "tidemark.replication.store.schema",
     "tidemark.results.store.schema",
+    "tidemark.search.store.schema",
     "tidemark.streams.store.schema",
 )
 

@@ -17,6 +17,7 @@ from tidemark.errors import (
     protocol,
     replication,
     results,
+    search,
     sources,
     sql,
     stores,
@@ -37,6 +38,7 @@ from tidemark.errors.pipes import *
 from tidemark.errors.protocol import *
 from tidemark.errors.replication import *
 from tidemark.errors.results import *
+from tidemark.errors.search import *
 from tidemark.errors.sources import *
 from tidemark.errors.sources import StorageUnreachable
 from tidemark.errors.sql import *
@@ -62,6 +64,7 @@ __all__ += pipes.__all__
 __all__ += protocol.__all__
 __all__ += replication.__all__
 __all__ += results.__all__
+__all__ += search.__all__
 __all__ += sources.__all__
 __all__ += sql.__all__
 __all__ += stores.__all__

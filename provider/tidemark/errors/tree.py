@@ -40,6 +40,8 @@ TidemarkError
 │   └── KeptViewOutdated · KeptViewNotReady · RefreshesFailed · StreamOfAView
 ├── ClusteringError             a table that keeps to a clustering key
 │   └── ClusteringKeyMissing · ClusteringKeyRefused · ReclusteringsFailed
+├── SearchError                 the search optimization of a table
+│   └── SearchNotFound · SearchRefused · SearchChanged
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked, EnvelopeInvalid, EnvelopesOutOfOrder,

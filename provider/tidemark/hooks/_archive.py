@@ -23,6 +23,7 @@ _ROOMS = (
     "pipes",
     "replication",
     "results",
+    "search",
     "streams",
 )
 _FLOORS = ("model", "planning", "sources", "driver")  # of each room; the other folders are the worker's

@@ -15,11 +15,12 @@ from tidemark.changes.planning import source_schema
 from tidemark.changes.planning.sets.plan import ChangePlan, PlannedFile
 from tidemark.jobs.schemas import struct_type
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.table_log import Metadata
 
 if TYPE_CHECKING:
     import pyarrow.parquet
 
-__all__ = ["images_of"]
+__all__ = ["column_as", "constant", "images_of", "kinds_of", "require_plain_names"]
 
 Place = tuple[int, int]  # the number of a file in the plan, and a position there
 
@@ -42,7 +43,7 @@ def _rows(log: DeltaLog, plan: ChangePlan, places: Iterable[Place]) -> pa.Array:
     by_file: defaultdict[int, list[int]] = defaultdict(list)
     for number, position in places:
         by_file[number].append(position)
-    kinds = _kinds(plan)
+    kinds = kinds_of(plan.metadata)
     with ThreadPoolExecutor(THREADS) as pool:
         parts = list(pool.map(lambda one: _of_file(log, plan.files[one[0]], one[1], kinds), by_file.items()))
     fields = [pa.field(name, kind) for name, kind in kinds.items()]
@@ -55,7 +56,7 @@ def _of_file(log: DeltaLog, file: PlannedFile, positions: list[int], kinds: dict
         table = _picked(open_parquet(opened), positions, [name for name in kinds if name not in values])
     count = len(positions)
     columns = [
-        _constant(values[name], kind, count) if name in values else _column(table, name, kind, count)
+        constant(values[name], kind, count) if name in values else column_as(table, name, kind, count)
         for name, kind in kinds.items()
     ]
     return pa.StructArray.from_arrays(columns, fields=[pa.field(name, kind) for name, kind in kinds.items()])
@@ -63,11 +64,7 @@ def _of_file(log: DeltaLog, file: PlannedFile, positions: list[int], kinds: dict
 
 def _picked(parquet: pyarrow.parquet.ParquetFile, positions: list[int], names: list[str]) -> pa.Table:
     """The columns of these names that the file has, in the rows at `positions`, read group by group."""
-    there = set(parquet.schema_arrow.names)
-    others = {name.lower() for name in there.difference(names)}
-    if len(there) != len(parquet.schema_arrow.names) or others & {name.lower() for name in names}:
-        raise UnlikeSpark  # names that differ by case alone
-    columns = [name for name in names if name in there]
+    columns = require_plain_names(parquet, names)
     picked, first, done = [], 0, 0
     for group in range(parquet.num_row_groups):
         last = first + parquet.metadata.row_group(group).num_rows
@@ -79,7 +76,17 @@ def _picked(parquet: pyarrow.parquet.ParquetFile, positions: list[int], names: l
     return pa.concat_tables(picked)
 
 
-def _column(table: pa.Table, name: str, kind: pa.DataType, count: int) -> pa.Array:
+def require_plain_names(parquet: pyarrow.parquet.ParquetFile, names: Sequence[str]) -> list[str]:
+    """Those of the names that the file has. Raises UnlikeSpark for names that differ by case alone."""
+    there = set(parquet.schema_arrow.names)
+    others = {name.lower() for name in there.difference(names)}
+    if len(there) != len(parquet.schema_arrow.names) or others & {name.lower() for name in names}:
+        raise UnlikeSpark
+    return [name for name in names if name in there]
+
+
+def column_as(table: pa.Table, name: str, kind: pa.DataType, count: int) -> pa.Array:
+    """A column as Spark reads it; NULL if the file does not have it. Raises UnlikeSpark for another type."""
     if name not in table.column_names:
         return pa.nulls(count, kind)  # a column that was added later
     column = table[name].combine_chunks()
@@ -89,7 +96,7 @@ def _column(table: pa.Table, name: str, kind: pa.DataType, count: int) -> pa.Arr
     return column.cast(kind)
 
 
-def _constant(value: str | None, kind: pa.DataType, count: int) -> pa.Array:
+def constant(value: str | None, kind: pa.DataType, count: int) -> pa.Array:
     """A partition value in all rows. An empty text is NULL, as Delta has it."""
     return pa.array([value or None] * count, pa.string()).cast(kind)
 
@@ -116,13 +123,11 @@ def _alike_inside(found: pa.DataType, wanted: pa.DataType) -> bool:
     return not (pa.types.is_timestamp(found) and found != wanted) and _alike(found, wanted)
 
 
-def _kinds(plan: ChangePlan) -> dict[str, pa.DataType]:
-    """The Arrow types of the plan's columns, as Spark has them."""
+def kinds_of(metadata: Metadata) -> dict[str, pa.DataType]:
+    """The Arrow types of a table's columns, as Spark has them. Raises UnlikeSpark if they have other names in files."""
     from pyspark.sql.pandas.types import to_arrow_type
 
-    schema = struct_type(plan.metadata.schema_json)
-    if any(
-        field.name != known.physical for field, known in zip(schema, source_schema.fields(plan.metadata), strict=True)
-    ):
+    schema = struct_type(metadata.schema_json)
+    if any(field.name != known.physical for field, known in zip(schema, source_schema.fields(metadata), strict=True)):
         raise UnlikeSpark
     return {field.name: to_arrow_type(field.dataType, timezone="UTC") for field in schema}

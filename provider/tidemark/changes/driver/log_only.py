@@ -40,11 +40,16 @@ def version_column(metadata: Metadata) -> str:
 
 
 def commit_of(
-    metadata: Metadata, partition_columns: tuple[str, ...], files: Iterable[PlannedFile], *, row_ids: bool = True
+    metadata: Metadata,
+    partition_columns: tuple[str, ...],
+    files: Iterable[PlannedFile],
+    *,
+    row_ids: bool = True,
+    marks: bool = True,
 ) -> bytes:
     """The only commit of a log-only table: version 0 of a table with `files`. Its partition columns have the origin
     (int, an `Origin`) and the version (bigint) of their rows. Change files also have the column of change types.
-    Without `row_ids` its rows have none.
+    Without `row_ids` its rows have none. Without `marks` it has neither of the two columns.
 
     It has the lowest protocol that reads the files, and the parts of `metadata` that a reader needs. `metadata` has the
     schema of the changes. All `files` must be partitioned by `partition_columns` (physical names), have stored vectors
@@ -54,8 +59,11 @@ def commit_of(
     origin, version = origin_column(metadata), version_column(metadata)
     actions = [
         {"protocol": _protocol(metadata, files, row_ids)},
-        {"metaData": _metadata(metadata, partition_columns, files, row_ids)},
-        *({"add": _add(file, {origin: str(int(file.origin)), version: str(file.version)}, row_ids)} for file in files),
+        {"metaData": _metadata(metadata, partition_columns, files, row_ids, marks)},
+        *(
+            {"add": _add(file, {origin: str(int(file.origin)), version: str(file.version)} if marks else {}, row_ids)}
+            for file in files
+        ),
     ]
     return "\n".join(json.dumps(action, ensure_ascii=False) for action in actions).encode()
 
@@ -79,7 +87,7 @@ def _protocol(metadata: Metadata, files: tuple[PlannedFile, ...], row_ids: bool)
 
 
 def _metadata(
-    metadata: Metadata, partition_columns: tuple[str, ...], files: tuple[PlannedFile, ...], row_ids: bool
+    metadata: Metadata, partition_columns: tuple[str, ...], files: tuple[PlannedFile, ...], row_ids: bool, marks: bool
 ) -> dict[str, Any]:
     logical = {field.physical: field.name for field in source_schema.fields(metadata)}
     configuration = {
@@ -87,7 +95,7 @@ def _metadata(
         for name, value in metadata.configuration.items()
         if name.startswith((_COLUMN_MAPPING, *(_ROW_TRACKING if row_ids else ())))
     }
-    ours = {origin_column(metadata): "integer", version_column(metadata): "long"}
+    ours = {origin_column(metadata): "integer", version_column(metadata): "long"} if marks else {}
     added = ours | ({CHANGE_TYPE: "string"} if any(file.origin is Origin.CHANGES for file in files) else {})
     number = int(configuration.get(f"{_COLUMN_MAPPING}maxColumnId", "0"))
     fields = [_for_readers(field.form) for field in source_schema.fields(metadata)]

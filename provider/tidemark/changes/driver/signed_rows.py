@@ -20,7 +20,7 @@ from tidemark.jobs.remote import is_remote, set_for_now
 from tidemark.jobs.workspace import Workspace
 from tidemark.sql.identifiers import quoted
 
-__all__ = ["signed_rows"]
+__all__ = ["load_log_only", "signed_rows"]
 
 _REPLAY_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
 _STORAGE_SETTINGS = ("fs.", "spark.hadoop.")
@@ -58,7 +58,7 @@ def _rows(spark: SparkSession, plan: ChangePlan, files: list[PlannedFile], works
     stored = with_stored_vectors(files, directory, workspace)
     commit = commit_of(plan.metadata, files[0].partition_columns, stored, row_ids=not plan.keys)
     workspace.write(f"{directory}/_delta_log/{0:020d}.json", commit)
-    table = _loaded(spark, directory)
+    table = load_log_only(spark, directory)
     hidden = table.metadataColumn("_metadata")
     origin = F.col(origin_column(plan.metadata))
     row_id, changed = (
@@ -93,7 +93,7 @@ def _known(row_id: Column) -> Column:
     return F.when(row_id >= FEED_ROW_IDS_FROM, F.raise_error(problem)).otherwise(row_id)
 
 
-def _loaded(spark: SparkSession, directory: str) -> DataFrame:
+def load_log_only(spark: SparkSession, directory: str) -> DataFrame:
     """The log-only table at `directory`, its log replayed in one partition.
 
     Delta replays a log in 50 partitions by default, and caches the result for all sessions. So unless the session sets

@@ -1,0 +1,85 @@
+"""Statements on search optimization in `lake.sql`, and queries that search paths serve."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tidemark.client.sql_answers import status_answer
+from tidemark.errors import TidemarkError
+from tidemark.search.driver.frames import path_of_files
+from tidemark.search.planning.queries import SearchedQuery, searched_query
+from tidemark.search.planning.sql import parse_search_sql
+from tidemark.search.planning.statements import AddSearch, DescribeSearch, DropSearch, EstimateSearch
+from tidemark.sql.statements import path_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from tidemark.client.context import ClientContext
+    from tidemark.client.lake import Lake
+    from tidemark.sql.statements import ParsedStatement
+
+__all__ = ["run_search_sql", "searched_tables"]
+
+_DONE = "Statement executed successfully."
+_DESCRIBED = "expression_id INT, method STRING, target STRING, target_data_type STRING, active BOOLEAN"
+
+
+def run_search_sql(lake: Lake, context: ClientContext, text: str) -> DataFrame | None:
+    """The answer to a statement on search optimization; None for any other. Raises what `Lake.sql` says."""
+    statement = parse_search_sql(text)
+    match statement:
+        case None:
+            return None
+        case DescribeSearch():
+            return _described(lake, context, statement.table)
+        case EstimateSearch():
+            shown = json.dumps(lake.estimate_search_targets(statement.table, statement.targets), indent=2)
+            title = statement.title.replace("`", "``")
+            return context.spark.createDataFrame([(shown,)], f"`{title}` STRING")
+        case AddSearch():
+            lake.add_search_targets(statement.table, statement.targets)
+        case DropSearch():
+            lake.drop_search_targets(statement.table, statement.targets)
+    return status_answer(context.spark, _DONE)
+
+
+def searched_tables(lake: Lake, context: ClientContext, parsed: ParsedStatement) -> dict[str, str]:
+    """The table of a query as the path of its files that can hold rows; empty if no file is left out."""
+    search = lake.table_search
+    if len(parsed.mentions) != 1 or not search.any:
+        return {}
+    query = searched_query(parsed.sql, parsed.mentions)
+    if query is None:
+        return {}
+    name = parsed.mentions[0].name
+    try:
+        path = context.tables.locate(name)[0]
+    except TidemarkError:
+        return {}  # a view, or no table; Spark says so
+    return {} if search.of(path) is None else _pruned(context, lake, query, name, path)
+
+
+def _pruned(context: ClientContext, lake: Lake, query: SearchedQuery, name: str, path: str) -> dict[str, str]:
+    search = lake.table_search
+    snapshot = search.newest(path)
+    choice = search.choice_of(query, snapshot, search.of(path))
+    if choice is None or not choice.pruned:
+        return {}
+    return {name: path_name(path_of_files(context.spark, snapshot, choice.files, context.workspace))}
+
+
+def _described(lake: Lake, context: ClientContext, table: str) -> DataFrame:
+    search = lake.search_optimization(table)
+    rows = [
+        (
+            path.id,
+            path.method.value,
+            path.column.name,
+            path.column.type,
+            not path.has_rows or path.id in search.kept_ids,
+        )
+        for path in search.paths
+    ]
+    return context.spark.createDataFrame(rows, _DESCRIBED)

@@ -1,0 +1,1 @@
+"""Search paths built by Spark and read by PyArrow."""

@@ -1,0 +1,1 @@
+"""Search paths of a table, predicates, and the messages of their upkeep."""

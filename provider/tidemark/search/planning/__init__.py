@@ -1,0 +1,1 @@
+"""Decisions on search paths: columns, hashes, predicates, files and statements."""

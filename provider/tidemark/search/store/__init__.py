@@ -1,0 +1,1 @@
+"""Search paths and their upkeep in the control store."""

@@ -1,0 +1,1 @@
+"""Defining search paths, and keeping them up, without Spark."""

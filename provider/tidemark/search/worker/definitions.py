@@ -1,0 +1,85 @@
+"""Adding, dropping and finding search optimization. No job is needed: the next upkeep builds and removes rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidemark.control.store import ControlStore
+from tidemark.errors import SearchChanged, SearchNotFound
+from tidemark.model.streams import TableRef
+from tidemark.model.table_log import Metadata
+from tidemark.search.model.jobs import Kept
+from tidemark.search.model.paths import Search
+from tidemark.search.model.requests import Target
+from tidemark.search.planning.defining import paths_added, paths_left, search_location
+from tidemark.search.store import searches
+
+__all__ = ["add_search", "drop_search", "find_search", "get_search", "list_searches", "search_history"]
+
+_SHOWN = 100
+
+
+def find_search(store: ControlStore, table_path: str) -> Search | None:
+    """The search optimization of the table at a canonical path, or None."""
+    return store.read(lambda connection: searches.search_of(connection, table_path))
+
+
+def get_search(store: ControlStore, table_path: str, name: str) -> Search:
+    """The same. Raises SearchNotFound under the `name` of the table."""
+    found = find_search(store, table_path)
+    if found is None:
+        raise SearchNotFound(table=name, what="")
+    return found
+
+
+def list_searches(store: ControlStore) -> tuple[Search, ...]:
+    """All search optimization, by the names of the tables."""
+    return store.read(searches.live_searches)
+
+
+def search_history(store: ControlStore, search: Search, limit: int = _SHOWN) -> tuple[Kept, ...]:
+    """The commits of the upkeep, newest first, with their costs."""
+    return store.read(lambda connection: searches.upkeeps_of(connection, search, limit))
+
+
+def add_search(
+    store: ControlStore, table: TableRef, metadata: Metadata, targets: Sequence[Target], *, by: str
+) -> Search:
+    """Give the table these paths, beside those that it has; no targets: equality on each column that can be searched.
+
+    A second run changes nothing. Raises SearchRefused, SearchChanged.
+    """
+    found = find_search(store, table.path)
+    if found is None:
+        paths, next_id = paths_added(table.name, metadata, (), 1, targets)
+        new = Search(store.new_id(), table, search_location(table.path), paths, next_id, store.clock())
+        store.write(lambda connection: searches.add_search(connection, new, by=by))
+        return new
+    paths, next_id = paths_added(table.name, metadata, found.paths, found.next_id, targets)
+    if paths != found.paths:
+        _set(store, found, paths, next_id, by=by)
+    return get_search(store, table.path, table.name)
+
+
+def drop_search(
+    store: ControlStore, table_path: str, name: str, targets: Sequence[Target], *, by: str
+) -> Search | None:
+    """Take these paths away; no targets, or the last path: all of it. The search optimization that is left, or None.
+
+    Readers use a dropped path no more; the next upkeep removes its rows. The search table of a table without paths
+    stays, and may be deleted. Raises SearchNotFound, SearchChanged.
+    """
+    found = get_search(store, table_path, name)
+    left = paths_left(name, found.paths, targets)
+    if left:
+        _set(store, found, left, found.next_id, by=by)
+        return find_search(store, table_path)
+    now = store.clock()
+    store.write(lambda connection: searches.end_search(connection, found, at=now, by=by))
+    return None
+
+
+def _set(store: ControlStore, found: Search, paths: Sequence[object], next_id: int, *, by: str) -> None:
+    changed = store.write(lambda connection: searches.set_paths(connection, found, paths, next_id, by=by))  # type: ignore[arg-type]
+    if not changed:
+        raise SearchChanged(table=found.table.name)

@@ -1,0 +1,1 @@
+"""Search optimization: statements, upkeep, and reads of few files."""

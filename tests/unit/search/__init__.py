@@ -1,0 +1,1 @@
+"""Search paths without Spark."""
