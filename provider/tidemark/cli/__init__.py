@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow.cli.cli_config import CLICommand, GroupCommand
 
+from tidemark.cli.acceleration import acceleration_commands
 from tidemark.cli.change_streams import change_stream_commands
 from tidemark.cli.clean import clean_command
 from tidemark.cli.consumer_groups import consumer_group_commands
@@ -62,6 +63,11 @@ def _of_queries_and_services() -> tuple[GroupCommand, ...]:
         GroupCommand(name="pipes", help="List, show, pause, resume and drop pipes", subcommands=pipe_commands()),
         GroupCommand(
             name="results", help="List and clear the answers that queries may reuse", subcommands=result_commands()
+        ),
+        GroupCommand(
+            name="acceleration",
+            help="Estimate query acceleration, and list accelerated runs",
+            subcommands=acceleration_commands(),
         ),
         GroupCommand(name="views", help="List, describe, refresh and move kept queries", subcommands=view_commands()),
         GroupCommand(

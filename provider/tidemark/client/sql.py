@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from tidemark.client.acceleration import run_acceleration_sql
 from tidemark.client.change_stream_sql import define_change_stream, with_change_streams
 from tidemark.client.channel_histories import with_histories
 from tidemark.client.channel_sql import run_channel_sql
@@ -45,6 +46,9 @@ def run_sql(lake: Lake, context: ClientContext, text: str, variables: dict[str, 
     of_views = run_view_sql(lake, context, text)
     if of_views is not None:
         return of_views
+    of_acceleration = run_acceleration_sql(lake, context, text)
+    if of_acceleration is not None:
+        return of_acceleration
     with (
         with_histories(context, text) as of_tables,
         with_load_histories(context, of_tables) as without,
