@@ -1,4 +1,4 @@
-"""Measured tasks on more slots: within the bounds that no schedule can leave, and exact where it can be told by hand."""
+"""Measured tasks on more slots: within the bounds that no schedule can leave, and exact in cases counted by hand."""
 
 from __future__ import annotations
 

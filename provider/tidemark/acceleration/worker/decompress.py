@@ -11,7 +11,8 @@ from typing import IO
 __all__ = ["CODECS", "TruncatedFile", "UnreadableFile", "parts_of"]
 
 CODECS = ("zstd", "lz4", "snappy")
-_PART = 1 << 20
+_PART = 1 << 16
+_STEP = 1 << 13  # of a stream that may be cut off: the last step is lost
 _LZ4_MAGIC, _LZ4_RAW, _LZ4_HEADER = b"LZ4Block", 0x10, 21
 _SNAPPY_MAGIC, _SNAPPY_HEADER = b"\x82SNAPPY\0", 16
 _LARGEST_BLOCK = 1 << 28
@@ -49,7 +50,7 @@ def _zstd(file: IO[bytes]) -> Iterator[bytes]:
 
     try:
         with pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd") as stream:
-            while part := stream.read(_PART):
+            while part := stream.read(_STEP):
                 yield part
     except OSError as error:
         if error.errno is not None:
