@@ -27,8 +27,8 @@ class SparkOperator(TidemarkOperator):
     """An operator whose jobs end with the task: killed, cleared or out of time. Each has words of its own for the
     transaction that is left.
 
-    :param query_acceleration_max_scale_factor: let submitted jobs grow to that many times their executors more while
-        tasks wait, 0 to 100; True is 8, 0 is without a limit, and None is off. See "Accelerate queries". (templated)
+    :param query_acceleration_max_scale_factor: how many executors, for each of a plain job, may join while tasks wait:
+        1 to 100. True is 8, and 0 sets no limit; see "Accelerate queries". (templated)
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -1,7 +1,7 @@
 """The events of Spark's log, one after the other, gathered into an application.
 
-An event log is a text of others: an unknown event, and a known one of another form, is left out, as Spark's history
-server does. Each task keeps two numbers, so memory grows with tasks and not with the log.
+An event log is a text of others. An unknown event is left out, as Spark's history server does, and so is a known one
+of another form. Each task keeps two numbers, so memory grows with tasks and not with the log.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Tasks are given to free slots in the order of jobs and stages, as Spark's scheduler does without pools. A stage begins
 after the stages on which it waited, with the same pause as measured. Further executors come as dynamic allocation
-brings them: one, two, four at a time while tasks wait, each after the time that an executor needs to start.
+brings them: one, two, four at a time while tasks wait. They come after the time that an executor needs to start.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _FINISHED, _SLOTS, _ENDED, _RELEASED, _LOOKED = range(5)  # the order of events 
 
 @dataclass(frozen=True)
 class Ramp:
-    """The times of dynamic allocation in milliseconds: until waiting tasks first bring executors, until they bring
-    more, and from a request to the executor.
+    """The times of dynamic allocation in milliseconds. `backlog`: tasks wait so long for the first further executors.
+    `sustained`: they wait so long for more. `launch`: from a request to the executor.
     """
 
     backlog: int = 1000

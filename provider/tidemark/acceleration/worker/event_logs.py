@@ -1,8 +1,7 @@
 """Event logs of Spark: found by the id of their application, and read line by line.
 
-A log is a file, or a directory of files that Spark has rolled. Neither a file nor a line is read whole that is too
-large. Malformed lines are treated as by Spark's history server: the last line of a log may be cut off, any other one is
-an error.
+A log is a file, or a directory of files that Spark has rolled. Lines that are too long are left out. Malformed lines
+are treated as by Spark's history server. The last line of a log may be cut off; any other one is an error.
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ def find_event_log(of: str, directory: str | None, options: Mapping[str, Any] | 
 def read_application(log: EventLog, *, longest_line: int = LONGEST_LINE) -> Application:
     """The application of the log. Memory is bounded by one line, and two numbers for each task.
 
-    Raises EventLogUnreadable for a line that is not JSON, a codec that cannot be read, and a log without the start of
-    an application.
+    Raises EventLogUnreadable for a line that is not JSON, and for a codec that cannot be read. The same for a log
+    without the start of an application.
     """
     lines = _Lines(log, longest_line)
     application = application_of(lines.events(), left_out=lambda: lines.left_out)
