@@ -1,0 +1,44 @@
+"""The application that `acceleration` runs: queries whose tasks wait, with pauses of the driver. `even` has equal tasks,
+`mixed` two queries with tasks of three lengths and a join of stages, `skewed` one long task.
+
+    spark-submit … tests/benchmarks/accelerated_queries.py even | mixed | skewed
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+
+def waiting(spark: SparkSession, tasks: int, milliseconds: str) -> DataFrame:
+    """A row per task; `milliseconds` is an expression of `id`, and the task waits so long without computing."""
+    slept = f.expr(f"java_method('java.lang.Thread', 'sleep', CAST({milliseconds} AS BIGINT))")
+    return spark.range(0, tasks, 1, tasks).select("id", f.coalesce(slept, f.lit("")).alias("slept"))
+
+
+def even(spark: SparkSession) -> None:
+    waiting(spark, 24, "1000").groupBy("slept").count().collect()
+
+
+def mixed(spark: SparkSession) -> None:
+    waiting(spark, 12, "500 + 500 * (id % 3)").groupBy("slept").count().collect()
+    time.sleep(2)
+    left, right = waiting(spark, 6, "1500"), waiting(spark, 8, "700")
+    left.groupBy("id").count().join(right.groupBy("id").count(), "id").collect()
+    time.sleep(1)
+
+
+def skewed(spark: SparkSession) -> None:
+    waiting(spark, 10, "CASE WHEN id = 3 THEN 8000 ELSE 1000 END").groupBy("slept").count().collect()
+
+
+SHAPES: Mapping[str, Callable[[SparkSession], None]] = {"even": even, "mixed": mixed, "skewed": skewed}
+
+if __name__ == "__main__":
+    session = SparkSession.builder.appName(f"waiting {sys.argv[1]}").getOrCreate()
+    SHAPES[sys.argv[1]](session)
+    session.stop()
