@@ -1,5 +1,6 @@
-"""The application that `acceleration` runs: queries whose tasks wait, with pauses of the driver. `even` has equal tasks,
-`mixed` two queries with tasks of three lengths and a join of stages, `skewed` one long task.
+"""The application that `acceleration` runs: queries whose tasks wait, with pauses of the driver.
+
+`even` has equal tasks, `mixed` two queries with tasks of three lengths and a join of stages, `skewed` one long task.
 
     spark-submit … tests/benchmarks/accelerated_queries.py even | mixed | skewed
 """
@@ -21,19 +22,19 @@ def waiting(spark: SparkSession, tasks: int, milliseconds: str) -> DataFrame:
 
 
 def even(spark: SparkSession) -> None:
-    waiting(spark, 24, "1000").groupBy("slept").count().collect()
+    waiting(spark, 32, "2000").groupBy("slept").count().collect()
 
 
 def mixed(spark: SparkSession) -> None:
-    waiting(spark, 12, "500 + 500 * (id % 3)").groupBy("slept").count().collect()
+    waiting(spark, 18, "1000 + 1000 * (id % 3)").groupBy("slept").count().collect()
     time.sleep(2)
-    left, right = waiting(spark, 6, "1500"), waiting(spark, 8, "700")
+    left, right = waiting(spark, 8, "1500"), waiting(spark, 12, "1000")
     left.groupBy("id").count().join(right.groupBy("id").count(), "id").collect()
     time.sleep(1)
 
 
 def skewed(spark: SparkSession) -> None:
-    waiting(spark, 10, "CASE WHEN id = 3 THEN 8000 ELSE 1000 END").groupBy("slept").count().collect()
+    waiting(spark, 16, "CASE WHEN id = 3 THEN 16000 ELSE 2000 END").groupBy("slept").count().collect()
 
 
 SHAPES: Mapping[str, Callable[[SparkSession], None]] = {"even": even, "mixed": mixed, "skewed": skewed}

@@ -4,7 +4,7 @@
 
 Each round runs an application on one executor, predicts its time with a scale factor of 1 from its event log, and runs
 it again with dynamic allocation up to two executors. Tasks wait and do not compute, since this machine has few cores.
-`--keep` writes the event logs of the first round there, without what no reader needs.
+`--keep` writes the event logs there, without what no reader needs.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tests.benchmarks.accelerated_queries import SHAPES
 from tidemark.acceleration.model.applications import Application
 from tidemark.acceleration.planning.estimate import predicted_seconds, ramp_of
 from tidemark.acceleration.planning.settings import accelerated_settings
-from tidemark.acceleration.worker.event_logs import find_event_log, read_application
+from tidemark.acceleration.worker.event_logs import _Lines, find_event_log, read_application
 
 QUERIES = Path(__file__).with_name("accelerated_queries.py")
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 UNREAD = ("Task Metrics", "Accumulables", "Task Executor Metrics", "RDD Info", "Stage Infos", "physicalPlanDescription")
 UNREAD += ("sparkPlanInfo", "details", "Details", "JVM Information", "System Properties", "Classpath Entries")
 UNREAD += ("Hadoop Properties", "Metrics Properties", "modifiedConfigs", "Log Urls", "Executor Metrics")
-KEPT_SETTINGS = ("spark.dynamicAllocation", "spark.executor", "spark.cores", "spark.tidemark", "spark.task")
+KEPT_SETTINGS = ("spark.dynamicAllocation.", "spark.executor.cores", "spark.executor.instances", "spark.tidemark.")
 
 
 def main(rounds: int, shapes: list[str], keep: Path | None) -> None:
@@ -50,9 +50,9 @@ def main(rounds: int, shapes: list[str], keep: Path | None) -> None:
                 figures = f"{plain.seconds:6.1f} {predicted:6.1f} {faster.seconds:6.1f} {off[-1]:+7.1%}"
                 ramp = f"executor after {ramp_of(plain).launch / 1000:.1f} s"
                 print(f"{shape:8} {number} {figures}  {ramp}, load {os.getloadavg()[0]:.1f}", flush=True)
-                if keep is not None and number == 0:
-                    kept(logs, plain, keep / f"{shape}-1")
-                    kept(logs, faster, keep / f"{shape}-2")
+                if keep is not None:
+                    kept(logs, plain, keep / f"{shape}-{number}-plain")
+                    kept(logs, faster, keep / f"{shape}-{number}-faster")
             print(f"{shape:8} median of {rounds}: {statistics.median(map(abs, off)):.1%} off", flush=True)
 
 
@@ -85,8 +85,6 @@ def run(cluster: StandaloneCluster, logs: Path, shape: str, conf: Mapping[str, s
 def kept(logs: Path, application: Application, to: Path) -> None:
     """The event log without what no reader needs, and without names of this machine."""
     found = find_event_log(application.id, str(logs))
-    from tidemark.acceleration.worker.event_logs import _Lines  # the same reading
-
     to.parent.mkdir(parents=True, exist_ok=True)
     with to.open("w", encoding="utf-8") as file:
         for event in _Lines(found, 1 << 30).events():

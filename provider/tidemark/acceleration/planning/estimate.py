@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from statistics import median
 
 from tidemark.acceleration.model.applications import Application, Execution, Stage
 from tidemark.acceleration.model.estimates import MOST_FACTOR, SHOWN_FACTORS, Estimate, Status
@@ -60,14 +61,28 @@ def part_of(application: Application, execution: int) -> Application | None:
 
 
 def ramp_of(application: Application) -> Ramp:
-    """The ramp of dynamic allocation with the application's settings, and the start of its first executor."""
+    """The ramp of dynamic allocation with the application's settings. A further executor needs as long as the first one
+    did, and its first tasks last as much longer.
+    """
     settings = application.settings
     backlog = seconds_in(settings.get("spark.dynamicAllocation.schedulerBacklogTimeout", "1s"), 1.0)
     sustained = seconds_in(settings.get("spark.dynamicAllocation.sustainedSchedulerBacklogTimeout", ""), backlog)
     first = min((one.at for one in application.executors), default=None)
     ready = application.driver_ready
     launch = 0 if first is None or ready is None else max(first - ready, 0)
+    launch += _warm_up(application)
     return Ramp(backlog=round(backlog * 1000), sustained=max(round(sustained * 1000), 1), launch=launch)
+
+
+def _warm_up(application: Application) -> int:
+    """The milliseconds that the first tasks of an executor took longer than the others of their stage."""
+    first = min((one for one in application.executors if one.slots > 0), key=lambda one: one.at, default=None)
+    if first is None:
+        return 0
+    for stage in application.stages:
+        if len(stage.tasks) > 2 * first.slots:
+            return max(min(stage.tasks[: first.slots]) - round(median(stage.tasks)), 0)
+    return 0
 
 
 class _Times:
