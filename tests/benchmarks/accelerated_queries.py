@@ -2,7 +2,7 @@
 
 `even` has equal tasks, `mixed` two queries with tasks of three lengths and a join of stages, `skewed` one long task.
 
-    spark-submit … tests/benchmarks/accelerated_queries.py even | mixed | skewed
+    spark-submit … tests/benchmarks/accelerated_queries.py even | mixed | skewed TIMES
 """
 
 from __future__ import annotations
@@ -41,5 +41,6 @@ SHAPES: Mapping[str, Callable[[SparkSession], None]] = {"even": even, "mixed": m
 
 if __name__ == "__main__":
     session = SparkSession.builder.appName(f"waiting {sys.argv[1]}").getOrCreate()
-    SHAPES[sys.argv[1]](session)
+    for _ in range(int(sys.argv[2])):
+        SHAPES[sys.argv[1]](session)
     session.stop()

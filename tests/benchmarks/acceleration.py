@@ -1,9 +1,12 @@
 """Query acceleration: predicted and measured seconds on a standalone cluster, with one executor and then two.
 
-    python -m tests.benchmarks.acceleration [--rounds 5] [--shapes even mixed skewed] [--keep DIRECTORY]
+    python -m tests.benchmarks.acceleration applications | queries [--rounds 5] [--shapes even mixed skewed]
+        [--keep DIRECTORY]
 
-Each round runs an application on one executor, predicts its time with a scale factor of 1 from its event log, and runs
-it again with dynamic allocation up to two executors. Tasks wait and do not compute, since this machine has few cores.
+Tasks wait and do not compute, since this machine has few cores. `applications`: each round runs an application on one
+executor, predicts its time with a scale factor of 1 from its event log, and runs it again with dynamic allocation up to
+two executors. `queries`: one application on one executor and one on two run the queries of all rounds, after a round
+that does not count. So the time of a second executor's start is in the first figure, and not in the second.
 `--keep` writes the event logs there, without what no reader needs.
 """
 
@@ -15,7 +18,8 @@ import os
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyspark
@@ -23,9 +27,9 @@ import pyspark
 from tests.airflow.standalone_cluster import CLIENT_CONF, HOST, StandaloneCluster, standalone_cluster
 from tests.benchmarks.accelerated_queries import SHAPES
 from tidemark.acceleration.model.applications import Application
-from tidemark.acceleration.planning.estimate import predicted_seconds, ramp_of
+from tidemark.acceleration.planning.estimate import part_of, predicted_seconds, ramp_of
 from tidemark.acceleration.planning.settings import accelerated_settings
-from tidemark.acceleration.worker.event_logs import _Lines, find_event_log, read_application
+from tidemark.acceleration.worker.event_logs import LONGEST_LINE, _Lines, find_event_log, read_application
 
 QUERIES = Path(__file__).with_name("accelerated_queries.py")
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
@@ -35,31 +39,62 @@ UNREAD += ("Hadoop Properties", "Metrics Properties", "modifiedConfigs", "Log Ur
 KEPT_SETTINGS = ("spark.dynamicAllocation.", "spark.executor.cores", "spark.executor.instances", "spark.tidemark.")
 
 
-def main(rounds: int, shapes: list[str], keep: Path | None) -> None:
-    with tempfile.TemporaryDirectory() as place, standalone_cluster(Path(place), workers=2) as cluster:
-        logs = Path(place) / "events"
-        logs.mkdir()
-        for shape in shapes:
-            off = []
-            for number in range(rounds):
-                plain = run(cluster, logs, shape, settings(logs))
-                faster = run(cluster, logs, shape, accelerated(settings(logs), cluster))
-                predicted = predicted_seconds(plain, 1)
-                assert predicted is not None
-                off.append((predicted - faster.seconds) / faster.seconds)
-                figures = f"{plain.seconds:6.1f} {predicted:6.1f} {faster.seconds:6.1f} {off[-1]:+7.1%}"
-                ramp = f"executor after {ramp_of(plain).launch / 1000:.1f} s"
-                print(f"{shape:8} {number} {figures}  {ramp}, load {os.getloadavg()[0]:.1f}", flush=True)
-                if keep is not None:
-                    kept(logs, plain, keep / f"{shape}-{number}-plain")
-                    kept(logs, faster, keep / f"{shape}-{number}-faster")
-            print(f"{shape:8} median of {rounds}: {statistics.median(map(abs, off)):.1%} off", flush=True)
+def applications(cluster: StandaloneCluster, logs: Path, shape: str, rounds: int, keep: Path | None) -> list[float]:
+    """How far each prediction of a whole application was off."""
+    off = []
+    for number in range(rounds):
+        plain = run(cluster, logs, shape, 1, settings(logs, 1))
+        faster = run(cluster, logs, shape, 1, accelerated(settings(logs, 1), cluster))
+        predicted = predicted_seconds(plain, 1)
+        assert predicted is not None
+        off.append(shown(shape, number, plain.seconds, predicted, faster.seconds))
+        print(f"  an executor started in {ramp_of(plain).launch / 1000:.1f} s", flush=True)
+        kept(logs, (plain, faster), keep, f"{shape}-{number}")
+    return off
 
 
-def settings(logs: Path) -> dict[str, str]:
+def queries(cluster: StandaloneCluster, logs: Path, shape: str, rounds: int, keep: Path | None) -> list[float]:
+    """How far each prediction of a round's queries was off, if all executors are there from the beginning."""
+    plain = run(cluster, logs, shape, rounds + 1, settings(logs, 1))
+    faster = run(cluster, logs, shape, rounds + 1, settings(logs, 2))
+    kept(logs, (plain, faster), keep, f"{shape}-queries")
+    each = len(plain.executions) // (rounds + 1)
+    off = []
+    for number in range(1, rounds + 1):
+        ids = range(number * each, (number + 1) * each)
+        before, after = parts(plain, ids), parts(faster, ids)
+        predicted = sum(predicted_seconds(at_once(part), 1) or 0.0 for part in before)
+        off.append(shown(shape, number, total(before), predicted, total(after)))
+    return off
+
+
+def parts(of: Application, ids: Iterable[int]) -> list[Application]:
+    numbers = [one.id for one in of.executions]
+    found = [part_of(of, numbers[place]) for place in ids]
+    return [part for part in found if part is not None]
+
+
+def at_once(part: Application) -> Application:
+    """The same, with further executors that are there from the beginning."""
+    timeout = "spark.dynamicAllocation.schedulerBacklogTimeout"
+    return replace(part, driver_ready=None, settings={timeout: "0s"})
+
+
+def total(parts: Iterable[Application]) -> float:
+    return sum(part.seconds for part in parts)
+
+
+def shown(shape: str, number: int, plain: float, predicted: float, measured: float) -> float:
+    off = (predicted - measured) / measured
+    figures = f"{plain:7.1f} {predicted:7.1f} {measured:7.1f} {off:+8.1%}"
+    print(f"{shape:8} {number} {figures}  load {os.getloadavg()[0]:.1f}", flush=True)
+    return off
+
+
+def settings(logs: Path, executors: int) -> dict[str, str]:
     given: Mapping[str, str] = {
         "spark.executor.cores": "1",
-        "spark.cores.max": "1",
+        "spark.cores.max": str(executors),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": f"file:{logs}",
         "spark.ui.enabled": "false",
@@ -72,23 +107,25 @@ def accelerated(conf: dict[str, str], cluster: StandaloneCluster) -> dict[str, s
     return accelerated_settings(conf, master=f"spark://{HOST}:{cluster.port}", factor=1)
 
 
-def run(cluster: StandaloneCluster, logs: Path, shape: str, conf: Mapping[str, str]) -> Application:
+def run(cluster: StandaloneCluster, logs: Path, shape: str, times: int, conf: Mapping[str, str]) -> Application:
     """The application, after it has ended well."""
     before = set(logs.iterdir())
-    settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
-    command = [str(SUBMIT), "--master", f"spark://{HOST}:{cluster.port}", *settings, str(QUERIES), shape]
+    words = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    command = [str(SUBMIT), "--master", f"spark://{HOST}:{cluster.port}", *words, str(QUERIES), shape, str(times)]
     subprocess.run(command, check=True, capture_output=True)
     (log,) = set(logs.iterdir()) - before
     return read_application(find_event_log(str(log), None))
 
 
-def kept(logs: Path, application: Application, to: Path) -> None:
-    """The event log without what no reader needs, and without names of this machine."""
-    found = find_event_log(application.id, str(logs))
-    to.parent.mkdir(parents=True, exist_ok=True)
-    with to.open("w", encoding="utf-8") as file:
-        for event in _Lines(found, 1 << 30).events():
-            file.write(json.dumps(smaller(event), separators=(",", ":")) + "\n")
+def kept(logs: Path, pair: Iterable[Application], place: Path | None, name: str) -> None:
+    """The event logs without what no reader needs, and without names of this machine."""
+    if place is None:
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    for application, which in zip(pair, ("plain", "faster"), strict=True):
+        with (place / f"{name}-{which}").open("w", encoding="utf-8") as file:
+            for event in _Lines(find_event_log(application.id, str(logs)), LONGEST_LINE).events():
+                file.write(json.dumps(smaller(event), separators=(",", ":")) + "\n")
 
 
 def smaller(value: object) -> object:
@@ -104,8 +141,16 @@ def smaller(value: object) -> object:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ways = {"applications": applications, "queries": queries}
+    parser.add_argument("way", choices=ways)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--keep", type=Path)
     chosen = parser.parse_args()
-    main(chosen.rounds, chosen.shapes, chosen.keep)
+    with tempfile.TemporaryDirectory() as temporary, standalone_cluster(Path(temporary), workers=2) as started:
+        events = Path(temporary) / "events"
+        events.mkdir()
+        for one in chosen.shapes:
+            found = ways[chosen.way](started, events, one, chosen.rounds, chosen.keep)
+            median = statistics.median(map(abs, found))
+            print(f"{one:8} {chosen.way}: median of {chosen.rounds}: {median:.1%} off", flush=True)
