@@ -202,3 +202,13 @@ def test_the_limit_is_the_smallest_factor_with_the_best_time() -> None:
 def test_a_query_of_an_application_has_its_own_stages() -> None:
     of = application(stage(0, 0, 1000, [1000], execution=4), stage(1, 1000, 2000, [1000]), until=2000)
     assert part_of(of, 4) is None  # its start is not in the log
+
+
+def test_a_further_executor_warms_up_as_long_as_the_first_one_did() -> None:
+    plain = application(stage(0, 0, 7000, [3000, 1000, 1000, 1000, 1000]), until=7000)
+    late = Application(
+        plain.id, plain.name, plain.began, plain.ended, plain.stages, plain.executors, driver_ready=BEGAN
+    )
+    assert ramp_of(late).launch == 2000
+    cold = application(stage(0, 0, 7000, [1000, 3000, 1000, 1000, 1000]), until=7000)
+    assert ramp_of(cold).launch == 0
