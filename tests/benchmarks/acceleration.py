@@ -35,7 +35,7 @@ QUERIES = Path(__file__).with_name("accelerated_queries.py")
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 UNREAD = ("Task Metrics", "Accumulables", "Task Executor Metrics", "RDD Info", "Stage Infos", "physicalPlanDescription")
 UNREAD += ("sparkPlanInfo", "details", "Details", "JVM Information", "System Properties", "Classpath Entries")
-UNREAD += ("Hadoop Properties", "Metrics Properties", "modifiedConfigs", "Log Urls", "Executor Metrics")
+UNREAD += ("User", "Hadoop Properties", "Metrics Properties", "modifiedConfigs", "Log Urls", "Executor Metrics")
 KEPT_SETTINGS = ("spark.dynamicAllocation.", "spark.executor.cores", "spark.executor.instances", "spark.tidemark.")
 
 
