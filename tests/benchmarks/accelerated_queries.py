@@ -1,6 +1,7 @@
 """The application that `acceleration` runs: queries whose tasks wait, with pauses of the driver.
 
-`even` has equal tasks, `mixed` two queries with tasks of three lengths and a join of stages, `skewed` one long task.
+`even` has equal tasks. `mixed` has tasks of three lengths, then a join of two stages that do not wait. `skewed` has
+one long task.
 
     spark-submit … tests/benchmarks/accelerated_queries.py even | mixed | skewed TIMES
 """
@@ -28,7 +29,7 @@ def even(spark: SparkSession) -> None:
 def mixed(spark: SparkSession) -> None:
     waiting(spark, 18, "1000 + 1000 * (id % 3)").groupBy("slept").count().collect()
     time.sleep(2)
-    left, right = waiting(spark, 8, "1500"), waiting(spark, 12, "1000")
+    left, right = spark.range(0, 8, 1, 8), spark.range(0, 12, 1, 12)
     left.groupBy("id").count().join(right.groupBy("id").count(), "id").collect()
     time.sleep(1)
 

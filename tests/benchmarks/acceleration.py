@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark
 
 from tests.airflow.standalone_cluster import CLIENT_CONF, HOST, StandaloneCluster, standalone_cluster
@@ -123,9 +124,9 @@ def kept(logs: Path, pair: Iterable[Application], place: Path | None, name: str)
         return
     place.mkdir(parents=True, exist_ok=True)
     for application, which in zip(pair, ("plain", "faster"), strict=True):
-        with (place / f"{name}-{which}").open("w", encoding="utf-8") as file:
+        with pa.CompressedOutputStream(str(place / f"{name}-{which}.zstd"), "zstd") as file:
             for event in _Lines(find_event_log(application.id, str(logs)), LONGEST_LINE).events():
-                file.write(json.dumps(smaller(event), separators=(",", ":")) + "\n")
+                file.write(json.dumps(smaller(event), separators=(",", ":")).encode() + b"\n")
 
 
 def smaller(value: object) -> object:
@@ -136,6 +137,8 @@ def smaller(value: object) -> object:
                 known = (*KEPT_SETTINGS, "spark.sql.execution.id")
                 of[name] = {one: text for one, text in of[name].items() if one.startswith(known)}
         return of
+    if isinstance(value, str):
+        return value.replace(f"{QUERIES.parent}/", "")
     return [smaller(inner) for inner in value] if isinstance(value, list) else value
 
 
