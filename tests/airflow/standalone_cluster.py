@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,7 @@ CLIENT_CONF: Mapping[str, str | int] = {
 
 @dataclass(frozen=True)
 class StandaloneCluster:
-    """A master that has one worker with one core."""
+    """A master whose workers have one core each."""
 
     port: int
     ui_port: int
@@ -50,16 +50,19 @@ class StandaloneCluster:
 
 
 @contextmanager
-def standalone_cluster(directory: Path) -> Iterator[StandaloneCluster]:
-    """Master and worker, which end with the block."""
+def standalone_cluster(directory: Path, *, workers: int = 1) -> Iterator[StandaloneCluster]:
+    """Master and workers, which end with the block."""
     port, ui_port, work = free_port(), free_port(), directory / "work"
     master_class, worker_class = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
     where = ("--host", HOST, "--port", str(port), "--webui-port", str(ui_port))
     with _daemon(directory / "master.log", master_class, *where) as log:
         _wait_for("I have been elected leader", log)
         limits = ("--host", HOST, "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", str(work))
-        with _daemon(directory / "worker.log", worker_class, *limits, f"spark://{HOST}:{port}") as worker_log:
-            _wait_for("Successfully registered with master", worker_log)
+        with ExitStack() as running:
+            for number in range(workers):
+                name = directory / f"worker{number}.log"
+                worker_log = running.enter_context(_daemon(name, worker_class, *limits, f"spark://{HOST}:{port}"))
+                _wait_for("Successfully registered with master", worker_log)
             yield StandaloneCluster(port, ui_port, work)
 
 

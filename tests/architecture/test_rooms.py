@@ -16,6 +16,7 @@ from tidemark.control.schema import SUBJECTS
 PACKAGE = Path(tidemark.__file__).parent
 WORDS = {"model", "planning", "store", "worker", "driver"}
 ROOMS = {
+    "acceleration": WORDS - {"driver"},
     "change_streams": WORDS,
     "changes": WORDS,
     "channels": WORDS,
@@ -85,7 +86,7 @@ def test_kinds_of_objects_are_registered_under_their_own_names(name: str) -> Non
 def test_every_subject_registers_a_kind_of_objects() -> None:
     """A new subject is a line in `control.object_kinds.KINDS`: page, command line and client then list its objects.
 
-    Answers of queries are no objects: nobody names one, and there may be thousands.
+    Answers of queries and runs of jobs are no objects: nobody names one, and there may be thousands.
     """
     registered = {entry.partition(".")[0] for entry in KINDS.values()}
-    assert registered == {name.split(".")[1] for name in SUBJECTS} - {"results"}
+    assert registered == {name.split(".")[1] for name in SUBJECTS} - {"acceleration", "results"}

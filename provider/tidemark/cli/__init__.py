@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow.cli.cli_config import CLICommand, GroupCommand
 
+from tidemark.cli.acceleration import acceleration_commands
 from tidemark.cli.change_streams import change_stream_commands
 from tidemark.cli.clean import clean_command
 from tidemark.cli.clustering import clustering_commands
@@ -69,6 +70,11 @@ def _of_queries_and_services() -> tuple[GroupCommand, ...]:
             name="search",
             help="List tables with search paths, and what their upkeep costs",
             subcommands=search_commands(),
+        ),
+        GroupCommand(
+            name="acceleration",
+            help="Estimate query acceleration, and list accelerated runs",
+            subcommands=acceleration_commands(),
         ),
         GroupCommand(name="views", help="List, describe, refresh and move kept queries", subcommands=view_commands()),
         GroupCommand(

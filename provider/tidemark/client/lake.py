@@ -9,6 +9,7 @@ from tidemark.changes.driver.every_change import ROWS_PER_PAGE, plan_pages
 from tidemark.changes.driver.plan import plan_changes
 from tidemark.changes.driver.rows import read_changes
 from tidemark.changes.driver.views.read import read_view_changes
+from tidemark.client.acceleration import AccelerationOfALake
 from tidemark.client.change_streams import ChangeStreamsOfALake
 from tidemark.client.channels import ChannelsOfALake
 from tidemark.client.clustering import ClusteringOfALake
@@ -76,6 +77,7 @@ class Lake(
     ResultsOfALake,
     SearchOfALake,
     ViewsOfALake,
+    AccelerationOfALake,
 ):
     """The result of `connect`. Stream names are found in any case (R12)."""
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from tidemark.client.acceleration import run_acceleration_sql
 from tidemark.client.change_stream_sql import define_change_stream, with_change_streams
 from tidemark.client.channel_histories import with_histories
 from tidemark.client.channel_sql import run_channel_sql
@@ -38,27 +39,24 @@ def run_sql(lake: Lake, context: ClientContext, text: str, variables: dict[str, 
     defined = define_change_stream(context, text)
     if defined is not None:
         return defined
-    of_channels = run_channel_sql(lake, context, text)
-    if of_channels is not None:
-        return of_channels
-    of_pipes = run_pipe_sql(lake, context, text)
-    if of_pipes is not None:
-        return of_pipes
-    of_searches = run_search_sql(lake, context, text)
-    if of_searches is not None:
-        return of_searches
-    of_views = run_view_sql(context, text)
-    if of_views is not None:
-        return of_views
-    of_clustering = run_clustering_sql(lake, context, text)
-    if of_clustering is not None:
-        return of_clustering
+    of_subjects = _run_of_subjects(lake, context, text)
+    if of_subjects is not None:
+        return of_subjects
     with (
         with_histories(context, text) as of_tables,
         with_load_histories(context, of_tables) as without,
         with_change_streams(context, without) as known,
     ):
         return _run(lake, context, known, variables)
+
+
+def _run_of_subjects(lake: Lake, context: ClientContext, text: str) -> DataFrame | None:
+    """The answer to a statement of one of these subjects; None for any other text."""
+    for run in (run_channel_sql, run_pipe_sql, run_search_sql, run_clustering_sql, run_acceleration_sql):
+        answer = run(lake, context, text)
+        if answer is not None:
+            return answer
+    return run_view_sql(context, text)
 
 
 def _run(lake: Lake, context: ClientContext, text: str, variables: dict[str, Constant]) -> DataFrame:

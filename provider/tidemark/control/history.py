@@ -40,6 +40,7 @@ DROPPED_BY = {
     "writes of replications": "replication.store.history:drop_object_writes",
     "moves of replications": "replication.store.history:drop_moves",
     "errors of replications": "replication.store.history:drop_errors",
+    "runs of jobs": "acceleration.store.runs:drop_runs",
     "cached results": "results.store.history:drop_answers",
     "refreshes of views": "materialized.store.refreshes:drop_refreshes",
     "reclusterings of tables": "clustering.store.reclusterings:drop_reclusterings",

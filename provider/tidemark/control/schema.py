@@ -12,6 +12,7 @@ from sqlalchemy.types import TypeDecorator
 __all__ = ["SUBJECTS", "UtcDateTime", "all_tables", "metadata", "objects", "stores"]
 
 SUBJECTS = (
+    "tidemark.acceleration.store.schema",
     "tidemark.change_streams.store.schema",
     "tidemark.channels.store.schema",
     "tidemark.clustering.store.schema",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from tidemark.errors import (
+    acceleration,
     change_streams,
     channels,
     clustering,
@@ -26,6 +27,7 @@ from tidemark.errors import (
     tree,
     views,
 )
+from tidemark.errors.acceleration import *
 from tidemark.errors.change_streams import *
 from tidemark.errors.channels import *
 from tidemark.errors.clustering import *
@@ -53,6 +55,7 @@ PASSING = (StorageUnreachable, StoreUnreachable, StoreBusy, BrokerUnreachable)
 """Errors that may be over in a minute. A caller that waits anyway asks again."""
 
 __all__ = ["PASSING"]
+__all__ += acceleration.__all__
 __all__ += change_streams.__all__
 __all__ += channels.__all__
 __all__ += clustering.__all__

@@ -5,6 +5,8 @@ TidemarkError
 ├── InvalidArgument
 ├── SqlCompilationError         a statement in the SQL of the source system
 ├── QueryNotReusable            a query whose answer is to be kept
+├── EventLogError               the event log of a Spark application
+│   └── EventLogNotFound · EventLogUnreadable
 ├── SourceError                 the table that a stream reads
 │   ├── TableNotFound (SourceMoved) · AmbiguousTableName · CatalogTableMoved · NotADeltaTable
 │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange

@@ -15,6 +15,7 @@ __all__ = ["forgetting_the_archive", "spark_side_archive"]
 
 _TOOLS = ("errors", "jobs", "kafka", "lake", "model", "sql")
 _ROOMS = (
+    "acceleration",
     "change_streams",
     "changes",
     "channels",

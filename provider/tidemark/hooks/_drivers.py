@@ -99,13 +99,16 @@ class JobFiles:
 
 @dataclass(frozen=True)
 class Drivers:
-    """Makes the drivers of jobs with these settings, on the Spark of `connection`."""
+    """Makes the drivers of jobs with these settings, on the Spark of `connection`. `factor`: the scale factor of
+    accelerated jobs, None for others.
+    """
 
     settings: TidemarkSettings
     connection: Connection
     python_path: tuple[str, ...] = ()
     source: SourceAddress | SourceConnection | None = None
     packages: tuple[str, ...] = ()
+    factor: int | None = None
 
     def submitted(self, files: JobFiles) -> Driver:
         """A driver in a JVM of its own."""
@@ -115,7 +118,7 @@ class Drivers:
         return Submission(
             self.connection,
             spark_log=files.spark_log,
-            conf=self._conf(),
+            conf=self.submitted_settings(),
             packages=",".join(self._all_packages()) or None,
             py_files=str(spark_side_archive(files.directory)),
             application_args=list(files.arguments),
@@ -123,6 +126,16 @@ class Drivers:
             inherited=files.inherited,
             name="tidemark",
         )
+
+    def submitted_settings(self) -> dict[str, str]:
+        """The settings of a submitted driver. Raises InvalidArgument if they do not suffice for an accelerated one."""
+        from tidemark.acceleration.planning.settings import accelerated_settings
+        from tidemark.hooks._submission import master_of
+
+        conf = self._conf()
+        if self.factor is None:
+            return conf
+        return accelerated_settings(conf, master=master_of(self.connection), factor=self.factor)
 
     def remote(self, files: JobFiles) -> Driver:
         """A driver with a new session, whose id is chosen here, so that it can be ended after the driver's death."""

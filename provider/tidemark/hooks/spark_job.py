@@ -28,6 +28,7 @@ from tidemark.errors import (
     TidemarkError,
     WarmSparkEnded,
 )
+from tidemark.hooks._acceleration import require_submitted
 from tidemark.hooks._archive import forgetting_the_archive
 from tidemark.hooks._drivers import Drivers, JobFiles
 from tidemark.hooks._files import private_directory, write_private
@@ -60,7 +61,8 @@ class SparkJob:
     The driver runs on this host, on the Spark of the settings. That is a JVM of spark-submit, with executors perhaps on
     a cluster, or a running Spark Connect server. `python_path` is added to the driver's PYTHONPATH, so that it can
     import the modules of DAG files. `source`: the database or connection that the job reads, passed by environment.
-    `packages`: jars that the job needs beside those of the settings.
+    `packages`: jars that the job needs beside those of the settings. `factor`: the scale factor of query acceleration;
+    None for none.
     """
 
     def __init__(
@@ -70,8 +72,10 @@ class SparkJob:
         python_path: Sequence[str] = (),
         source: SourceAddress | SourceConnection | None = None,
         packages: Sequence[str] = (),
+        factor: int | None = None,
     ) -> None:
         self._settings = settings
+        self._factor = factor
         self._source = source
         self._packages = tuple(packages)
         self._python_path = tuple(python_path)
@@ -167,6 +171,9 @@ class SparkJob:
         private_directory(self._settings.jobs_root)
         drivers = self.drivers
         mode = mode_of(self._settings, drivers.connection)
+        if self._factor is not None:
+            require_submitted(mode, self._factor)
+            drivers.submitted_settings()
         if mode is not SparkMode.SUBMIT:
             require_connect_client()
         if mode is SparkMode.CONNECT:
@@ -184,7 +191,7 @@ class SparkJob:
         from tidemark.hooks._submission import spark_connection
 
         connection = spark_connection(self._settings.spark_conn_id, self._settings.spark_master)
-        return Drivers(self._settings, connection, self._python_path, self._source, self._packages)
+        return Drivers(self._settings, connection, self._python_path, self._source, self._packages, self._factor)
 
     def warm_spark(self) -> WarmSpark:
         """The warm Spark of this host for these jobs, whether or not it runs. Raises InvalidArgument if they run

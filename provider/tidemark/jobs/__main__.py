@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,8 @@ def main(arguments: list[str]) -> int:
 
 def _local_job(spec: JobSpec, options: dict[str, str]) -> int:
     spark = _quiet_session(spec)
-    code = _answer(spec, run(spark, spec, options=options, source=_source(), end=_ender(spark, spec)))
+    result = run(spark, spec, options=options, source=_source(), end=_ender(spark, spec))
+    code = _answer(spec, replace(result, application=spark.sparkContext.applicationId))
     spark.stop()
     return code
 

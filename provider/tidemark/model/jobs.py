@@ -74,7 +74,10 @@ class ErrorRecord:
 
 @dataclass(frozen=True)
 class JobResult:
-    """The answer of a job: its report in plain form, or an error."""
+    """The answer of a job: its report in plain form, or an error. `application`: the id of the Spark application that
+    ran this job alone.
+    """
 
     report: Mapping[str, Any] = field(default_factory=dict)
     error: ErrorRecord | None = None
+    application: str | None = None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidemark.acceleration.planning.settings import factor_of
 from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
+from tidemark.operators._constants import check_constants
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -18,15 +20,27 @@ if TYPE_CHECKING:
 
 __all__ = ["SparkOperator"]
 
+_FACTOR = "query_acceleration_max_scale_factor"
+
 
 class SparkOperator(TidemarkOperator):
     """An operator whose jobs end with the task: killed, cleared or out of time. Each has words of its own for the
     transaction that is left.
+
+    :param query_acceleration_max_scale_factor: how many executors, for each of a plain job, may join while tasks wait:
+        1 to 100. True is 8, and 0 sets no limit; see "Accelerate queries". (templated)
     """
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if _FACTOR not in cls.template_fields:  # a common argument, so no operator has to list it
+            cls.template_fields = (*cls.template_fields, _FACTOR)
+
+    def __init__(self, *, query_acceleration_max_scale_factor: bool | int | str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.query_acceleration_max_scale_factor = query_acceleration_max_scale_factor
         self._jobs: list[SparkJob] = []
+        check_constants(self, query_acceleration_max_scale_factor=factor_of)
 
     def runtime(
         self,
@@ -40,13 +54,15 @@ class SparkOperator(TidemarkOperator):
         `functions`: jobs can import the modules beside the DAG file. `source`: the database or connection that
         they read; `packages`: jars that they need. Raises SparkNotFound at once where no job could be run.
         """
+        from tidemark.hooks._acceleration import run_kept
         from tidemark.hooks.spark_job import SparkJob
 
         path = python_path_of(self) if functions else ()
-        job = SparkJob(self.hook.settings, python_path=path, source=source, packages=packages)
+        factor = factor_of(_FACTOR, self.query_acceleration_max_scale_factor)
+        job = SparkJob(self.hook.settings, python_path=path, source=source, packages=packages, factor=factor)
         self._jobs.append(job)
         job.require_ready()
-        return self.hook.runtime(job.run)
+        return self.hook.runtime(run_kept(self.hook, job, factor))
 
     def table_by_name(self, context: Context, name: str, *, anew: bool = True) -> TableRef:
         """The table of that name, with its identity. A job asks Spark's catalog for a name that only it knows.

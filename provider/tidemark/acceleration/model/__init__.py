@@ -1,0 +1,1 @@
+"""Nouns of query acceleration."""

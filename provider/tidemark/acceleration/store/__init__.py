@@ -1,0 +1,1 @@
+"""Runs of jobs whose event logs are kept."""

@@ -1,0 +1,1 @@
+"""Event logs, estimates and runs."""
