@@ -38,6 +38,8 @@ TidemarkError
 ├── KeptViewError               a materialized view or a dynamic table
 │   ├── KeptViewNotFound · KeptViewExists · KeptViewRefused · KeptViewSuspended
 │   └── KeptViewOutdated · KeptViewNotReady · RefreshesFailed · StreamOfAView
+├── ObjectError                 an act of a person on an object of any kind
+│   └── ObjectGone · ObjectChanged · ActNotOffered
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked, EnvelopeInvalid, EnvelopesOutOfOrder,

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tidemark.change_streams.model.change_streams import STALE_AT, ChangeStreamOptions
 from tidemark.change_streams.store.group_partitions import low_watermark
 from tidemark.change_streams.store.schema import change_streams, consumer_groups, group_partitions, watched_tables
-from tidemark.control.object_kinds import Lag, ObjectEntry, ObjectKind, Severity
+from tidemark.control.object_kinds import Advice, Lag, ObjectEntry, ObjectKind, Severity
 from tidemark.model.codec import from_json
 
 __all__ = ["CHANGE_STREAM", "CONSUMER_GROUP", "change_stream_lags", "consumer_group_lags"]
@@ -86,5 +86,40 @@ def consumer_group_lags(connection: sa.Connection, uids: Sequence[str], now: dat
     return found
 
 
-CHANGE_STREAM = ObjectKind("change_stream", _change_streams, "change_streams.store.objects:change_stream_lags")
-CONSUMER_GROUP = ObjectKind("consumer_group", _consumer_groups, "change_streams.store.objects:consumer_group_lags")
+_OF_STREAMS = {
+    "suspended": Advice(
+        "It watches nothing, so changes of its tables are not captured. Let it watch them again.",
+        ("airflow tidemark change-streams resume {name} --on TABLE",),
+    ),
+    "": Advice("Look at the change stream and its tables.", ("airflow tidemark change-streams show {name}",)),
+}
+_OF_GROUPS = {
+    "failing": Advice(
+        "Read the log of the failed task and mend the cause. The next wave tries the partition again.",
+        ("airflow tidemark consumer-groups show {within} {name}",),
+    ),
+    "paused": Advice(
+        "It gets nothing until it is resumed. The log keeps records for the retention of the change stream only.",
+        ("airflow tidemark consumer-groups resume {within} {name}",),
+    ),
+    "": Advice(
+        "Run its DAG more often, or with more tasks at once.",
+        ("airflow tidemark consumer-groups show {within} {name}",),
+    ),
+}
+
+CHANGE_STREAM = ObjectKind(
+    "change_stream",
+    _change_streams,
+    "change_streams.store.objects:change_stream_lags",
+    stopped=frozenset({"suspended"}),
+    advice=_OF_STREAMS,
+)
+CONSUMER_GROUP = ObjectKind(
+    "consumer_group",
+    _consumer_groups,
+    "change_streams.store.objects:consumer_group_lags",
+    stopped=frozenset({"paused"}),
+    advice=_OF_GROUPS,
+    acts="change_streams.worker.acts:GROUP_ACTS",
+)
