@@ -210,7 +210,8 @@ def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: dat
     need = _named(one, told, finding)
     locked = finding is not None and need == "locked"
     shown = told if finding is None else _with_finding(told, finding, locked=locked)
-    since = finding.since if finding is not None and locked else found_since or told.since
+    known_since = found_since or told.since or (one.since if one.severity in _PROBLEMS else None)
+    since = finding.since if finding is not None and locked else known_since
     return Need(
         shown=shown,
         need=need,
