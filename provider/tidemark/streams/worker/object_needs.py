@@ -110,11 +110,14 @@ def needs_page(
     names = {rank: name for name, rank in RANKS.items()}
     rest = [place for place in found if after is None or place > after]
     shown = rest if limit is None else rest[:limit]
+    needs = _needs(connection, [place.key for place in shown], known, findings, now)
+    mended = {place.key for place in shown}.difference((one.shown.kind, one.shown.uid) for one in needs)
+    counted = [names[place.rank] for place in found if place.key not in mended]
     return NeedsPage(
-        total=len(found),
-        counts={**dict.fromkeys(RANKS, 0), **Counter(names[place.rank] for place in found)},
+        total=len(counted),
+        counts={**dict.fromkeys(RANKS, 0), **Counter(counted)},
         kinds=count_kinds(connection),
-        needs=_needs(connection, [place.key for place in shown], known, findings, now),
+        needs=needs,
         following=shown[-1] if len(shown) < len(rest) else None,
     )
 
@@ -179,11 +182,13 @@ def _needs(
     questions = questions_behind(connection, found)
     seen = {uid: _still_holds(known.seen.get(key), questions.get(uid)) for key in keys for uid in (key[1],)}
     beside = dict(_beside(connection, found, findings))
-    return tuple(
-        _need(one, told, beside[one.kind, one.uid], known.since.get((one.kind, one.uid)))
-        for one, told in zip(found, judged(found, seen, now), strict=True)
+    told = zip(found, judged(found, seen, now), strict=True)
+    needs = (
+        _need(one, as_told, beside[one.kind, one.uid], known.since.get((one.kind, one.uid)))
+        for one, as_told in told
         if (one.kind, one.uid) in beside
     )
+    return tuple(one for one in needs if one is not None)
 
 
 def _still_holds(answer: tuple[tuple[Hashable, ...], Seen] | None, question: LogQuestion | None) -> Seen:
@@ -204,10 +209,13 @@ def _beside(
                 yield key, _Beside(findings.get(key), facts[entry.uid], entry.met_in)
 
 
-def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: datetime | None) -> Need:
+def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: datetime | None) -> Need | None:
+    """None for an object that has moved on since a look at its log."""
     finding = beside.finding
     states = frozenset({one.state} | (set() if finding is None else {finding.state}))
     need = _named(one, told, finding)
+    if need is None:
+        return None
     locked = finding is not None and need == "locked"
     shown = told if finding is None else _with_finding(told, finding, locked=locked)
     known_since = found_since or told.since or (one.since if one.severity in _PROBLEMS else None)
@@ -223,13 +231,15 @@ def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: dat
     )
 
 
-def _named(one: ShownObject, told: ShownObject, finding: Finding | None) -> str:
+def _named(one: ShownObject, told: ShownObject, finding: Finding | None) -> str | None:
     if told.severity is Severity.FAILED:
         return "failed"
     if finding is not None:
         return "locked"
     if one.state in kind_named(one.kind).stopped:
         return "stopped"
+    if told.severity is not Severity.WARNING:
+        return None
     return "behind" if one.notice is not None and one.problem is None else "warning"
 
 
