@@ -9,7 +9,7 @@ from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.monitored_replications import MonitoredReplications
 from tests.guarantees.view_world import ViewWorld
 from tidemark.materialized.model.definitions import KeptKind, TargetLag
-from tidemark.materialized.worker.views import suspend_view
+from tidemark.materialized.worker.views import comment_on_view, suspend_view
 from tidemark.model.statements import TransactionKey
 from tidemark.pipes.planning.queues import queue_path
 from tidemark.pipes.worker.definitions import create_pipe, note_pipe_run, pause_pipe
@@ -88,4 +88,5 @@ class Needing:
             lag = TargetLag(timedelta(minutes=5))
             self.views.view(name, "source", kind=KeptKind.DYNAMIC_TABLE, lag=lag)
             self.views.refresh_due(str(TransactionKey(DAG, "scheduled__1", name)))
+            comment_on_view(self.store, name, "for the map", by=BY)
         suspend_view(self.store, "city_counts", why="its source is loaded again", by=BY)
