@@ -95,7 +95,7 @@ _OF_STREAMS = {
 }
 _OF_GROUPS = {
     "failing": Advice(
-        "Read the log of the failed task and mend the cause. The next wave tries the partition again.",
+        "Read the log of the failed task and fix the cause. The next wave tries the partition again.",
         ("airflow tidemark consumer-groups show {within} {name}",),
     ),
     "paused": Advice(

@@ -57,7 +57,7 @@ _ADVICE = {
         "It loads nothing until it is resumed. After a long pause, files may be loaded again.",
         ("airflow tidemark pipes resume {name}", _SHOW),
     ),
-    "": Advice("Mend what the problem says, then run the pipe again.", (_SHOW,)),
+    "": Advice("Fix what the problem says, then run the pipe again.", (_SHOW,)),
 }
 
 PIPE = ObjectKind(

@@ -114,7 +114,7 @@ def _view(name: str, within: str | None) -> Mapping[str, str]:
 
 _ERRORS, _RESUME = "airflow tidemark replications errors {name}", "airflow tidemark replications resume {name}"
 _OF_REPLICATIONS = {
-    "failed": Advice("Mend what the error says. The next run tries again by itself.", (_ERRORS,)),
+    "failed": Advice("Fix what the error says. The next run tries again by itself.", (_ERRORS,)),
     "failed_permanently": Advice(
         "Its log cannot be read on. Recover it from a position; what was committed before and not captured is lost.",
         ("airflow tidemark replications recover {name} --from now --why TEXT", _ERRORS),
@@ -125,14 +125,14 @@ _OF_REPLICATIONS = {
 }
 _OF_TABLES = {
     "failed": Advice(
-        "Mend what the error says, then request another backfill.",
+        "Fix what the error says, then request another backfill.",
         (
             "airflow tidemark replications errors {within} --object {name}",
             "airflow tidemark replications backfill {within} {name} --why TEXT",
         ),
     ),
     "unsupported": Advice(
-        "The source's table cannot be replicated as it is. Mend it there, or select it no more.",
+        "The source's table cannot be replicated as it is. Fix it there, or select it no more.",
         ("airflow tidemark replications show {within}",),
     ),
     "": Advice(

@@ -93,7 +93,7 @@ def stream_marks(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str,
 
 _SHOW = "airflow tidemark streams show {name}"
 _TRY_AGAIN = Advice(
-    "Read the log of the failed task, mend the cause, and run the task again. Its window is kept.", (_SHOW,)
+    "Read the log of the failed task, fix the cause, and run the task again. Its window is kept.", (_SHOW,)
 )
 _RUN_SOON = Advice(
     "Run its consumer before that time. Changes that nobody needs may be passed over.",
@@ -106,7 +106,7 @@ _ADVICE = {
         ("airflow dags trigger recreate_stale_stream --conf '{{\"stream\": \"'{name}'\"}}'", _SHOW),
     ),
     "unreadable": Advice(
-        "The log of its table cannot be read. Mend the way to the lake, or say where the table is now.",
+        "The log of its table cannot be read. Fix the way to the lake, or say where the table is now.",
         ("airflow tidemark streams relocate {name} --to TABLE", _SHOW),
     ),
     "nearly_stale": _RUN_SOON,
