@@ -162,6 +162,6 @@ def kind_named(name: str) -> ObjectKind:
 
 
 def resolved(name: str) -> Any:
-    """What a kind names as `module:attribute` below `tidemark`."""
+    """The object that a kind names as `module:attribute` below `tidemark`."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(f"tidemark.{module}"), attribute)

@@ -1,6 +1,4 @@
-"""The objects that need somebody, the worst first: their places in the list, by the table of objects and by what looks
-have found.
-"""
+"""The places of objects that need somebody, the worst first, by the table of objects and by the findings of looks."""
 
 from __future__ import annotations
 

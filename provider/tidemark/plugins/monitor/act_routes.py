@@ -1,4 +1,4 @@
-"""The route of acts: the right to edit the owner's DAG, the state that was shown, and a reason, or nothing is done."""
+"""The route of acts. It takes the right to edit the owner's DAG, the state that was shown, and a reason."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 
 
 class Watch:
-    """What the last rounds of looks have found, and the next round, which begins when somebody asks.
+    """The findings of the last rounds of looks, and the next round, which begins when somebody asks.
 
-    A round looks at `most` objects at once, at those first that are known to be in trouble, then at those that were
-    looked at longest ago. At most one round runs, and the next one begins `every` seconds after it. Nobody looks while
+    A round looks at `most` objects at once. Those in trouble are first, then those that were looked at longest ago. At most
+    one round runs, and the next one begins `every` seconds after it. Nobody looks while
     nobody asks. A round that fails leaves what was known.
     """
 

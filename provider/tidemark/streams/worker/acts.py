@@ -19,8 +19,8 @@ __all__ = ["STREAM_ACTS", "release_left"]
 
 
 def release_left(store: ControlStore, name: str) -> None:
-    """Free the stream from a window that was left before anything of it was submitted: no target can have a part of it.
-    The next run takes the same changes again.
+    """Free the stream from a window that was left before anything of it was submitted. So no target can have a part
+    of it. The next run takes the same changes again.
 
     A second run finds no window. Raises StreamNotFound, TransactionNotFound, and TransactionOpen while the lease lasts
     or if a job was submitted.

@@ -1,6 +1,6 @@
-"""The objects that need somebody: what the store knows, and what earlier looks at logs and lags have found.
+"""The objects that need somebody, by the store and by earlier looks at logs and lags.
 
-Reading a page asks the store alone. Looks are separate, since a lake may be slow: the page's server does them in the
+Reading a page asks the store alone. Looks are separate, since a lake may be slow. The page's server does them in the
 background, and a command does one before it answers.
 """
 
@@ -41,7 +41,7 @@ _PROBLEMS = (Severity.FAILED, Severity.WARNING)
 
 @dataclass(frozen=True)
 class Known:
-    """What looks have found. `seen`: by object the answer of its logs, and the state of the object for which it holds.
+    """The findings of looks. `seen`: by object the answer of its logs, and the state of the object for which it holds.
     `late`: objects that are worse than the store knows, and how bad. `since`: when a look found that first.
     `looked_at`: the end of the last look.
     """
@@ -57,7 +57,7 @@ NOTHING_KNOWN = Known()
 
 @dataclass(frozen=True)
 class _Beside:
-    """What the subjects' rows have of an object beside its row in the table of objects."""
+    """The facts of an object in its subject's rows, beside its row in the table of objects."""
 
     finding: Finding | None
     facts: Facts
@@ -134,8 +134,8 @@ def live_keys(connection: sa.Connection) -> frozenset[Key]:
 
 
 def look_at(store: ControlStore, tables: Tables, known: Known, keys: Sequence[Key]) -> Known:
-    """What is known after a look at the logs and lags of these objects. Logs that have not answered leave what was
-    known.
+    """The findings after a look at the logs and lags of these objects, with the earlier ones. Logs that have not
+    answered leave the earlier ones.
     """
     now = store.clock()
 
