@@ -8,7 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from tidemark.change_streams.model.change_streams import STALE_AT, ChangeStreamOptions
-from tidemark.change_streams.store.group_partitions import low_watermark
+from tidemark.change_streams.store.group_partitions import lowest_by_state
 from tidemark.change_streams.store.schema import change_streams, consumer_groups, group_partitions, watched_tables
 from tidemark.control.object_kinds import Advice, Lag, ObjectEntry, ObjectKind, Severity
 from tidemark.model.codec import from_json
@@ -71,13 +71,13 @@ def _failures(connection: sa.Connection, uids: Sequence[str]) -> dict[str, list[
 def consumer_group_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
     """The time since each group's low watermark; overdue once the log may soon lose what it has not read."""
     query = (
-        sa.select(_group.uid, _stream.published_until, _stream.options)
+        sa.select(_group.uid, _stream.published_until, _stream.options, *lowest_by_state(_group.uid))
         .join(change_streams, _stream.uid == _group.stream_uid)
         .where(_group.uid.in_(uids))
     )
     found = {}
     for row in connection.execute(query).all():
-        lowest = low_watermark(connection, row.uid) or row.published_until
+        lowest = min((at for at in row[3:] if at is not None), default=row.published_until)
         lag = max(0.0, (now - lowest).total_seconds())
         kept = from_json(ChangeStreamOptions, row.options).retention
         late = lag >= STALE_AT * kept.total_seconds()

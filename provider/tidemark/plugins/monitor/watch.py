@@ -24,9 +24,9 @@ log = logging.getLogger(__name__)
 class Watch:
     """The findings of the last rounds of looks, and the next round, which begins when somebody asks.
 
-    A round looks at `most` objects at once. Those in trouble are first, then those that were looked at longest ago. At most
-    one round runs, and the next one begins `every` seconds after it. Nobody looks while
-    nobody asks. A round that fails leaves what was known.
+    A round looks at `most` objects at once. Those in trouble are first, then those that were looked at longest ago. At
+    most one round runs, and the next one begins `every` seconds after it. Nobody looks while nobody asks. A round that
+    fails leaves what was known.
     """
 
     def __init__(self, *, every: float = 20.0, most: int = 500, clock: Callable[[], float] = time.monotonic) -> None:
