@@ -119,14 +119,14 @@ def test_a_store_that_hangs_takes_nothing_of_airflows_with_it(
     baseline: float,
     hanging: Callable[[PostgresServer], AbstractContextManager[None]],
 ) -> None:
-    _until(lambda: ask("/tidemark/api/streams?connection=database").status_code == 200)
+    _until(lambda: ask("/tidemark/api/v1/streams?connection=database").status_code == 200)
     with hanging(database):
         answers = _asked_by_60(ask, "database", baseline)
         assert set(answers) <= {503}, answers
         assert _longest_of_airflows_own(ask) <= baseline + LATER
-        assert ask("/tidemark/api/streams?connection=well").json()["total"] == 1
-    _until(lambda: ask("/tidemark/api/streams?connection=database").status_code == 200)
-    assert ask("/tidemark/api/streams?connection=database").json()["streams"][0]["lag"]["state"] == "known"
+        assert ask("/tidemark/api/v1/streams?connection=well").json()["total"] == 1
+    _until(lambda: ask("/tidemark/api/v1/streams?connection=database").status_code == 200)
+    assert ask("/tidemark/api/v1/streams?connection=database").json()["streams"][0]["lag"]["state"] == "known"
 
 
 def test_a_server_that_never_answers_takes_nothing_of_airflows_with_it(
@@ -134,7 +134,7 @@ def test_a_server_that_never_answers_takes_nothing_of_airflows_with_it(
 ) -> None:
     answers = _asked_by_60(ask, "silent", baseline)
     assert set(answers) <= {503}, answers
-    assert "does not answer" in ask("/tidemark/api/streams?connection=silent").json()["detail"]
+    assert "does not answer" in ask("/tidemark/api/v1/streams?connection=silent").json()["detail"]
 
 
 def test_a_lake_that_hangs_takes_nothing_of_airflows_with_it(
@@ -143,9 +143,9 @@ def test_a_lake_that_hangs_takes_nothing_of_airflows_with_it(
     answers = _asked_by_60(ask, "lake", baseline)
     assert set(answers) <= {200, 404, 503}, answers
     assert answers[200]
-    streams = ask("/tidemark/api/streams?connection=lake&wait=0.1").json()["streams"]
+    streams = ask("/tidemark/api/v1/streams?connection=lake&wait=0.1").json()["streams"]
     assert {one["lag"]["state"] for one in streams} == {"waiting"}
-    assert ask("/tidemark/api/stream?connection=well&name=orders").json()["stream"]["lag"]["state"] == "known"
+    assert ask("/tidemark/api/v1/stream?connection=well&name=orders").json()["stream"]["lag"]["state"] == "known"
 
 
 def _asked_by_60(ask: Callable[[str], requests.Response], connection: str, baseline: float) -> Counter[int]:
@@ -176,7 +176,7 @@ def _longest_of_airflows_own(ask: Callable[[str], requests.Response]) -> float:
 
 def _page(number: int, connection: str) -> str:
     page = PAGES[number % len(PAGES)]
-    return f"/tidemark/api/{page}{'&' if '?' in page else '?'}connection={connection}"
+    return f"/tidemark/api/v1/{page}{'&' if '?' in page else '?'}connection={connection}"
 
 
 def _status(asked: Future[requests.Response]) -> int:

@@ -62,11 +62,11 @@ def named(answer: Any) -> list[str]:
 
 
 def test_only_those_who_may_read_assets_may_see_objects(ask: Caller) -> None:
-    assert [ask("/api/objects", role=role).status_code for role in (NOBODY, GUEST)] == [401, 403]
+    assert [ask("/api/v1/objects", role=role).status_code for role in (NOBODY, GUEST)] == [401, 403]
 
 
 def test_objects_of_every_kind_come_worst_first(ask: Caller) -> None:
-    answer = ask("/api/objects")
+    answer = ask("/api/v1/objects")
     assert named(answer) == WORST_FIRST
     found = answer.json()
     assert (found["total"], found["kinds"]) == (15, {"replicated_table": 7, "replication": 2, "stream": 6})
@@ -81,7 +81,7 @@ def test_objects_of_every_kind_come_worst_first(ask: Caller) -> None:
 
 
 def test_streams_come_with_what_their_logs_say(ask: Caller) -> None:
-    of = {one["name"]: one for one in ask("/api/objects", kind="stream").json()["objects"]}
+    of = {one["name"]: one for one in ask("/api/v1/objects", kind="stream").json()["objects"]}
     states = {name: (one["state"], one["severity"]) for name, one in of.items()}
     assert states == {
         "clicks": ("failing", "failed"),
@@ -113,36 +113,39 @@ def test_a_lake_that_has_not_answered_leaves_what_the_store_knows(
 
     monkeypatch.setattr(Storage, "names", slow)
     use(monitored.url)
-    of = {one["name"]: one for one in Caller(another_app())("/api/objects", kind="stream", wait=0).json()["objects"]}
+    of = {one["name"]: one for one in Caller(another_app())("/api/v1/objects", kind="stream", wait=0).json()["objects"]}
     released.set()
     assert (of["stock"]["state"], of["payments"]["state"]) == ("failing", "delivering")
 
 
 def test_each_object_leads_to_its_own_view(ask: Caller) -> None:
-    of = {f"{one['kind']} {one['name']}": one["view"] for one in ask("/api/objects").json()["objects"]}
+    of = {f"{one['kind']} {one['name']}": one["view"] for one in ask("/api/v1/objects").json()["objects"]}
     assert of["stream stock"] == {"stream": "stock"}
     assert of["replication crm"] == {"replication": "crm"}
     assert of["replicated_table shop/shop.items"] == {"replication": "shop", "search": "shop.items"}
-    for view, route in (("stream stock", "/api/stream"), ("replicated_table shop/shop.items", "/api/replication")):
+    for view, route in (
+        ("stream stock", "/api/v1/stream"),
+        ("replicated_table shop/shop.items", "/api/v1/replication"),
+    ):
         wanted = {name: of[view][own] for name, own in (("name", "stream"), ("name", "replication")) if own in of[view]}
         assert ask(route, **wanted).status_code == 200
 
 
 def test_objects_are_chosen_searched_sorted_and_turned(ask: Caller) -> None:
-    assert named(ask("/api/objects", kind="replication")) == ["replication crm", "replication shop"]
-    assert named(ask("/api/objects", problems=True)) == WORST_FIRST[:5]
-    assert named(ask("/api/objects", state="failing")) == ["stream clicks", "stream stock"]
-    assert named(ask("/api/objects", state="warning")) == WORST_FIRST[3:5]
-    assert named(ask("/api/objects", search="STOCK")) == ["stream stock", "replicated_table shop/shop.stock"]
-    assert named(ask("/api/objects", search="%")) == []
-    turned = ask("/api/objects", limit=2, offset=2)
+    assert named(ask("/api/v1/objects", kind="replication")) == ["replication crm", "replication shop"]
+    assert named(ask("/api/v1/objects", problems=True)) == WORST_FIRST[:5]
+    assert named(ask("/api/v1/objects", state="failing")) == ["stream clicks", "stream stock"]
+    assert named(ask("/api/v1/objects", state="warning")) == WORST_FIRST[3:5]
+    assert named(ask("/api/v1/objects", search="STOCK")) == ["stream stock", "replicated_table shop/shop.stock"]
+    assert named(ask("/api/v1/objects", search="%")) == []
+    turned = ask("/api/v1/objects", limit=2, offset=2)
     assert (named(turned), turned.json()["total"]) == (WORST_FIRST[2:4], 15)
-    assert named(ask("/api/objects", sort="name", descending=True))[0] == "stream stock"
+    assert named(ask("/api/v1/objects", sort="name", descending=True))[0] == "stream stock"
 
 
 @pytest.mark.parametrize("wish", [{"kind": "table"}, {"sort": "lag"}, {"limit": 201}, {"offset": -1}, {"search": "\0"}])
 def test_bad_questions_are_refused(ask: Caller, wish: dict[str, Any]) -> None:
-    assert ask("/api/objects", **wish).status_code == 422
+    assert ask("/api/v1/objects", **wish).status_code == 422
 
 
 def test_problems_are_shown_to_those_who_may_read_the_dags_that_met_them(
@@ -150,11 +153,11 @@ def test_problems_are_shown_to_those_who_may_read_the_dags_that_met_them(
 ) -> None:
     from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
-    of = {one["name"]: one for one in ask("/api/objects", problems=True).json()["objects"]}
+    of = {one["name"]: one for one in ask("/api/v1/objects", problems=True).json()["objects"]}
     assert (of["clicks"]["problem"], of["clicks"]["owner"]) == (FOR_OTHERS, None)  # a DAG that nobody may read
     assert not [name for name, one in of.items() if name != "clicks" and FOR_OTHERS in one["problem"]]
     monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
-    answer = ask("/api/objects")
+    answer = ask("/api/v1/objects")
     assert DAG not in answer.text
     assert "not_for_all" not in answer.text
     hidden = {one["name"]: one["problem"] for one in answer.json()["objects"] if one["problem"] is not None}
@@ -172,7 +175,7 @@ def test_a_problem_of_which_no_run_is_known_is_shown_to_nobody(
     made = Monitored(tmp_path / "lake", f"sqlite:///{tmp_path}/control.db").many(1)
     made.store.write(lambda c: c.execute(objects.update().values(severity="failed", problem="it is secret")))
     use(made.url)
-    answer = Caller(app)("/api/objects")
+    answer = Caller(app)("/api/v1/objects")
     assert "it is secret" not in answer.text
     assert answer.json()["objects"][0]["problem"] == FOR_OTHERS
 
@@ -187,7 +190,7 @@ def test_the_failed_one_of_10000_objects_is_on_the_first_page(
     more[-1] |= {"severity": "failed", "state": "failing"}
     made.store.write(lambda c: c.execute(objects.insert(), more))
     use(made.url)
-    answer = Caller(app)("/api/objects")
+    answer = Caller(app)("/api/v1/objects")
     assert named(answer)[:2] == ["stream bulk_09999", "stream bulk_0000"]
     assert (len(answer.json()["objects"]), answer.json()["total"]) == (50, 10_000)
 
@@ -196,7 +199,7 @@ def test_a_store_that_no_task_has_made_yet_has_no_objects_and_is_not_made(
     app: FastAPI, use: Callable[[str], None], tmp_path: Path
 ) -> None:
     use(f"sqlite:///{tmp_path}/none.db")
-    found = Caller(app)("/api/objects").json()
+    found = Caller(app)("/api/v1/objects").json()
     assert (found["store"], found["total"], found["kinds"]) == ("absent", 0, {})
     assert not list(tmp_path.iterdir())
 
@@ -207,5 +210,5 @@ def test_nothing_in_the_store_changes_by_being_looked_at(ask: Caller, monitored:
             return list(connection.connection.driver_connection.iterdump())  # type: ignore[union-attr]
 
     before = content()
-    ask("/api/objects")
+    ask("/api/v1/objects")
     assert content() == before

@@ -25,7 +25,7 @@ from tidemark.replication.worker.status import describe
 
 pytestmark = pytest.mark.airflow
 
-ROUTES = (("/api/replications", {}), ("/api/replication", {"name": "shop"}))
+ROUTES = (("/api/v1/replications", {}), ("/api/v1/replication", {"name": "shop"}))
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_only_those_who_may_read_assets_may_see_replications(ask: Caller, route:
 
 
 def test_replications_come_with_state_lag_and_alerts(ask: Caller) -> None:
-    listed = ask("/api/replications").json()
+    listed = ask("/api/v1/replications").json()
     assert [one["name"] for one in listed["replications"]] == ["crm", "shop"]
     crm, shop = listed["replications"]
     assert (crm["state"], crm["objects"], crm["behind"]) == ("paused", 0, 0)
@@ -63,7 +63,7 @@ def test_replications_come_with_state_lag_and_alerts(ask: Caller) -> None:
 
 
 def test_the_objects_of_a_replication_come_worst_first(ask: Caller) -> None:
-    answer = ask("/api/replication", name="SHOP")
+    answer = ask("/api/v1/replication", name="SHOP")
     assert objects(answer) == WORST_FIRST
     found = {one["name"]: one for one in answer.json()["objects"]}
     assert found["shop.payments"]["state"] == "failed"
@@ -75,7 +75,7 @@ def test_the_objects_of_a_replication_come_worst_first(ask: Caller) -> None:
 
 
 def test_an_active_backfill_has_rows_and_percent(ask: Caller) -> None:
-    found = {one["name"]: one for one in ask("/api/replication", name="shop").json()["objects"]}
+    found = {one["name"]: one for one in ask("/api/v1/replication", name="shop").json()["objects"]}
     progress = found["shop.customers"]["progress"]
     assert found["shop.customers"]["state"] == "active"
     assert (progress["done"], progress["expected"], progress["percent"]) == (51_600, 120_000, 43.0)
@@ -89,7 +89,7 @@ def test_without_statistics_of_the_source_a_backfill_has_rows_alone(
     made.shop.start("shop.a")
     made.active("shop.a", done=7, expected=0)
     use(made.url)
-    (one,) = Caller(app)("/api/replication", name="shop").json()["objects"]
+    (one,) = Caller(app)("/api/v1/replication", name="shop").json()["objects"]
     assert (one["progress"]["done"], one["progress"]["expected"], one["progress"]["percent"]) == (7, None, None)
 
 
@@ -99,17 +99,17 @@ def test_an_object_that_needs_a_requested_backfill_is_not_among_the_worst_any_mo
     made = made_in(tmp_path).fill()
     request_backfill(made.store, "shop", ["shop.stock"], by=ME)
     use(made.url)
-    found = objects(Caller(app)("/api/replication", name="shop"))
+    found = objects(Caller(app)("/api/v1/replication", name="shop"))
     assert found.index("shop.customers") < found.index("shop.stock") < found.index("shop.items")
 
 
 def test_objects_are_searched_by_name_and_target_and_turned(ask: Caller) -> None:
-    assert objects(ask("/api/replication", name="shop", search="ITEM")) == ("shop.items",)
-    assert objects(ask("/api/replication", name="shop", search="lake.shop_or")) == ("shop.orders",)
-    assert objects(ask("/api/replication", name="shop", search="%")) == ()
-    turned = ask("/api/replication", name="shop", limit=2, offset=2)
+    assert objects(ask("/api/v1/replication", name="shop", search="ITEM")) == ("shop.items",)
+    assert objects(ask("/api/v1/replication", name="shop", search="lake.shop_or")) == ("shop.orders",)
+    assert objects(ask("/api/v1/replication", name="shop", search="%")) == ()
+    turned = ask("/api/v1/replication", name="shop", limit=2, offset=2)
     assert (objects(turned), turned.json()["total"]) == (WORST_FIRST[2:4], 7)
-    assert objects(ask("/api/replication", name="shop", offset=7)) == ()
+    assert objects(ask("/api/v1/replication", name="shop", offset=7)) == ()
 
 
 def test_the_failed_one_of_1000_objects_is_on_the_first_page(
@@ -117,10 +117,10 @@ def test_the_failed_one_of_1000_objects_is_on_the_first_page(
 ) -> None:
     use(made_in(tmp_path).many(1_000).url)
     ask = Caller(app)
-    first = ask("/api/replication", name="shop")
+    first = ask("/api/v1/replication", name="shop")
     assert objects(first)[:2] == ("shop.t00999", "shop.t00000")
     assert (len(first.json()["objects"]), first.json()["total"]) == (50, 1_000)
-    assert objects(ask("/api/replication", name="shop", search="t0050", limit=200)) == tuple(
+    assert objects(ask("/api/v1/replication", name="shop", search="t0050", limit=200)) == tuple(
         f"shop.t0050{digit}" for digit in range(10)
     )
     assert len(first.json()["moves"]) == 50
@@ -134,20 +134,20 @@ def test_of_many_alerts_the_first_20_are_told_and_all_are_counted(
     made.shop.start()
     made.shop.register(*(found(f"shop.t{number:02}", unsupported="it is too wide") for number in range(30)))
     use(made.url)
-    (one,) = Caller(app)("/api/replications").json()["replications"]
+    (one,) = Caller(app)("/api/v1/replications").json()["replications"]
     assert (len(one["alerts"]), one["alert_count"]) == (20, 31)
     assert "replicates nothing" in one["alerts"][0]
     assert "too wide" in one["alerts"][1]
 
 
 def test_moves_come_newest_first_with_who_made_them(ask: Caller) -> None:
-    found = ask("/api/replication", name="shop").json()["moves"]
+    found = ask("/api/v1/replication", name="shop").json()["moves"]
     assert (found[-1]["act"], found[-1]["object"]) == ("create", None)
     assert [move["moved_at"] for move in found] == sorted((move["moved_at"] for move in found), reverse=True)
     began = next(move for move in found if move["object"] == "shop.customers" and move["after"] == "active")
     assert (began["before"], began["who"]["dag_id"], began["who"]["task_id"]) == ("pending", DAG, "backfill")
     assert next(move for move in found if move["act"] == "capture")["position"] == "0/12"
-    paused = ask("/api/replication", name="crm").json()["moves"][0]
+    paused = ask("/api/v1/replication", name="crm").json()["moves"][0]
     assert (paused["act"], paused["who"]["said"], paused["why"]) == ("pause at once", "ana", "the CRM moves")
 
 
@@ -218,15 +218,15 @@ def test_the_store_of_a_task_hides_what_airflow_masks(hook: TidemarkHook) -> Non
 
 
 def test_a_replication_or_connection_that_is_not_there_is_404_in_words(ask: Caller) -> None:
-    answer = ask("/api/replication", name="nobody")
+    answer = ask("/api/v1/replication", name="nobody")
     assert (answer.status_code, "nobody" in answer.json()["detail"]) == (404, True)
-    assert ask("/api/replication", name="shop", connection="aws_default").status_code == 404
-    assert ask("/api/replications", connection="aws_default").status_code == 404
+    assert ask("/api/v1/replication", name="shop", connection="aws_default").status_code == 404
+    assert ask("/api/v1/replications", connection="aws_default").status_code == 404
 
 
 def test_a_question_that_cannot_be_is_422(ask: Caller) -> None:
     for wrong in ({}, {"name": "shop", "limit": 0}, {"name": "shop", "limit": 201}, {"name": "shop", "offset": -1}):
-        assert ask("/api/replication", **wrong).status_code == 422
+        assert ask("/api/v1/replication", **wrong).status_code == 422
 
 
 def test_a_store_that_no_task_has_made_yet_has_no_replication_and_is_not_made(
@@ -234,9 +234,9 @@ def test_a_store_that_no_task_has_made_yet_has_no_replication_and_is_not_made(
 ) -> None:
     use(f"sqlite:///{tmp_path}/none.db")
     ask = Caller(app)
-    listed = ask("/api/replications").json()
+    listed = ask("/api/v1/replications").json()
     assert (listed["store"], listed["replications"]) == ("absent", [])
-    assert ask("/api/replication", name="shop").status_code == 404
+    assert ask("/api/v1/replication", name="shop").status_code == 404
     assert not list(tmp_path.iterdir())
 
 
@@ -258,9 +258,9 @@ def test_a_store_that_cannot_be_read_is_said_in_words(
 def test_the_streams_tell_how_many_replications_are_beside_them(
     ask: Caller, app: FastAPI, use: Callable[[str], None], tmp_path: Path
 ) -> None:
-    assert ask("/api/streams").json()["replications"] == 2
+    assert ask("/api/v1/streams").json()["replications"] == 2
     use(f"sqlite:///{tmp_path}/none.db")
-    assert Caller(app)("/api/streams").json()["replications"] == 0
+    assert Caller(app)("/api/v1/streams").json()["replications"] == 0
 
 
 def test_nothing_in_the_store_changes_by_being_looked_at(ask: Caller, monitored: MonitoredReplications) -> None:

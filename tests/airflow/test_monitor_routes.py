@@ -67,7 +67,7 @@ def example(route: APIRoute) -> str:
 
 def test_every_route_asks_who_it_is(app: FastAPI, ask: Caller) -> None:
     routes = routes_of(app)
-    assert len(routes) == 9
+    assert len(routes) == 12
     for route in routes:
         for method in route.methods:
             assert ask(example(route), role=NOBODY, method=method).status_code == 401, route.path
@@ -75,15 +75,17 @@ def test_every_route_asks_who_it_is(app: FastAPI, ask: Caller) -> None:
 
 
 def test_every_answer_carries_the_security_headers_whatever_its_status(app: FastAPI, ask: Caller) -> None:
-    answers = [ask("/"), ask("/page/monitor.js"), ask("/api/streams"), ask("/openapi.json")]
-    answers += [ask(path, role=role) for path in ("/", "/api/streams", "/page/monitor.js") for role in (NOBODY, GUEST)]
+    answers = [ask("/"), ask("/page/monitor.js"), ask("/api/v1/streams"), ask("/api/v1/openapi.json")]
     answers += [
-        ask("/api/stream", name="nobody"),
+        ask(path, role=role) for path in ("/", "/api/v1/streams", "/page/monitor.js") for role in (NOBODY, GUEST)
+    ]
+    answers += [
+        ask("/api/v1/stream", name="nobody"),
         ask("/nowhere"),
         ask("/page/nothing.js"),
-        ask("/api/streams", limit=0),
+        ask("/api/v1/streams", limit=0),
     ]
-    answers += [ask("/api/streams", method="POST"), ask("/api/streams", connection="aws_default")]
+    answers += [ask("/api/v1/streams", method="POST"), ask("/api/v1/streams", connection="aws_default")]
     assert {answer.status_code for answer in answers} == {200, 401, 403, 404, 405, 422}
     for answer in answers:
         assert answer.headers["content-security-policy"].startswith("default-src 'none'"), answer.url
@@ -91,14 +93,15 @@ def test_every_answer_carries_the_security_headers_whatever_its_status(app: Fast
         assert answer.headers["referrer-policy"] == "same-origin"
 
 
-def test_every_route_only_reads(app: FastAPI) -> None:
-    assert {method for route in routes_of(app) for method in route.methods} == {"GET"}
+def test_every_route_but_that_of_acts_only_reads(app: FastAPI) -> None:
+    writing = [route.path for route in routes_of(app) if route.methods != {"GET"}]
+    assert writing == ["/api/v1/objects/{kind}/{uid}/acts/{act}"]
 
 
 def test_a_forged_or_foreign_token_is_refused(app: FastAPI, ask: Caller) -> None:
     client = TestClient(app)
     for forged in ("x", token(VIEWER)[:-4] + "AAAA"):
-        answer = client.get("/tidemark/api/streams", headers={"Authorization": f"Bearer {forged}"})
+        answer = client.get("/tidemark/api/v1/streams", headers={"Authorization": f"Bearer {forged}"})
         assert answer.status_code in (401, 403)
 
 
@@ -116,7 +119,7 @@ def test_the_page_loads_nothing_from_elsewhere(ask: Caller) -> None:
 
 
 def test_streams_come_with_their_standing(ask: Caller) -> None:
-    found = {one["name"]: one for one in ask("/api/streams").json()["streams"]}
+    found = {one["name"]: one for one in ask("/api/v1/streams").json()["streams"]}
     assert list(found) == ["clicks", "customers", "order_changes", "payments", "returns", "stock"]
     orders = found["order_changes"]
     assert (orders["offset"], orders["lag"]["head"], orders["lag"]["behind"]) == (24, 29, 5)
@@ -134,7 +137,7 @@ def test_streams_come_with_their_standing(ask: Caller) -> None:
 
 
 def test_streams_come_with_how_their_consumptions_went(ask: Caller) -> None:
-    found = {one["name"]: one["health"] for one in ask("/api/streams").json()["streams"]}
+    found = {one["name"]: one["health"] for one in ask("/api/v1/streams").json()["streams"]}
     assert (found["payments"]["consumptions"], found["payments"]["rows_delivered"]) == (12, 12)
     assert (found["payments"]["failures"], found["payments"]["last_error"]) == (0, None)
     stock = found["stock"]
@@ -142,19 +145,19 @@ def test_streams_come_with_how_their_consumptions_went(ask: Caller) -> None:
     assert "a column has another type" in stock["last_error"]
     assert stock["last_run"]["run_id"] == "scheduled__failed"
     assert stock["failing_since"] == stock["last_failed_at"]
-    clicks = ask("/api/stream", name="clicks").json()["stream"]["health"]
+    clicks = ask("/api/v1/stream", name="clicks").json()["stream"]["health"]
     assert (clicks["last_run"]["kind"], clicks["last_error"]) == ("hidden", None)  # it may name what is in the DAG
     assert clicks["failures_in_row"] == 1
 
 
 def test_a_stream_has_one_state_the_worst_that_holds(ask: Caller) -> None:
-    found = {one["name"]: one["state"] for one in ask("/api/streams").json()["streams"]}
+    found = {one["name"]: one["state"] for one in ask("/api/v1/streams").json()["streams"]}
     assert found == {
         "clicks": "failing", "customers": "nearly_stale", "order_changes": "behind", "payments": "up_to_date",
         "returns": "unreadable", "stock": "stale",
     }  # fmt: skip
-    assert {name: ask("/api/stream", name=name).json()["stream"]["state"] for name in found} == found
-    first = [one["name"] for one in ask("/api/streams", sort="state").json()["streams"]]
+    assert {name: ask("/api/v1/stream", name=name).json()["stream"]["state"] for name in found} == found
+    first = [one["name"] for one in ask("/api/v1/streams", sort="state").json()["streams"]]
     assert (first[:2], first[2:4], first[-1]) == (["stock", "clicks"], ["customers", "returns"], "payments")
 
 
@@ -164,19 +167,19 @@ def test_a_stream_that_never_delivered_and_failed_is_not_up_to_date(
     made = Monitored(tmp_path / "lake", f"sqlite:///{tmp_path}/control.db").many(2)
     made._fail("bulk_0001", TransactionKey(DAG, "r", "t"), times=1)
     use(made.url)
-    found = {one["name"]: one for one in Caller(app)("/api/streams").json()["streams"]}
+    found = {one["name"]: one for one in Caller(app)("/api/v1/streams").json()["streams"]}
     assert [found[name]["lag"]["behind"] for name in ("bulk_0000", "bulk_0001")] == [0, 0]
     assert [found[name]["state"] for name in ("bulk_0000", "bulk_0001")] == ["undelivered", "failing"]
 
 
 def test_rows_of_a_window_stand_beside_those_of_each_target(ask: Caller) -> None:
-    newest = ask("/api/stream", name="payments").json()["transactions"][0]
+    newest = ask("/api/v1/stream", name="payments").json()["transactions"][0]
     assert [window["rows"] for window in newest["windows"]] == [1]
     assert {write["target"].rpartition("/")[2]: write["rows"] for write in newest["writes"]} == {
         "target0": {"inserted": 1},
         "target1": {"inserted": 1},
     }
-    assert ask("/api/stream", name="order_changes").json()["transactions"][0]["windows"][0]["rows"] is None  # open
+    assert ask("/api/v1/stream", name="order_changes").json()["transactions"][0]["windows"][0]["rows"] is None  # open
 
 
 def test_a_page_of_10000_streams_looks_at_no_more_than_it_shows(
@@ -189,23 +192,23 @@ def test_a_page_of_10000_streams_looks_at_no_more_than_it_shows(
     made.store.write(lambda c: c.execute(schema.streams.insert(), more))
     use(made.url)
     ask = Caller(app)
-    ask("/api/streams", limit=1)  # opens the store
+    ask("/api/v1/streams", limit=1)  # opens the store
     for wish in ({"offset": 9_900}, {"search": "99"}, {"sort": "advanced", "descending": True}):
-        found = ask("/api/streams", wait=2, **wish).json()
+        found = ask("/api/v1/streams", wait=2, **wish).json()
         assert len(found["streams"]) == 50
         assert {one["lag"]["state"] for one in found["streams"]} == {"known"}
 
 
 def test_a_page_can_be_searched_sorted_and_turned(ask: Caller) -> None:
-    assert [one["name"] for one in ask("/api/streams", search="CHANGES").json()["streams"]] == ["order_changes"]
-    assert [one["name"] for one in ask("/api/streams", held=True).json()["streams"]] == ["order_changes"]
-    turned = ask("/api/streams", sort="offset", descending=True, limit=2, offset=1).json()
+    assert [one["name"] for one in ask("/api/v1/streams", search="CHANGES").json()["streams"]] == ["order_changes"]
+    assert [one["name"] for one in ask("/api/v1/streams", held=True).json()["streams"]] == ["order_changes"]
+    turned = ask("/api/v1/streams", sort="offset", descending=True, limit=2, offset=1).json()
     assert [one["name"] for one in turned["streams"]] == ["payments", "clicks"]
     assert turned["total"] == 6
 
 
 def test_details_have_window_targets_and_every_move(ask: Caller) -> None:
-    found = ask("/api/stream", name="ORDER_changes").json()
+    found = ask("/api/v1/stream", name="ORDER_changes").json()
     assert found["transactions"][0]["state"] == "open"
     assert [write["write_as"] for write in found["transactions"][0]["writes"]] == ["append", "append"]
     assert found["transactions"][0]["windows"][0]["to_version"] == 26
@@ -215,24 +218,24 @@ def test_details_have_window_targets_and_every_move(ask: Caller) -> None:
         "task_id": "deliver_order_changes", "map_index": -1, "attempt": 1, "worker": "worker-3:417",
     }  # fmt: skip
     assert (found["moves"][-1]["why"], found["moves"][-1]["who"]["said"]) == ("created", "ana")
-    by_hand = ask("/api/stream", name="clicks").json()["moves"][0]
+    by_hand = ask("/api/v1/stream", name="clicks").json()["moves"][0]
     assert (by_hand["why"], by_hand["who"]["said"]) == ("skip the import", "ana")
 
 
 def test_the_window_that_a_link_names_is_among_the_transactions(ask: Caller) -> None:
     oldest = {"dag_id": DAG, "run_id": "payments__0", "task_id": "deliver_payments"}
-    found = ask("/api/stream", name="payments", **oldest).json()["transactions"]
+    found = ask("/api/v1/stream", name="payments", **oldest).json()["transactions"]
     assert len(found) == 11
     assert [one["owner"]["run_id"] for one in found if one["asked_for"]] == ["payments__0"]
-    other = ask("/api/stream", name="payments", **{**oldest, "task_id": "elsewhere"}).json()["transactions"]
+    other = ask("/api/v1/stream", name="payments", **{**oldest, "task_id": "elsewhere"}).json()["transactions"]
     assert not any(one["asked_for"] for one in other)
 
 
 def test_a_window_is_found_by_its_run_alone(ask: Caller) -> None:
     key = {"dag_id": DAG, "run_id": "payments__3", "task_id": "deliver_payments"}
-    assert ask("/api/stream", **key).json()["stream"]["name"] == "payments"
-    assert ask("/api/stream", **{**key, "run_id": "never"}).status_code == 404
-    assert ask("/api/stream").status_code == 404
+    assert ask("/api/v1/stream", **key).json()["stream"]["name"] == "payments"
+    assert ask("/api/v1/stream", **{**key, "run_id": "never"}).status_code == 404
+    assert ask("/api/v1/stream").status_code == 404
 
 
 def test_names_of_dags_that_the_caller_may_not_read_are_not_shown(ask: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,9 +244,9 @@ def test_names_of_dags_that_the_caller_may_not_read_are_not_shown(ask: Caller, m
     monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
     key = {"dag_id": DAG, "run_id": "payments__0", "task_id": "deliver_payments"}
     for answer in (
-        ask("/api/streams"),
-        ask("/api/stream", name="payments", **key),
-        ask("/api/stream", name="order_changes"),
+        ask("/api/v1/streams"),
+        ask("/api/v1/stream", name="payments", **key),
+        ask("/api/v1/stream", name="order_changes"),
     ):
         assert answer.status_code == 200
         assert DAG not in answer.text
@@ -253,16 +256,16 @@ def test_names_of_dags_that_the_caller_may_not_read_are_not_shown(ask: Caller, m
 
 
 def test_a_stream_or_connection_that_is_not_there_is_404_in_words(ask: Caller) -> None:
-    assert "nobody" in ask("/api/stream", name="nobody").json()["detail"]
-    assert ask("/api/stream", name="nobody").status_code == 404
-    assert ask("/api/streams", connection="aws_default").status_code == 404
+    assert "nobody" in ask("/api/v1/stream", name="nobody").json()["detail"]
+    assert ask("/api/v1/stream", name="nobody").status_code == 404
+    assert ask("/api/v1/streams", connection="aws_default").status_code == 404
 
 
 def test_a_store_that_no_task_has_made_yet_is_empty_and_is_not_made(
     app: FastAPI, use: Callable[[str], None], tmp_path: Path
 ) -> None:
     use(f"sqlite:///{tmp_path}/none.db")
-    found = Caller(app)("/api/streams").json()
+    found = Caller(app)("/api/v1/streams").json()
     assert (found["store"], found["total"]) == ("absent", 0)
     assert not list(tmp_path.iterdir())
 
@@ -273,7 +276,7 @@ def test_a_store_that_is_not_migrated_stays_so_and_the_command_is_named(
     file = tmp_path / "old.db"
     file.touch()
     use(f"sqlite:///{file}")
-    answer = Caller(app)("/api/streams")
+    answer = Caller(app)("/api/v1/streams")
     assert answer.status_code == 503
     assert "airflow tidemark db migrate" in answer.json()["detail"]
     assert ControlStore(f"sqlite:///{file}", embedded=False).revision() is None
@@ -282,7 +285,7 @@ def test_a_store_that_is_not_migrated_stays_so_and_the_command_is_named(
 def test_a_store_that_does_not_answer_is_said_without_its_address(app: FastAPI, use: Callable[[str], None]) -> None:
     use("postgresql+psycopg://tidemark:secret-word@127.0.0.1:1/nowhere")
     started = time.monotonic()
-    answer = Caller(another_app())("/api/streams")  # it pauses after that
+    answer = Caller(another_app())("/api/v1/streams")  # it pauses after that
     assert time.monotonic() - started < 50
     assert answer.status_code == 503
     assert "does not answer" in answer.json()["detail"]
@@ -307,7 +310,7 @@ def test_a_lake_that_hangs_is_said_in_the_cell_and_the_page_comes(
     monkeypatch.setattr(Storage, "names", slow)
     use(monitored.url)
     started = time.monotonic()
-    found = {one["name"]: one["lag"] for one in Caller(another_app())("/api/streams", wait=0.7).json()["streams"]}
+    found = {one["name"]: one["lag"] for one in Caller(another_app())("/api/v1/streams", wait=0.7).json()["streams"]}
     assert time.monotonic() - started < 50
     released.set()
     assert found["payments"]["state"] == "waiting"
@@ -321,8 +324,8 @@ def test_nothing_in_the_store_changes_by_being_looked_at(ask: Caller, monitored:
             return list(connection.connection.driver_connection.iterdump())  # type: ignore[union-attr]
 
     before = content()
-    ask("/api/streams")
-    ask("/api/stream", name="order_changes")
+    ask("/api/v1/streams")
+    ask("/api/v1/stream", name="order_changes")
     assert content() == before
 
 
@@ -337,19 +340,24 @@ def test_nothing_that_is_asked_brings_a_500(app: FastAPI, ask: Caller) -> None:
             @given(case=operation.as_strategy(generation_mode=mode))
             @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
             def call(case: schemathesis.Case) -> None:
-                url = requests.Request(**case.as_transport_kwargs(base_url="http://testserver/tidemark")).prepare().url
-                answer = client.get(str(url), headers=headers)
+                asked = requests.Request(**case.as_transport_kwargs(base_url="http://testserver/tidemark")).prepare()
+                body = {} if asked.body is None else {"content": asked.body}
+                kind = {"Content-Type": asked.headers.get("Content-Type", "application/json")} if body else {}
+                answer = client.request(str(asked.method), str(asked.url), headers={**headers, **kind}, **body)
                 assert answer.status_code < 500, (case.method, case.path, case.query, answer.text)
                 seen.setdefault(case.path, set()).add(answer.status_code)
 
             call()
     assert {path: {200, 404} & codes != set() and 422 in codes for path, codes in seen.items()} == {
-        "/api/streams": True,
-        "/api/stream": True,
-        "/api/replications": True,
-        "/api/replication": True,
-        "/api/source/{connection_id}": True,
-        "/api/objects": True,
+        "/api/v1/streams": True,
+        "/api/v1/stream": True,
+        "/api/v1/replications": True,
+        "/api/v1/replication": True,
+        "/api/v1/source/{connection_id}": True,
+        "/api/v1/objects": True,
+        "/api/v1/overview": True,
+        "/api/v1/acts": True,
+        "/api/v1/objects/{kind}/{uid}/acts/{act}": True,
     }
 
 

@@ -17,7 +17,7 @@ from tidemark.plugins.monitor import source_reading
 pytestmark = pytest.mark.airflow
 
 OP = "op"  # the least role of Airflow that may read connections
-ROUTE = f"/api/source/{CONN_ID}"
+ROUTE = f"/api/v1/source/{CONN_ID}"
 
 
 @pytest.fixture
@@ -61,14 +61,14 @@ def test_a_look_makes_nothing_in_the_source(ask: Caller, shop: ReplicatedShop) -
 def test_a_missing_connection_and_a_source_that_is_away_are_told_in_words(
     ask: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ask("/api/source/never_was", role=OP).status_code == 404
+    assert ask("/api/v1/source/never_was", role=OP).status_code == 404
     away: dict[str, Any] = {"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "schema": "x", "login": "y"}
     monkeypatch.setenv("AIRFLOW_CONN_AWAY", json.dumps({**away, "password": PASSWORD}))
-    answer = ask("/api/source/away", role=OP)
+    answer = ask("/api/v1/source/away", role=OP)
     assert (answer.status_code, "SourceUnreachable" in answer.json()["detail"]) == (503, True)
     assert PASSWORD not in answer.text
     monkeypatch.setenv("AIRFLOW_CONN_OTHER", json.dumps({**away, "conn_type": "sqlite"}))
-    answer = ask("/api/source/other", role=OP)
+    answer = ask("/api/v1/source/other", role=OP)
     assert (answer.status_code, "type" in answer.json()["detail"]) == (503, True)
 
 

@@ -395,8 +395,8 @@ def test_the_page_answers_without_a_secret(
     answers = [
         ask(path, **asked)
         for path, asked in (
-            ("/", {}), ("/openapi.json", {}), ("/api/streams", {}), ("/api/stream", {"name": "changes"}),
-            ("/api/stream", {"name": "none"}),
+            ("/", {}), ("/api/v1/openapi.json", {}), ("/api/v1/streams", {}), ("/api/v1/stream", {"name": "changes"}),
+            ("/api/v1/stream", {"name": "none"}),
         )
     ]  # fmt: skip
     assert "changes" in answers[2].text

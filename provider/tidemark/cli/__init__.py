@@ -11,6 +11,7 @@ from tidemark.cli.clustering import clustering_commands
 from tidemark.cli.consumer_groups import consumer_group_commands
 from tidemark.cli.ingest import ingest_commands
 from tidemark.cli.objects import object_commands
+from tidemark.cli.overview import overview_command
 from tidemark.cli.pipes import pipe_commands
 from tidemark.cli.replications import replication_commands
 from tidemark.cli.results import result_commands
@@ -26,7 +27,7 @@ __all__ = ["get_tidemark_cli_commands"]
 def get_tidemark_cli_commands() -> list[CLICommand]:
     """The commands that the provider adds to `airflow`."""
     groups = (*_of_changes(), *_of_queries_and_services())
-    subcommands = (*groups, clean_command())
+    subcommands = (overview_command(), *groups, clean_command())
     return [GroupCommand(name="tidemark", help="Change data capture on Delta tables", subcommands=subcommands)]
 
 
@@ -34,7 +35,7 @@ def _of_changes() -> tuple[GroupCommand, ...]:
     return (
         GroupCommand(
             name="objects",
-            help="List the objects of every kind in one list, and show one",
+            help="List the objects of every kind in one list, show one, and list the acts on them",
             subcommands=object_commands(),
         ),
         GroupCommand(

@@ -14,6 +14,7 @@ from tidemark.hooks.tidemark import TidemarkHook
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from tidemark.control.object_acts import DoneAct
     from tidemark.control.object_list import ShownObject
 
 __all__ = ["object_commands"]
@@ -25,6 +26,7 @@ _STATE = Arg(  # type: ignore[no-untyped-call]
 _PROBLEMS = Arg(  # type: ignore[no-untyped-call]
     ("--problems",), help="Only objects that failed or have a warning", action="store_true"
 )
+_LIMIT = Arg(("--limit",), help="At most so many acts (default: 50)", type=int, default=50)  # type: ignore[no-untyped-call]
 _KIND = Arg(("kind",), help="Kind of the object", choices=tuple(KINDS))  # type: ignore[no-untyped-call]
 _NAME = Arg(  # type: ignore[no-untyped-call]
     ("name",), help="Name of the object as the list has it, or its uid"
@@ -45,6 +47,12 @@ def object_commands() -> tuple[ActionCommand, ...]:
             help="Show an object with its owner, its whole problem and its uid",
             func=show_object,
             args=(_KIND, _NAME, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="acts",
+            help="List the newest acts that persons did on the page, with who did them and why",
+            func=list_acts,
+            args=(_OF_KIND, _LIMIT, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
     )
 
@@ -72,6 +80,22 @@ def show_object(args: Namespace) -> None:
         found = describe_object(hook.open_store(), hook.open_table, args.kind, args.name)
     facts = {**_row(found), "within": found.within, "uid": found.uid}
     print_facts(facts, {}, args.output)
+
+
+@suppress_logs_and_warning
+def list_acts(args: Namespace) -> None:
+    """One row per act, the newest first: when, what, on which object, who and why."""
+    from tidemark.control.object_acts import newest_acts
+
+    with errors_in_words():
+        store = TidemarkHook(args.conn_id).open_store()
+        found = store.read(lambda connection: newest_acts(connection, kind=args.kind, uid=None, limit=args.limit))
+    print_rows([_act_row(one) for one in found], args.output)
+
+
+def _act_row(one: DoneAct) -> dict[str, Any]:
+    names = ("kind", "name", "act", "who", "why", "uid")
+    return {"done_at": one.done_at.isoformat(timespec="seconds"), **{name: getattr(one, name) for name in names}}
 
 
 def _row(one: ShownObject) -> dict[str, Any]:

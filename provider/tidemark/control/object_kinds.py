@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
@@ -12,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-__all__ = ["KINDS", "Lag", "ObjectEntry", "ObjectKind", "Severity", "kind_named"]
+__all__ = ["KINDS", "Advice", "Finding", "Lag", "ObjectEntry", "ObjectKind", "Severity", "kind_named", "resolved"]
 
 
 class Severity(StrEnum):
@@ -61,9 +62,41 @@ class Lag:
     overdue: str | None = None
 
 
+@dataclass(frozen=True)
+class Advice:
+    """The way out of a state: what to do, and the commands that do it.
+
+    Commands have `{name}` for the object's own name and `{within}` for that of the object that it belongs to. Words in
+    capitals are for the reader to replace.
+    """
+
+    words: str
+    commands: tuple[str, ...] = ()
+
+    def of(self, name: str, within: str | None) -> Advice:
+        """The advice about the object of that name, with its commands as a shell takes them."""
+        named = {"name": shlex.quote(name), "within": shlex.quote(within or "")}
+        return Advice(self.words, tuple(command.format(**named) for command in self.commands))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fact that asks for somebody and is no state of the object, such as a lock that was left.
+
+    `state`: the word for it. `since`: when it began. `run`: key of the run that left it.
+    """
+
+    state: str
+    words: str
+    since: datetime | None = None
+    run: str | None = None
+
+
 EntriesOf = Callable[[sa.Connection, Sequence[str]], Sequence[ObjectEntry]]
 LagsOf = Callable[[sa.Connection, Sequence[str], datetime], Mapping[str, Lag]]
 ViewOf = Callable[[str, str | None], Mapping[str, str]]
+FindingsOf = Callable[[sa.Connection, datetime], Mapping[str, Finding]]
+MarksOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, Mapping[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -74,6 +107,11 @@ class ObjectKind:
     the function that has their lags, `module:function` below `tidemark`; the steps of a worker may have it. `view`: the
     address of an object's view on the page, by its name and `within`; None: there is none. `look`: name of what the
     lake is asked by, a `tidemark.streams.worker.object_states.LakeLook`; None: the store knows all of the state.
+
+    For the overview: `stopped` are the states that a person has to end. `findings` is the name of what finds further
+    facts, by uid. `advice` has the way out of each state, and for all others that of `""`. `acts` is the name of the
+    acts that a person may do, a tuple of `tidemark.control.object_acts.ObjectAct`. `marks`: further facts of an object,
+    by name, that must not have changed since a person saw them.
     """
 
     name: str
@@ -81,12 +119,26 @@ class ObjectKind:
     lags: str
     view: ViewOf | None = None
     look: str | None = None
+    stopped: frozenset[str] = frozenset()
+    findings: FindingsOf | None = None
+    advice: Mapping[str, Advice] = field(default_factory=dict)
+    acts: str | None = None
+    marks: MarksOf | None = None
 
     def lags_of(self, connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
         """The lag of each of these objects, by uid; objects without a known lag are left out."""
-        found: LagsOf = _resolved(self.lags)
+        found: LagsOf = resolved(self.lags)
         return found(connection, uids, now)
 
+    def advice_for(self, state: str, name: str, within: str | None) -> Advice:
+        """The way out of that state of an object."""
+        show = Advice("Look at the object and at the run that wrote it last.", (f"{SHOW} {self.name} {{name}}",))
+        found = self.advice.get(state) or self.advice.get("") or show
+        whole = name if within is None or found is not show else f"{within}/{name}"
+        return found.of(whole, within)
+
+
+SHOW = "airflow tidemark objects show"
 
 KINDS = {
     "stream": "streams.store.objects:STREAM",
@@ -107,10 +159,11 @@ KINDS = {
 @cache
 def kind_named(name: str) -> ObjectKind:
     """The registered kind of that name. Raises KeyError."""
-    found: ObjectKind = _resolved(KINDS[name])
+    found: ObjectKind = resolved(KINDS[name])
     return found
 
 
-def _resolved(name: str) -> Any:
+def resolved(name: str) -> Any:
+    """The object that a kind names as `module:attribute` below `tidemark`."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(f"tidemark.{module}"), attribute)

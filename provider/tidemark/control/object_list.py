@@ -23,6 +23,8 @@ __all__ = [
     "count_kinds",
     "find",
     "fitting",
+    "live",
+    "of_keys",
     "page",
     "show_all",
 ]
@@ -92,8 +94,12 @@ class ShownObject:
         view = kind_named(self.kind).view
         if view is None:
             return None
-        own = self.name if self.within is None else self.name[len(self.within) + 1 :]
-        return view(own, self.within)
+        return view(self.own_name, self.within)
+
+    @property
+    def own_name(self) -> str:
+        """The name without that of the object that it belongs to."""
+        return self.name if self.within is None else self.name[len(self.within) + 1 :]
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ class ObjectsPage:
 
 def show_all(connection: sa.Connection, wish: ObjectsWish, *, now: datetime) -> tuple[ShownObject, ...]:
     """All that fit, the worst first, then by kind and name; also those whose lag alone is a problem at this moment."""
-    found = _rows(connection, _live(replace(wish, state=None, problems=False)))
+    found = _rows(connection, live(replace(wish, state=None, problems=False)))
     return fitting(_with_lags(connection, found, now), wish)
 
 
@@ -127,10 +133,10 @@ def page(
     now: datetime,
 ) -> ObjectsPage:
     """`limit` of those that fit after the first `offset`. Lags are asked of these alone, so they decide no order."""
-    total = sa.select(sa.func.count()).select_from(objects).where(*_live(wish))
+    total = sa.select(sa.func.count()).select_from(objects).where(*live(wish))
     by = _ORDER[sort]
     order = (by.desc() if descending else by.asc(), _of.kind.asc(), _of.folded_name.asc(), _of.uid.asc())
-    query = sa.select(objects).where(*_live(wish)).order_by(*order).limit(limit).offset(offset)
+    query = sa.select(objects).where(*live(wish)).order_by(*order).limit(limit).offset(offset)
     rows = tuple(_shown(row) for row in connection.execute(query).mappings())
     return ObjectsPage(int(connection.execute(total).scalar_one()), _with_lags(connection, rows, now))
 
@@ -138,7 +144,7 @@ def page(
 def find(connection: sa.Connection, kind: str, name: str, *, now: datetime) -> ShownObject:
     """The live object of that kind with that name, in any case, or that uid. Raises InvalidArgument."""
     named = (_of.folded_name == name.casefold()) | (_of.uid == name)
-    rows = _rows(connection, [*_live(ObjectsWish(kind=kind)), named])
+    rows = _rows(connection, [*live(ObjectsWish(kind=kind)), named])
     exact = tuple(row for row in rows if name in (row.name, row.uid)) or rows
     if len(exact) != 1:
         problem = f"{len(exact)} objects have that name; give the uid" if exact else f"no {kind} has that name or uid"
@@ -149,7 +155,7 @@ def find(connection: sa.Connection, kind: str, name: str, *, now: datetime) -> S
 
 def count_kinds(connection: sa.Connection) -> dict[str, int]:
     """How many objects of each kind live; kinds without any are left out."""
-    query = sa.select(_of.kind, sa.func.count()).where(*_live(ObjectsWish())).group_by(_of.kind)
+    query = sa.select(_of.kind, sa.func.count()).where(*live(ObjectsWish())).group_by(_of.kind)
     return {kind: int(count) for kind, count in connection.execute(query)}
 
 
@@ -161,7 +167,19 @@ _ORDER: dict[ObjectOrder, sa.ColumnElement[object]] = {
 }
 
 
-def _live(wish: ObjectsWish) -> list[sa.ColumnElement[bool]]:
+def of_keys(connection: sa.Connection, keys: Sequence[tuple[str, str]], *, now: datetime) -> tuple[ShownObject, ...]:
+    """The live ones among these objects by kind and uid, in that order, with their lags."""
+    found: dict[tuple[str, str], ShownObject] = {}
+    for kind in dict.fromkeys(kind for kind, _ in keys):
+        uids = [uid for own, uid in keys if own == kind]
+        for start in range(0, len(uids), AT_ONCE):
+            wanted = [*live(ObjectsWish(kind=kind)), _of.uid.in_(uids[start : start + AT_ONCE])]
+            found.update(((kind, row.uid), row) for row in _rows(connection, wanted))
+    return _with_lags(connection, [found[key] for key in keys if key in found], now)
+
+
+def live(wish: ObjectsWish) -> list[sa.ColumnElement[bool]]:
+    """The conditions on the table of objects for those that live and fit."""
     wanted: list[sa.ColumnElement[bool]] = [_of.ended_at.is_(None), _of.kind.in_(KINDS)]
     if wish.kind is not None:
         wanted.append(_of.kind == wish.kind)

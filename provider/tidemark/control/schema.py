@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-__all__ = ["SUBJECTS", "UtcDateTime", "all_tables", "metadata", "objects", "stores"]
+__all__ = ["SUBJECTS", "UtcDateTime", "acts", "all_tables", "metadata", "objects", "stores"]
 
 SUBJECTS = (
     "tidemark.acceleration.store.schema",
@@ -80,6 +80,21 @@ objects = sa.Table(
     sa.Column("ended_at", UtcDateTime),  # NULL: it lives
 )
 sa.Index("ix_tidemark_object_folded_name", objects.c.kind, objects.c.folded_name)
+
+acts = sa.Table(
+    "tidemark_act",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("uid", sa.String(36), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),  # as it was called then
+    sa.Column("act", sa.String(32), nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("done_at", UtcDateTime, nullable=False),
+    sa.Column("revision", sa.Text, nullable=False),  # JSON: the facts that were shown to the person who decided
+)
+sa.Index("ix_tidemark_act_uid", acts.c.kind, acts.c.uid, acts.c.id)
 
 
 def all_tables() -> sa.MetaData:

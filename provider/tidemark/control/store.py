@@ -104,6 +104,7 @@ class ControlStore:
         self._sockets = OpenSockets(self._engine)
         self._ready = False
         self._keeps = True
+        self._around: tuple[Callable[[sa.Connection], None], Callable[[sa.Connection], None]] | None = None
         self._store_id: str | None = None
 
     def __repr__(self) -> str:
@@ -126,7 +127,7 @@ class ControlStore:
         back.
         """
         self.require_revision()
-        return self._run(work, Access.WRITE)
+        return self._run(work if self._around is None else _inside(self._around, work), Access.WRITE)
 
     def rehearsal(self) -> ControlStore:
         """The same store, which rolls each write back after its answer. An act then returns and raises what it would in
@@ -135,6 +136,14 @@ class ControlStore:
         rehearsing = copy(self)
         rehearsing._keeps = False
         return rehearsing
+
+    def guarded(self, before: Callable[[sa.Connection], None], after: Callable[[sa.Connection], None]) -> ControlStore:
+        """The same store, whose writes run `before` and `after` in their transactions. If one of them raises, nothing
+        is stored. A write that runs again after a conflict runs them again, too.
+        """
+        guarding = copy(self)
+        guarding._around = (before, after)
+        return guarding
 
     def revision(self) -> str | None:
         """The migration of the store; None for an empty database."""
@@ -275,6 +284,19 @@ class ControlStore:
             raise ours from error
         except NoConnectionFree as error:
             raise StoreBusy(url=self._shown_url, problem="all connections to it are in use") from error
+
+
+def _inside(
+    around: tuple[Callable[[sa.Connection], None], Callable[[sa.Connection], None]], work: Callable[[sa.Connection], T]
+) -> Callable[[sa.Connection], T]:
+    def guarded(connection: sa.Connection) -> T:
+        before, after = around
+        before(connection)
+        result = work(connection)
+        after(connection)
+        return result
+
+    return guarded
 
 
 def _first_line(error: BaseException) -> str:

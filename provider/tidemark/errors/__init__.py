@@ -14,6 +14,7 @@ from tidemark.errors import (
     jobs,
     kafka,
     kept_views,
+    objects,
     pipes,
     protocol,
     replication,
@@ -36,6 +37,7 @@ from tidemark.errors.jobs import *
 from tidemark.errors.kafka import *
 from tidemark.errors.kafka import BrokerUnreachable
 from tidemark.errors.kept_views import *
+from tidemark.errors.objects import *
 from tidemark.errors.pipes import *
 from tidemark.errors.protocol import *
 from tidemark.errors.replication import *
@@ -63,6 +65,7 @@ __all__ += external_tables.__all__
 __all__ += jobs.__all__
 __all__ += kafka.__all__
 __all__ += kept_views.__all__
+__all__ += objects.__all__
 __all__ += pipes.__all__
 __all__ += protocol.__all__
 __all__ += replication.__all__

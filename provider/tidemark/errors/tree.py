@@ -44,6 +44,8 @@ TidemarkError
 │   └── ClusteringKeyMissing · ClusteringKeyRefused · ReclusteringsFailed
 ├── SearchError                 the search optimization of a table
 │   └── SearchNotFound · SearchRefused · SearchChanged
+├── ObjectError                 an act of a person on an object of any kind
+│   └── ObjectGone · ObjectChanged · ActNotOffered
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked, EnvelopeInvalid, EnvelopesOutOfOrder,

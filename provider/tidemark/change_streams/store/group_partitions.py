@@ -33,6 +33,7 @@ __all__ = [
     "forget_group",
     "insert",
     "low_watermark",
+    "lowest_by_state",
     "mark_failed",
     "mark_running",
     "move_idle_on",
@@ -53,14 +54,18 @@ IN_A_CHUNK = (PartitionState.SCHEDULED, PartitionState.RUNNING)
 UNFINISHED = (*BETWEEN_CHUNKS, *IN_A_CHUNK)
 
 
-LOWEST = sa.select(
-    *(
+def lowest_by_state(group_uid: sa.ColumnElement[str]) -> list[sa.ScalarSelect[datetime]]:
+    """The least watermarks of that group, one for each state that is not FINISHED, each by its index."""
+    return [
         sa.select(sa.func.min(_of.watermark_at))
-        .where(_of.group_uid == sa.bindparam("of_group"), _of.state == state.value)
+        .where(_of.group_uid == group_uid, _of.state == state.value)
+        .correlate_except(group_partitions)
         .scalar_subquery()
         for state in UNFINISHED
-    )
-)  # each by its index
+    ]
+
+
+LOWEST = sa.select(*lowest_by_state(sa.bindparam("of_group")))
 
 
 @dataclass(frozen=True)

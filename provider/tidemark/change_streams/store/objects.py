@@ -8,9 +8,9 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from tidemark.change_streams.model.change_streams import STALE_AT, ChangeStreamOptions
-from tidemark.change_streams.store.group_partitions import low_watermark
+from tidemark.change_streams.store.group_partitions import lowest_by_state
 from tidemark.change_streams.store.schema import change_streams, consumer_groups, group_partitions, watched_tables
-from tidemark.control.object_kinds import Lag, ObjectEntry, ObjectKind, Severity
+from tidemark.control.object_kinds import Advice, Lag, ObjectEntry, ObjectKind, Severity
 from tidemark.model.codec import from_json
 
 __all__ = ["CHANGE_STREAM", "CONSUMER_GROUP", "change_stream_lags", "consumer_group_lags"]
@@ -71,13 +71,13 @@ def _failures(connection: sa.Connection, uids: Sequence[str]) -> dict[str, list[
 def consumer_group_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
     """The time since each group's low watermark; overdue once the log may soon lose what it has not read."""
     query = (
-        sa.select(_group.uid, _stream.published_until, _stream.options)
+        sa.select(_group.uid, _stream.published_until, _stream.options, *lowest_by_state(_group.uid))
         .join(change_streams, _stream.uid == _group.stream_uid)
         .where(_group.uid.in_(uids))
     )
     found = {}
     for row in connection.execute(query).all():
-        lowest = low_watermark(connection, row.uid) or row.published_until
+        lowest = min((at for at in row[3:] if at is not None), default=row.published_until)
         lag = max(0.0, (now - lowest).total_seconds())
         kept = from_json(ChangeStreamOptions, row.options).retention
         late = lag >= STALE_AT * kept.total_seconds()
@@ -86,5 +86,40 @@ def consumer_group_lags(connection: sa.Connection, uids: Sequence[str], now: dat
     return found
 
 
-CHANGE_STREAM = ObjectKind("change_stream", _change_streams, "change_streams.store.objects:change_stream_lags")
-CONSUMER_GROUP = ObjectKind("consumer_group", _consumer_groups, "change_streams.store.objects:consumer_group_lags")
+_OF_STREAMS = {
+    "suspended": Advice(
+        "It watches nothing, so changes of its tables are not captured. Let it watch them again.",
+        ("airflow tidemark change-streams resume {name} --on TABLE",),
+    ),
+    "": Advice("Look at the change stream and its tables.", ("airflow tidemark change-streams show {name}",)),
+}
+_OF_GROUPS = {
+    "failing": Advice(
+        "Read the log of the failed task and fix the cause. The next wave tries the partition again.",
+        ("airflow tidemark consumer-groups show {within} {name}",),
+    ),
+    "paused": Advice(
+        "It gets nothing until it is resumed. The log keeps records for the retention of the change stream only.",
+        ("airflow tidemark consumer-groups resume {within} {name}",),
+    ),
+    "": Advice(
+        "Run its DAG more often, or with more tasks at once.",
+        ("airflow tidemark consumer-groups show {within} {name}",),
+    ),
+}
+
+CHANGE_STREAM = ObjectKind(
+    "change_stream",
+    _change_streams,
+    "change_streams.store.objects:change_stream_lags",
+    stopped=frozenset({"suspended"}),
+    advice=_OF_STREAMS,
+)
+CONSUMER_GROUP = ObjectKind(
+    "consumer_group",
+    _consumer_groups,
+    "change_streams.store.objects:consumer_group_lags",
+    stopped=frozenset({"paused"}),
+    advice=_OF_GROUPS,
+    acts="change_streams.worker.acts:GROUP_ACTS",
+)

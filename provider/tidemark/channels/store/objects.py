@@ -8,7 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from tidemark.channels.store.landing_tables import KIND, with_uids
-from tidemark.control.object_kinds import Lag, ObjectEntry, ObjectKind, Severity
+from tidemark.control.object_kinds import Advice, Lag, ObjectEntry, ObjectKind, Severity
 
 __all__ = ["LANDING_TABLE", "landing_lags"]
 
@@ -24,5 +24,15 @@ def landing_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) 
 
 
 LANDING_TABLE = ObjectKind(
-    KIND, _entries, "channels.store.objects:landing_lags", look="channels.worker.landing_states:LANDING_LOOK"
+    KIND,
+    _entries,
+    "channels.store.objects:landing_lags",
+    look="channels.worker.landing_states:LANDING_LOOK",
+    advice={
+        "": Advice(
+            "Look at its channels: let the writers of silent ones write again, or close these. A writer whose "
+            "token is lost opens its channel again, and sends from its own last mark.",
+            ("airflow tidemark objects show landing_table {name}",),
+        )
+    },
 )

@@ -8,7 +8,7 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from tidemark.control.object_kinds import Lag, ObjectEntry, ObjectKind, Severity
+from tidemark.control.object_kinds import Advice, Lag, ObjectEntry, ObjectKind, Severity
 from tidemark.materialized.model.definitions import KeptKind, KeptView
 from tidemark.materialized.planning.lags import lag_in_words
 from tidemark.materialized.planning.states import ViewState, is_late, lag_of, state_of
@@ -22,6 +22,21 @@ _SEVERITIES: Mapping[ViewState, Severity] = {
     ViewState.FAILING: Severity.WARNING,
     ViewState.INITIALIZING: Severity.WAITING,
     ViewState.ACTIVE: Severity.OK,
+}
+
+
+_HISTORY = "airflow tidemark views history {name}"
+_ADVICE = {
+    ViewState.SUSPENDED.value: Advice(
+        "It is not refreshed until it is resumed. Its readers among dynamic tables wait, too.",
+        ("airflow tidemark views resume {name}", _HISTORY),
+    ),
+    ViewState.BROKEN.value: Advice(
+        "A change of a table that it reads has suspended it. Fix that table or create the view again, then resume it.",
+        ("airflow tidemark views describe {name}", "airflow tidemark views resume {name}"),
+    ),
+    ViewState.FAILING.value: Advice("Fix what the problem says. The next refresh tries again.", (_HISTORY,)),
+    "": Advice("Refresh it, or look at what its refreshes take.", ("airflow tidemark views refresh {name}", _HISTORY)),
 }
 
 
@@ -48,7 +63,14 @@ def _lag(view: KeptView, now: datetime) -> Lag:
 
 def _kind(kind: KeptKind) -> ObjectKind:
     entries: Callable[[sa.Connection, Sequence[str]], Sequence[ObjectEntry]] = partial(_entries, kind)
-    return ObjectKind(kind.value, entries, "materialized.store.objects:view_lags")
+    return ObjectKind(
+        kind.value,
+        entries,
+        "materialized.store.objects:view_lags",
+        stopped=frozenset({ViewState.SUSPENDED.value}),
+        advice=_ADVICE,
+        acts="materialized.worker.acts:VIEW_ACTS",
+    )
 
 
 MATERIALIZED_VIEW = _kind(KeptKind.MATERIALIZED_VIEW)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control.object_kinds import Lag, ObjectEntry, ObjectKind, Severity
+from tidemark.control.object_kinds import Advice, Lag, ObjectEntry, ObjectKind, Severity
 from tidemark.pipes.model.pipes import Pipe, PipeState
 from tidemark.pipes.planning.states import STALE_AFTER, is_stale, kept_state
 from tidemark.pipes.store.pipes import KIND, pipes_with_uids
@@ -51,4 +51,20 @@ def _overdue(pipe: Pipe) -> str:
     return f"it is stale: paused since {since}, for more than {STALE_AFTER.days} days; resume it with force, or drop it"
 
 
-PIPE = ObjectKind(KIND, _entries, "pipes.store.objects:pipe_lags")
+_SHOW = "airflow tidemark pipes show {name}"
+_ADVICE = {
+    PipeState.PAUSED.value: Advice(
+        "It loads nothing until it is resumed. After a long pause, files may be loaded again.",
+        ("airflow tidemark pipes resume {name}", _SHOW),
+    ),
+    "": Advice("Fix what the problem says, then run the pipe again.", (_SHOW,)),
+}
+
+PIPE = ObjectKind(
+    KIND,
+    _entries,
+    "pipes.store.objects:pipe_lags",
+    stopped=frozenset({PipeState.PAUSED.value}),
+    advice=_ADVICE,
+    acts="pipes.worker.acts:PIPE_ACTS",
+)

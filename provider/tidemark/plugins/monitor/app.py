@@ -1,4 +1,4 @@
-"""The app behind the page: every route asks Airflow first, and none changes anything."""
+"""The app behind the page: every route asks Airflow first, and none but the route of acts changes anything."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from airflow.sdk.exceptions import AirflowNotFoundException
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
@@ -16,7 +16,6 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark import __version__
-from tidemark.control.object_kinds import KINDS
 from tidemark.control.object_list import ObjectOrder, ObjectsWish
 from tidemark.errors import (
     InvalidArgument,
@@ -30,10 +29,12 @@ from tidemark.errors import (
 from tidemark.model.statements import TransactionKey
 from tidemark.plugins.monitor import reading, replication_reading
 from tidemark.plugins.monitor.access import ReadableDags, require_reader, require_source_reader
+from tidemark.plugins.monitor.act_routes import add_acts
 from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
-from tidemark.plugins.monitor.connections import connection_ids
-from tidemark.plugins.monitor.gate import Gate, Gates
+from tidemark.plugins.monitor.asking import API, NO_NUL, Connection, Kind, Limit, Text, gate_to, refusals
+from tidemark.plugins.monitor.gate import Gates
 from tidemark.plugins.monitor.object_answers import AnyObjectsAnswer, ObjectsPart, objects_answer
+from tidemark.plugins.monitor.overview_routes import add_overview
 from tidemark.plugins.monitor.replication_answers import ReplicationDetails, ReplicationsAnswer
 from tidemark.plugins.monitor.security import SECURITY, SecurityHeaders
 from tidemark.plugins.monitor.source_answers import SourceAnswer
@@ -43,7 +44,6 @@ from tidemark.streams.store.overview import SortBy
 __all__ = ["build_app"]
 
 PAGE = Path(__file__).parent / "page"
-NO_NUL = r"^[^\x00]*$"  # PostgreSQL has no such character
 
 _REFUSALS = {
     401: 'You are not logged in. <a href="../">Log in to Airflow</a> and open this page again.',
@@ -65,18 +65,17 @@ Part = Literal[
     "replications.js",
     "sources.js",
     "objects.js",
+    "overview.js",
+    "acts.js",
+    "copying.js",
     "monitor.css",
 ]
-Kind = Annotated[str | None, Query(pattern=f"^({'|'.join(KINDS)})$", description=f"One of {', '.join(KINDS)}.")]
-Text = Annotated[str, Query(max_length=500, pattern=NO_NUL)]
 Name = Annotated[
     str, Query(max_length=500, pattern=NO_NUL, description="Name of the stream. Empty: that of the transaction.")
 ]
-Limit = Annotated[int, Query(ge=1, le=200)]
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Wait = Annotated[float, Query(ge=0, le=10, description="How long to wait for the lake, in seconds.")]
 SourceName = Annotated[str, InPath(max_length=250, pattern=NO_NUL, description="An Airflow connection of a database.")]
-Connection = Annotated[str | None, Query(max_length=250, description="A Tidemark connection that is monitored.")]
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +87,7 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     gates = Gates()
     app = FastAPI(
         title="Tidemark",
-        description="Streams on Delta tables and replications of databases: where each stands. Read only.",
+        description="Streams, replications and all other objects: where each stands, what needs somebody, and acts.",
         version=__version__,
         docs_url=None,
         redoc_url=None,
@@ -105,6 +104,8 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     _add_replications(app, gates, clock)
     _add_sources(app)
     _add_objects(app, gates, clock)
+    add_overview(app, gates, clock)
+    add_acts(app, gates, clock)
     return app
 
 
@@ -118,13 +119,13 @@ def _add_page(app: FastAPI) -> None:
         kind = "text/css" if file.endswith(".css") else "text/javascript"
         return FileResponse(PAGE / file, media_type=kind)
 
-    @app.get("/openapi.json", include_in_schema=False)
+    @app.get(f"{API}/openapi.json", include_in_schema=False)
     async def schema(request: Request) -> JSONResponse:
         return JSONResponse(request.app.openapi())
 
 
 def _add_streams(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
-    @app.get("/api/streams", responses=_refusals("stream"))
+    @app.get(f"{API}/streams", responses=refusals("stream"))
     async def streams(
         readable: ReadableDags,
         connection: Connection = None,
@@ -138,10 +139,10 @@ def _add_streams(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
     ) -> StreamsAnswer:
         """A page of streams whose name, source or path holds `search`; `held`: those with an open window alone."""
         wish = reading.PageWish(search, held, sort, descending, limit, offset)
-        gate = _gate(gates, connection)
+        gate = gate_to(gates, connection)
         return await reading.streams_page(gate, wish, patience=wait, now=clock(), readable=readable)
 
-    @app.get("/api/stream", responses=_refusals("stream"))
+    @app.get(f"{API}/stream", responses=refusals("stream"))
     async def stream(
         readable: ReadableDags,
         name: Name = "",
@@ -154,19 +155,19 @@ def _add_streams(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
     ) -> StreamDetails:
         """A stream with its newest transactions and moves, and the transaction of the run that is named, if any."""
         key = TransactionKey(dag_id, run_id, task_id, map_index) if dag_id in readable else None
-        gate = _gate(gates, connection)
+        gate = gate_to(gates, connection)
         return await reading.details(gate, name, patience=wait, now=clock(), readable=readable, asked_for=key)
 
 
 def _add_replications(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
-    @app.get("/api/replications", responses=_refusals("connection"))
+    @app.get(f"{API}/replications", responses=refusals("connection"))
     async def replications(readable: ReadableDags, connection: Connection = None) -> ReplicationsAnswer:
         """Every replication: its state, its lag, its alerts, and how many of its objects are behind."""
-        return await _gate(gates, connection).ask(
+        return await gate_to(gates, connection).ask(
             lambda monitored: replication_reading.replications_answer(monitored, now=clock(), readable=readable)
         )
 
-    @app.get("/api/replication", responses=_refusals("replication"))
+    @app.get(f"{API}/replication", responses=refusals("replication"))
     async def replication(
         readable: ReadableDags,
         name: Annotated[Text, Query(description="Name of the replication.")],
@@ -179,7 +180,7 @@ def _add_replications(app: FastAPI, gates: Gates, clock: Callable[[], datetime])
         newest moves.
         """
         wish = replication_reading.ObjectsWish(search, limit, offset)
-        return await _gate(gates, connection).ask(
+        return await gate_to(gates, connection).ask(
             lambda monitored: replication_reading.replication_details(
                 monitored, name, wish, now=clock(), readable=readable
             )
@@ -190,7 +191,7 @@ def _add_sources(app: FastAPI) -> None:
     reader = SourceReader()
 
     @app.get(
-        "/api/source/{connection_id}", responses=_refusals("connection"), dependencies=[Depends(require_source_reader)]
+        API + "/source/{connection_id}", responses=refusals("connection"), dependencies=[Depends(require_source_reader)]
     )
     async def source(
         connection_id: SourceName, search: Text = "", limit: Limit = 50, offset: Offset = 0
@@ -202,7 +203,7 @@ def _add_sources(app: FastAPI) -> None:
 
 
 def _add_objects(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
-    @app.get("/api/objects", responses=_refusals("connection"))
+    @app.get(f"{API}/objects", responses=refusals("connection"))
     async def objects(
         readable: ReadableDags,
         connection: Connection = None,
@@ -219,20 +220,8 @@ def _add_objects(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
         """A page of the objects of every kind, the worst that the store knows first: state, lag, owner, problem."""
         wish = ObjectsWish(kind, state or None, problems, search)
         part = ObjectsPart(wish, sort, descending, limit, offset)
-        gate = _gate(gates, connection)
+        gate = gate_to(gates, connection)
         return await objects_answer(gate, part, patience=wait, now=clock(), readable=readable)
-
-
-def _refusals(what: str) -> dict[int | str, dict[str, Any]]:
-    """The schema's entries for answers that are errors."""
-    return {404: {"description": f"No such {what}"}, 503: {"description": "The store cannot be read"}}
-
-
-def _gate(gates: Gates, connection: str | None) -> Gate:
-    known = connection_ids()
-    if connection is not None and connection not in known:
-        raise HTTPException(404, "This connection is not among those of [tidemark] monitor_conn_ids.")
-    return gates.to(connection or known[0])
 
 
 async def _in_words(_: Request, error: Exception) -> JSONResponse:

@@ -17,6 +17,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import StoreError, StoreNotMigrated, StoreTooNew, TidemarkError
 from tidemark.plugins.monitor.connections import STORE_THREADS, MonitoredConnection, open_connection
 from tidemark.plugins.monitor.status_cache import StatusCache
+from tidemark.plugins.monitor.watch import Watch
 from tidemark.streams.worker.threads import OwnThreads
 
 __all__ = ["Gate", "Gates"]
@@ -48,6 +49,7 @@ class Gate:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.status_cache = StatusCache(clock=clock)
+        self.watch = Watch(clock=clock)
         self._conn_id = conn_id
         self._open_at = open_at
         self._threads = OwnThreads(f"tidemark-monitor-{conn_id}", most=STORE_THREADS)

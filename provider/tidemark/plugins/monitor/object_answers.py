@@ -17,7 +17,7 @@ from tidemark.plugins.monitor.status_cache import NotYet, Unreadable
 from tidemark.streams.worker.object_states import Seen, judged, questions_behind
 from tidemark.streams.worker.questions import LogQuestion
 
-__all__ = ["AnyObjectAnswer", "AnyObjectsAnswer", "ObjectsPart", "objects_answer"]
+__all__ = ["AnyObjectAnswer", "AnyObjectsAnswer", "ObjectsPart", "for_reader", "objects_answer"]
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,12 @@ def _answer(one: ShownObject, readable: Collection[str]) -> AnyObjectAnswer:
         lag_seconds=one.lag_seconds,
         lag_amount=one.lag_amount,
         lag_unit=one.lag_unit,
-        problem=_for_reader(one, readable).trouble,
+        problem=for_reader(one, readable).trouble,
         view=one.view,
     )
 
 
-def _for_reader(one: ShownObject, readable: Collection[str]) -> ShownObject:
+def for_reader(one: ShownObject, readable: Collection[str]) -> ShownObject:
     """The object as the reader may see it. A finding of a look was met by no run, so every reader may know it."""
     shown = bool(one.problem_dags) and all(dag in readable for dag in one.problem_dags)
     return one if shown or one.problem is None else replace(one, problem=FOR_OTHERS)

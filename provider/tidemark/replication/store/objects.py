@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control.object_kinds import Lag, ObjectEntry, ObjectKind, Severity
+from tidemark.control.object_kinds import Advice, Lag, ObjectEntry, ObjectKind, Severity
 from tidemark.replication.model.replication import ObjectState, ReplicationState
 from tidemark.replication.store.schema import object_writes, replicated_objects, replication_moves, replications
 
@@ -59,8 +59,8 @@ def _tables(connection: sa.Connection, uids: Sequence[str]) -> list[ObjectEntry]
     )
     rows = connection.execute(query).mappings().all()
     writing = _open_runs(connection, uids)
-    moving = {uid: _last_run(connection, uid) for uid in sorted({row["replication_uid"] for row in rows})}
-    return [_entry(row, writing.get(row["uid"]), moving[row["replication_uid"]]) for row in rows]
+    moving = _last_runs(connection, {row["replication_uid"] for row in rows})
+    return [_entry(row, writing.get(row["uid"]), moving.get(row["replication_uid"])) for row in rows]
 
 
 def _entry(row: sa.RowMapping, writing: str | None, moving: str | None) -> ObjectEntry:
@@ -97,21 +97,62 @@ def _open_runs(connection: sa.Connection, uids: Sequence[str]) -> dict[str, str]
     return {row.object_uid: row.run for row in connection.execute(query)}
 
 
-def _last_run(connection: sa.Connection, replication_uid: str) -> str | None:
-    """The run that moved the replication itself, or one of its tables, last."""
-    own = (_move.replication_uid == replication_uid) & _move.run.is_not(None)
-    found: str | None = connection.execute(sa.select(_move.run).where(own).order_by(_move.id.desc()).limit(1)).scalar()
-    return found
+def _last_runs(connection: sa.Connection, replication_uids: Collection[str]) -> dict[str, str]:
+    """The runs that moved these replications themselves, or one of their tables, last."""
+    newest = (
+        sa.select(sa.func.max(_move.id))
+        .where(_move.replication_uid.in_(sorted(replication_uids)), _move.run.is_not(None))
+        .group_by(_move.replication_uid)
+    )
+    query = sa.select(_move.replication_uid, _move.run).where(_move.id.in_(newest))
+    return {row.replication_uid: row.run for row in connection.execute(query)}
 
 
 def _view(name: str, within: str | None) -> Mapping[str, str]:
     return {"replication": within or "", "search": name}
 
 
+_ERRORS, _RESUME = "airflow tidemark replications errors {name}", "airflow tidemark replications resume {name}"
+_OF_REPLICATIONS = {
+    "failed": Advice("Fix what the error says. The next run tries again by itself.", (_ERRORS,)),
+    "failed_permanently": Advice(
+        "Its log cannot be read on. Recover it from a position; what was committed before and not captured is lost.",
+        ("airflow tidemark replications recover {name} --from now --why TEXT", _ERRORS),
+    ),
+    "paused": Advice("It captures nothing, and the source keeps its log. Resume it, or drop it.", (_RESUME,)),
+    "draining": Advice("It captures nothing new, and pauses once all is applied. Resume it, or wait.", (_RESUME,)),
+    "": Advice("Look at its alerts and its objects.", ("airflow tidemark replications show {name}",)),
+}
+_OF_TABLES = {
+    "failed": Advice(
+        "Fix what the error says, then request another backfill.",
+        (
+            "airflow tidemark replications errors {within} --object {name}",
+            "airflow tidemark replications backfill {within} {name} --why TEXT",
+        ),
+    ),
+    "unsupported": Advice(
+        "The source's table cannot be replicated as it is. Fix it there, or select it no more.",
+        ("airflow tidemark replications show {within}",),
+    ),
+    "": Advice(
+        "It needs a backfill, or somebody should know of a change in the source.",
+        (
+            "airflow tidemark replications show {within}",
+            "airflow tidemark replications backfill {within} {name} --why TEXT",
+        ),
+    ),
+}
+
 REPLICATION = ObjectKind(
     "replication",
     _replications,
     "replication.store.objects:replication_lags",
     view=lambda name, within: {"replication": name},
+    stopped=frozenset({ReplicationState.PAUSED.value, ReplicationState.DRAINING.value}),
+    advice=_OF_REPLICATIONS,
+    acts="replication.worker.acts:REPLICATION_ACTS",
 )
-REPLICATED_TABLE = ObjectKind("replicated_table", _tables, "replication.worker.status:table_lags", view=_view)
+REPLICATED_TABLE = ObjectKind(
+    "replicated_table", _tables, "replication.worker.status:table_lags", view=_view, advice=_OF_TABLES
+)

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.control.object_kinds import Lag, ObjectEntry, ObjectKind, Severity
+from tidemark.control.object_kinds import Advice, Finding, Lag, ObjectEntry, ObjectKind, Severity
 from tidemark.streams.planning.names import is_of_a_view
-from tidemark.streams.store.schema import stream_health, streams
+from tidemark.streams.store.schema import stream_health, streams, transactions
 
-__all__ = ["STREAM", "stream_lags"]
+__all__ = ["LEFT", "STREAM", "left_windows", "stream_lags", "stream_marks"]
 
-_of, _health = streams.c, stream_health.c
+_of, _health, _held = streams.c, stream_health.c, transactions.c
+LEFT = "locked"
 
 
 def _entries(connection: sa.Connection, uids: Sequence[str]) -> list[ObjectEntry]:
@@ -55,10 +57,75 @@ def stream_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -
     return {row.uid: Lag(max(0.0, (now - row.anchor).total_seconds())) for row in connection.execute(query)}
 
 
+def left_windows(connection: sa.Connection, now: datetime) -> Mapping[str, Finding]:
+    """Streams whose open window was left: its lease has run out, and nobody has taken it over."""
+    query = (
+        sa.select(_of.uid, _of.name, _held.owner, _held.opened_at, _held.lease_until, _held.submitted)
+        .join(transactions, _held.id == _of.held_by)
+        .where(_of.dropped_at.is_(None), _held.lease_until < now)
+    )
+    return {
+        row.uid: Finding(LEFT, _left(row), since=row.lease_until, run=row.owner) for row in connection.execute(query)
+    }
+
+
+def _left(row: Any) -> str:
+    begun = "its job was submitted" if row.submitted else "nothing of it was submitted"
+    return f"its window is open since {row.opened_at:%Y-%m-%d %H:%M} UTC, the lease has run out, and {begun}"
+
+
+def stream_marks(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    """The place of each stream, and its open window."""
+    query = (
+        sa.select(_of.uid, _of.offset_version, _held.opened_at, _held.submitted)
+        .select_from(streams.outerjoin(transactions, _held.id == _of.held_by))
+        .where(_of.uid.in_(uids))
+    )
+    return {
+        row.uid: {
+            "offset": str(row.offset_version),
+            "window": "" if row.opened_at is None else row.opened_at.isoformat(),
+            "submitted": "yes" if row.submitted else "",
+        }
+        for row in connection.execute(query)
+    }
+
+
+_SHOW = "airflow tidemark streams show {name}"
+_TRY_AGAIN = Advice(
+    "Read the log of the failed task, fix the cause, and run the task again. Its window is kept.", (_SHOW,)
+)
+_RUN_SOON = Advice(
+    "Run its consumer before that time. Changes that nobody needs may be passed over.",
+    ("airflow tidemark streams advance {name} --to now --why TEXT",),
+)
+_ADVICE = {
+    "failing": _TRY_AGAIN,
+    "stale": Advice(
+        "Its unread changes are lost. Re-base it: the DAG recreate_stale_stream shows the loss, and asks first.",
+        ("airflow dags trigger recreate_stale_stream --conf '{{\"stream\": \"'{name}'\"}}'", _SHOW),
+    ),
+    "unreadable": Advice(
+        "The log of its table cannot be read. Fix the way to the lake, or say where the table is now.",
+        ("airflow tidemark streams relocate {name} --to TABLE", _SHOW),
+    ),
+    "nearly_stale": _RUN_SOON,
+    "may_be_stale": _RUN_SOON,
+    LEFT: Advice(
+        "The next run on the stream takes the window over. It can be finished now, or freed if no target has a part.",
+        ("airflow tidemark streams finish {name}", "airflow tidemark streams release {name}"),
+    ),
+    "": Advice("Look at the stream and its newest transactions.", (_SHOW,)),
+}
+
 STREAM = ObjectKind(
     "stream",
     _entries,
     "streams.store.objects:stream_lags",
     view=lambda name, within: {"stream": name},
     look="streams.worker.object_states:STREAM_LOOK",
+    findings=left_windows,
+    advice=_ADVICE,
+    acts="streams.worker.acts:STREAM_ACTS",
+    marks=stream_marks,
 )

@@ -44,6 +44,7 @@ __all__ = [
     "create_stream",
     "find_stream",
     "no_stream_of_a_stream",
+    "place_of",
     "prepared",
 ]
 
@@ -183,13 +184,22 @@ def advance_to(
     Raises StreamNotFound, InvalidArgument for a version of a view and for a step back, VersionNotFound,
     TrackingInterrupted, TransactionOpen.
     """
+    before, offsets = place_of(store, name, to, tables=tables)
+    bases = offsets if before.view is not None else ()
+    return before, streams.advance_stream(store, name, total(offsets), who=who, why=why, bases=bases)
+
+
+def place_of(
+    store: ControlStore, name: str, to: Point | None, *, tables: Tables
+) -> tuple[Stream, tuple[BaseOffset, ...]]:
+    """The stream, after it has followed its table, and the place of that point in each of its tables. Raises as
+    `advance_to`, but no TransactionOpen.
+    """
     before, point = followed(store, name, tables), None if to is None else as_point("to", to)
     if before.view is not None and isinstance(point, Version):
         problem = f"{before.name} reads a view, and each of its tables counts versions of its own: give a time"
         raise InvalidArgument(argument="to", value=point.version, problem=problem)
-    offsets = offsets_at(store, source_of(before), tables, reader=before.name, at=point, before=None)
-    bases = offsets if before.view is not None else ()
-    return before, streams.advance_stream(store, name, total(offsets), who=who, why=why, bases=bases)
+    return before, tuple(offsets_at(store, source_of(before), tables, reader=before.name, at=point, before=None))
 
 
 def find_stream(store: ControlStore, name: str) -> Stream | None:

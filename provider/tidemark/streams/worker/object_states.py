@@ -22,7 +22,16 @@ from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.status import StreamStatus
 from tidemark.streams.worker.threads import for_each
 
-__all__ = ["STREAM_LOOK", "LakeLook", "Seen", "describe_object", "judged", "list_objects", "questions_behind"]
+__all__ = [
+    "STREAM_LOOK",
+    "LakeLook",
+    "Seen",
+    "ask_logs",
+    "describe_object",
+    "judged",
+    "list_objects",
+    "questions_behind",
+]
 
 Seen = Any
 """The answer of the logs; why they cannot be read, in words (str); or None: they have not answered."""
@@ -57,7 +66,7 @@ def list_objects(store: ControlStore, tables: Tables, wish: ObjectsWish) -> tupl
         return found, questions_behind(connection, found)
 
     found, behind = store.read(kept)
-    return fitting(judged(found, _look(behind, tables), now), wish)
+    return fitting(judged(found, ask_logs(behind, tables), now), wish)
 
 
 def describe_object(store: ControlStore, tables: Tables, kind: str, name: str) -> ShownObject:
@@ -69,7 +78,7 @@ def describe_object(store: ControlStore, tables: Tables, kind: str, name: str) -
         return found, questions_behind(connection, (found,))
 
     found, behind = store.read(kept)
-    (shown,) = judged((found,), _look(behind, tables), now)
+    (shown,) = judged((found,), ask_logs(behind, tables), now)
     return shown
 
 
@@ -102,7 +111,9 @@ def _look_of(kind: str) -> LakeLook | None:
     return found
 
 
-def _look(behind: Mapping[str, LogQuestion], tables: Tables) -> dict[str, Seen]:
+def ask_logs(behind: Mapping[str, LogQuestion], tables: Tables) -> dict[str, Seen]:
+    """The answers to these questions, by uid. They are waited for in a bounded time."""
+
     def look(question: LogQuestion) -> Seen:
         try:
             return question.ask(tables)

@@ -17,6 +17,10 @@ export function whenTurned(act) {
   follow = act;
 }
 
+export function refreshNow() {
+  follow();
+}
+
 export function turn(changes) {
   for (const [name, value] of Object.entries(changes)) {
     if (value === "" || value === null || value === 0 || value === false) address.delete(name);

@@ -5,6 +5,7 @@ import { h } from "./elements.js";
 import { keepingFocus } from "./lists.js";
 
 const VIEWS = [
+  ["overview", "Overview", { view: "overview" }],
   ["objects", "Objects", { view: "objects" }], ["streams", "Streams", {}],
   ["replications", "Replications", { view: "replications" }],
 ];

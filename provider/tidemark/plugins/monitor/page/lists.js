@@ -12,7 +12,7 @@ export function searchBox(placeholder) {
   let waiting = null;
   search.addEventListener("input", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => turn({ search: search.value.trim(), offset: 0 }), 250);
+    waiting = setTimeout(() => turn({ search: search.value.trim(), offset: 0, cursor: "" }), 250);
   });
   return [h("label", { for: "search" }, "Search"), search];
 }
@@ -21,7 +21,7 @@ export function connections(found) {
   if (found.connections.length < 2) return null;
   const choice = h("select", { id: "connection" }, found.connections.map((name) => h("option", {}, name)));
   choice.value = found.connection;
-  choice.addEventListener("change", () => turn({ connection: choice.value, offset: 0 }));
+  choice.addEventListener("change", () => turn({ connection: choice.value, offset: 0, cursor: "" }));
   return h("label", {}, "Connection ", choice);
 }
 

@@ -1,8 +1,10 @@
-// The page: all objects, or streams or replications, all or one, as the address says; read anew every ten seconds while it is seen.
+// The page: what needs somebody, all objects, or streams or replications, all or one, as the address says; read anew
+// every ten seconds while it is seen.
 
 import { address, linkTo, whenTurned } from "./address.js";
 import { followTheme, h } from "./elements.js";
 import { showObjects } from "./objects.js";
+import { showOverview } from "./overview.js";
 import { showReplication, showReplications } from "./replications.js";
 import { showSource } from "./sources.js";
 import { showStream, showStreams } from "./streams.js";
@@ -20,6 +22,7 @@ function shown() {
   if (address.get("source")) return showSource;
   if (address.get("replication")) return showReplication;
   if (address.get("view") === "objects") return showObjects;
+  if (address.get("view") === "overview") return showOverview;
   return address.get("view") === "replications" ? showReplications : showStreams;
 }
 
@@ -59,7 +62,7 @@ async function refresh() {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.target.matches("input, select, textarea")) return;
+  if (event.key !== "/" || event.target.matches("input, select, textarea") || document.querySelector("dialog[open]")) return;
   const search = document.getElementById("search");
   if (search) {
     event.preventDefault();

@@ -29,8 +29,8 @@ function listWish() {
 
 export async function showObjects(signal) {
   const wish = listWish();
-  draw(await fetchJson("api/objects", { ...wish, wait: 0 }, signal), wish);
-  draw(await fetchJson("api/objects", { ...wish, wait: LAKE_WAIT }, signal), wish);
+  draw(await fetchJson("api/v1/objects", { ...wish, wait: 0 }, signal), wish);
+  draw(await fetchJson("api/v1/objects", { ...wish, wait: LAKE_WAIT }, signal), wish);
 }
 
 function draw(found, wish) {

@@ -15,7 +15,7 @@ const KINDS = {
 const view = document.getElementById("view");
 
 export async function showReplications(signal) {
-  const found = await fetchJson("api/replications", { connection: address.get("connection") }, signal);
+  const found = await fetchJson("api/v1/replications", { connection: address.get("connection") }, signal);
   drawHeader("replications", "replications", found.replications.length);
   keepingFocus(() => {
     if (!view.querySelector("#list")) {
@@ -33,7 +33,7 @@ export async function showReplication(signal) {
     limit: PAGE,
     offset: offsetWish(),
   };
-  const found = await fetchJson("api/replication", wish, signal);
+  const found = await fetchJson("api/v1/replication", wish, signal);
   drawHeader(found.replication.name, "replications", 1);
   keepingFocus(() => drawOne(found, wish));
 }

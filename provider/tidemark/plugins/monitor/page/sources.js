@@ -26,7 +26,7 @@ export async function showSource(signal) {
   const wish = { search: address.get("search") ?? "", limit: PAGE, offset: offsetWish() };
   let found;
   try {
-    found = await fetchJson(`api/source/${encodeURIComponent(name)}`, wish, signal);
+    found = await fetchJson(`api/v1/source/${encodeURIComponent(name)}`, wish, signal);
   } catch (error) {
     if (error.status !== 403) throw error;
     throw new Refused(403, "You may not see this source: that needs the rights to read assets and this connection.");

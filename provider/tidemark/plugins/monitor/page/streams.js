@@ -35,8 +35,8 @@ function listWish() {
 
 export async function showStreams(signal) {
   const wish = listWish();
-  drawList(await fetchJson("api/streams", { ...wish, wait: 0 }, signal), wish);
-  drawList(await fetchJson("api/streams", { ...wish, wait: LAKE_WAIT }, signal), wish);
+  drawList(await fetchJson("api/v1/streams", { ...wish, wait: 0 }, signal), wish);
+  drawList(await fetchJson("api/v1/streams", { ...wish, wait: LAKE_WAIT }, signal), wish);
 }
 
 export async function showStream(signal) {
@@ -48,7 +48,7 @@ export async function showStream(signal) {
     task_id: address.get("task_id"),
     map_index: address.get("map_index"),
   };
-  const found = await fetchJson("api/stream", { ...wish, wait: LAKE_WAIT }, signal);
+  const found = await fetchJson("api/v1/stream", { ...wish, wait: LAKE_WAIT }, signal);
   drawHeader(found.stream.name, "streams", found.replications);
   keepingFocus(() => view.replaceChildren(drawDetails(found)));
 }

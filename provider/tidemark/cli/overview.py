@@ -1,0 +1,75 @@
+"""`airflow tidemark overview`: all objects that need somebody, as the page and its route show them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
+from airflow.utils.cli import suppress_logs_and_warning
+
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.control.object_kinds import KINDS
+from tidemark.hooks.tidemark import TidemarkHook
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping
+
+    from tidemark.streams.worker.object_needs import Need
+
+__all__ = ["overview_command"]
+
+_OF_KIND = Arg(("--kind",), help="Only objects of this kind", choices=tuple(KINDS))  # type: ignore[no-untyped-call]
+_SEARCH = Arg(("--search",), help="Only objects whose names have this part, in any case", default="")  # type: ignore[no-untyped-call]
+
+
+def overview_command() -> ActionCommand:
+    """The only command that is no part of a group."""
+    return ActionCommand(
+        name="overview",
+        help="List what needs somebody, the worst first: why, since when, and the way out",
+        func=overview,
+        args=(_OF_KIND, _SEARCH, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+    )
+
+
+@suppress_logs_and_warning
+def overview(args: Namespace) -> None:
+    """One row per object: need, kind, name, state, since, reason, owner, run, what to do and the command for it. Logs
+    are waited for as by `objects list`. If nothing needs anybody, standard error says so with figures.
+    """
+    from tidemark.control.object_list import ObjectsWish
+    from tidemark.streams.worker.object_needs import look_at_all, needs_page
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        store, wish = hook.open_store(), ObjectsWish(kind=args.kind, search=args.search)
+        known = look_at_all(store, hook.open_table)
+        page = store.read(lambda c: needs_page(c, known, wish, after=None, limit=None, now=store.clock()))
+    if not page.needs:
+        print(f"Nothing needs anybody: {_figures(page.kinds)}.", file=sys.stderr)
+    print_rows([_row(one) for one in page.needs], args.output)
+
+
+def _figures(kinds: Mapping[str, int]) -> str:
+    counted = (f"{count} {kind.replace('_', ' ')}{'s' if count != 1 else ''}" for kind, count in sorted(kinds.items()))
+    return ", ".join(counted) or "there is no object yet"
+
+
+def _row(one: Need) -> dict[str, Any]:
+    shown = one.shown
+    return {
+        "need": one.need,
+        "kind": shown.kind,
+        "name": shown.name,
+        "state": shown.state,
+        "severity": shown.severity.value,
+        "since": None if one.since is None else one.since.isoformat(timespec="seconds"),
+        "reason": shown.trouble or f"it is {shown.state}",
+        "owner": shown.owner_dag,
+        "run": one.run,
+        "advice": one.advice.words,
+        "command": "\n".join(one.advice.commands),
+        "uid": shown.uid,
+    }

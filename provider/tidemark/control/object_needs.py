@@ -1,0 +1,115 @@
+"""The places of objects that need somebody, the worst first, by the table of objects and by the findings of looks."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.control.object_kinds import KINDS, Finding, Severity, kind_named
+from tidemark.control.object_list import ObjectsWish, live
+from tidemark.control.objects import AT_ONCE
+from tidemark.control.schema import objects
+from tidemark.errors import InvalidArgument
+
+__all__ = ["RANKS", "Key", "Place", "findings_of", "place_of_cursor", "places"]
+
+Key = tuple[str, str]
+"""Kind and uid of an object."""
+
+RANKS = {"failed": 0, "warning": 1, "stopped": 2}
+"""The groups of the list, the worst first. `stopped`: a person has stopped it, and a person has to end that."""
+
+_of = objects.c
+_URGENT = (Severity.FAILED.value, Severity.WARNING.value)
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """The place of an object in the list. It moves only if the object's urgency or its name changes."""
+
+    rank: int
+    kind: str
+    folded_name: str
+    uid: str
+
+    @property
+    def key(self) -> Key:
+        """The object that has this place."""
+        return self.kind, self.uid
+
+    @property
+    def cursor(self) -> str:
+        """A text for a caller who wants what comes after it."""
+        return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode().rstrip("=")
+
+
+def place_of_cursor(cursor: str) -> Place:
+    """Raises InvalidArgument for a text that is no cursor."""
+    try:
+        found = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        place = Place(**found)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidArgument(argument="cursor", value=cursor, problem="it is not one that a list has given") from error
+    texts = (place.kind, place.folded_name, place.uid)
+    if type(place.rank) is not int or not all(isinstance(text, str) for text in texts):
+        raise InvalidArgument(argument="cursor", value=cursor, problem="it is not one that a list has given")
+    return place
+
+
+def places(
+    connection: sa.Connection, wish: ObjectsWish, late: Mapping[Key, Severity], findings: Mapping[Key, Finding]
+) -> list[Place]:
+    """The places of all that need somebody and fit the wish, in their order. `late`: objects that are worse than the
+    store knows, by what their logs or their lags say. `findings`: see `findings_of`. Two queries, and one for each
+    further 500 objects of `late` and `findings`.
+    """
+    kept = sa.or_(_of.severity.in_(_URGENT), *(_stopped(kind) for kind in KINDS if kind_named(kind).stopped))
+    found = {place.key: place for place in _read(connection, wish, kept, late, findings)}
+    further = (late.keys() | findings.keys()) - found.keys()
+    for wanted in _portions(further):
+        found.update((place.key, place) for place in _read(connection, wish, wanted, late, findings))
+    return sorted(found.values())
+
+
+def findings_of(connection: sa.Connection, now: datetime) -> dict[Key, Finding]:
+    """Facts that ask for somebody and that the subjects' rows have beside the states. One query for each kind that has
+    such facts.
+    """
+    found: dict[Key, Finding] = {}
+    for kind in KINDS:
+        find = kind_named(kind).findings
+        if find is not None:
+            found.update(((kind, uid), finding) for uid, finding in find(connection, now).items())
+    return found
+
+
+def _stopped(kind: str) -> sa.ColumnElement[bool]:
+    return (_of.kind == kind) & _of.state.in_(sorted(kind_named(kind).stopped))
+
+
+def _portions(keys: Iterable[Key]) -> Iterable[sa.ColumnElement[bool]]:
+    ordered = sorted(keys)
+    for kind in dict.fromkeys(kind for kind, _ in ordered):
+        uids = [uid for own, uid in ordered if own == kind]
+        for start in range(0, len(uids), AT_ONCE):
+            yield (_of.kind == kind) & _of.uid.in_(uids[start : start + AT_ONCE])
+
+
+def _read(
+    connection: sa.Connection,
+    wish: ObjectsWish,
+    wanted: sa.ColumnElement[bool],
+    late: Mapping[Key, Severity],
+    findings: Mapping[Key, Finding],
+) -> Iterable[Place]:
+    columns = (_of.kind, _of.uid, _of.folded_name, _of.severity)
+    for row in connection.execute(sa.select(*columns).where(*live(wish), wanted)):
+        key = (row.kind, row.uid)
+        said = {row.severity, late.get(key, row.severity)} | ({"warning"} if key in findings else set())
+        rank = min(RANKS.get(word, RANKS["stopped"]) for word in said)
+        yield Place(rank, row.kind, row.folded_name, row.uid)

@@ -1,0 +1,68 @@
+"""The revision of an object: the facts that a person saw before deciding, and a token of them for pages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+
+import sqlalchemy as sa
+
+from tidemark.control.object_kinds import kind_named
+from tidemark.control.object_list import ObjectsWish, live
+from tidemark.control.schema import objects
+from tidemark.errors import InvalidArgument
+
+__all__ = ["Facts", "differences", "facts_of", "facts_of_token", "token_of"]
+
+Facts = Mapping[str, str]
+_of = objects.c
+
+
+def facts_of(connection: sa.Connection, kind: str, uids: Sequence[str]) -> dict[str, Facts]:
+    """The facts of the live ones among these objects, by uid, as this transaction sees them. A problem's text is not
+    among them, as not everybody may read it; its digest is.
+    """
+    query = sa.select(_of.uid, _of.state, _of.severity, _of.since, _of.problem)
+    rows = connection.execute(query.where(*live(ObjectsWish(kind=kind)), _of.uid.in_(uids))).all()
+    marks = kind_named(kind).marks
+    further = {} if marks is None else marks(connection, [row.uid for row in rows])
+    return {
+        row.uid: {
+            "state": row.state,
+            "severity": row.severity,
+            "since": row.since.isoformat(),
+            "problem": _digest(row.problem),
+            **further.get(row.uid, {}),
+        }
+        for row in rows
+    }
+
+
+def token_of(facts: Facts) -> str:
+    """The facts as one word."""
+    text = json.dumps(dict(facts), sort_keys=True, separators=(",", ":"))
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def facts_of_token(token: str) -> Facts:
+    """The facts of such a word. Raises InvalidArgument for another one."""
+    try:
+        found = json.loads(urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(argument="revision", value=token, problem="it is not one that was shown") from error
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise InvalidArgument(argument="revision", value=token, problem="it is not one that was shown")
+    return found
+
+
+def differences(shown: Facts, now: Facts) -> dict[str, tuple[str, str]]:
+    """The facts that differ, each as it was shown and as it is now; an absent one is empty."""
+    names = sorted(shown.keys() | now.keys())
+    pairs = {name: (shown.get(name, ""), now.get(name, "")) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _digest(problem: str | None) -> str:
+    return "" if problem is None else hashlib.sha256(problem.encode()).hexdigest()[:12]

@@ -1,0 +1,23 @@
+"""Errors of acts that a person does on an object of any kind."""
+
+from __future__ import annotations
+
+from tidemark.errors.tree import TidemarkError
+
+__all__ = ["ActNotOffered", "ObjectChanged", "ObjectError", "ObjectGone"]
+
+
+class ObjectError(TidemarkError):
+    """{problem}"""
+
+
+class ObjectGone(ObjectError):
+    """No {kind} with the uid {uid} lives. It may have been dropped; look at the list again."""
+
+
+class ObjectChanged(ObjectError):
+    """The {kind} {name} has changed since it was shown, so nothing was done: {words}. Look at it again, then decide."""
+
+
+class ActNotOffered(ObjectError):
+    """The {kind} {name} cannot be acted on by {act!r} as it is now ({state}). Offered: {offered}."""

@@ -1,0 +1,45 @@
+"""Acts on materialized views and dynamic tables that a page offers, by the steps that commands and tasks call."""
+
+from __future__ import annotations
+
+from tidemark.control.object_acts import ObjectAct
+from tidemark.control.object_revisions import Facts
+from tidemark.materialized.planning.states import ViewState
+from tidemark.materialized.worker.views import drop_view, resume_view, suspend_view
+
+__all__ = ["VIEW_ACTS"]
+
+_STANDS = frozenset({ViewState.SUSPENDED.value, ViewState.BROKEN.value})
+
+
+def _stands(states: frozenset[str], _: Facts) -> bool:
+    return bool(states & _STANDS)
+
+
+VIEW_ACTS = (
+    ObjectAct(
+        name="suspend",
+        words="Suspend",
+        loses="Nothing at once. It is refreshed no more, and dynamic tables that read it wait, too. If its tables "
+        "forget their changes meanwhile, it is later refreshed in full.",
+        command="airflow tidemark views suspend {name} --why TEXT",
+        fits=lambda states, facts: not _stands(states, facts),
+        do=lambda step: suspend_view(step.guarded, step.name, why=step.why, by=step.who),
+    ),
+    ObjectAct(
+        name="resume",
+        words="Resume",
+        loses="Nothing: the next run that refreshes views takes it with it.",
+        command="airflow tidemark views resume {name}",
+        fits=_stands,
+        do=lambda step: resume_view(step.guarded, step.name, by=step.who),
+    ),
+    ObjectAct(
+        name="drop",
+        words="Drop the view",
+        loses="The view and its place in its tables. Its kept table stays, as a table of its own.",
+        command="airflow tidemark views drop {name}",
+        fits=lambda _states, _facts: True,
+        do=lambda step: drop_view(step.guarded, step.name, by=step.who),
+    ),
+)

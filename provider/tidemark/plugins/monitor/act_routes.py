@@ -1,0 +1,128 @@
+"""The route of acts. It takes the right to edit the owner's DAG, the state that was shown, and a reason."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+from airflow.api_fastapi.logging.decorators import action_logging
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi import Path as InPath
+from fastapi.responses import JSONResponse
+from pydantic import Field
+
+from tidemark.control.object_acts import Act, act_on
+from tidemark.control.object_kinds import KINDS
+from tidemark.control.object_list import of_keys
+from tidemark.control.object_revisions import facts_of, token_of
+from tidemark.errors import InvalidArgument, LakeError, ObjectChanged, ObjectGone, StoreError, TidemarkError
+from tidemark.plugins.monitor.access import MayAct, ReadableDags, UserName
+from tidemark.plugins.monitor.actors import actor
+from tidemark.plugins.monitor.asking import API, NO_NUL, Connection, gate_to, refusals
+from tidemark.plugins.monitor.connections import MonitoredConnection
+from tidemark.plugins.monitor.gate import Gates
+from tidemark.plugins.monitor.overview_answers import ActDoneAnswer
+from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
+from tidemark.streams.worker.threads import OwnThreads
+
+__all__ = ["add_acts"]
+
+PATIENCE = 30.0  # seconds for an act, which may read a log
+AT_ONCE, OF_ONE_OBJECT = 4, 1
+NO_RIGHT = "You may not do this: it takes the right to edit the DAG that owns the object. The command is beside it."
+NO_END = "The act has not ended within 30 s. The history of acts says whether it was done: look before you try again."
+
+ObjectsKind = Annotated[str, InPath(pattern=f"^({'|'.join(KINDS)})$", description=f"One of {', '.join(KINDS)}.")]
+Uid = Annotated[str, InPath(max_length=100, pattern=NO_NUL)]
+ActName = Annotated[str, InPath(max_length=32, pattern=NO_NUL, description="One of those that the overview offers.")]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ActWish:
+    """`revision`: that of the object as it was shown. `why`: a reason, which the history keeps."""
+
+    revision: Annotated[str, Field(max_length=8000)]
+    why: Annotated[str, Field(min_length=1, max_length=1000, pattern=NO_NUL)]
+
+
+def add_acts(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
+    """Adds the route. Airflow's audit log has each attempt; our own history has each act that was done."""
+    threads = OwnThreads("tidemark-monitor-acts", most=AT_ONCE, each=OF_ONE_OBJECT)
+    conflict: dict[int | str, dict[str, Any]] = {
+        409: {"description": "The object has changed since it was shown, or its state does not allow the act"}
+    }
+
+    @app.post(
+        API + "/objects/{kind}/{uid}/acts/{act}",
+        responses={**refusals("object"), **conflict},
+        dependencies=[Depends(action_logging("tidemark_act"))],
+        response_model=ActDoneAnswer,
+    )
+    async def act(
+        kind: ObjectsKind,
+        uid: Uid,
+        act: ActName,
+        wish: ActWish,
+        readable: ReadableDags,
+        may: MayAct,
+        who: UserName,
+        connection: Connection = None,
+    ) -> Any:
+        """Act on an object as it was shown. If it has changed since, nothing is done, and the answer says what has."""
+        gate = gate_to(gates, connection)
+        monitored, owner = await gate.ask(lambda monitored: (monitored, _owner(monitored, kind, uid, clock())))
+        if not may(owner):
+            raise HTTPException(403, NO_RIGHT)
+        meant = Act(kind, uid, act, wish.revision, who, wish.why)
+        work = threads.submit(lambda: _done(monitored, meant), about=(f"{kind} {uid}",))
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(work), PATIENCE)
+        except TimeoutError as error:
+            log.error("The act %s on %s %s has not ended within %s s", act, kind, uid, PATIENCE)
+            raise HTTPException(503, NO_END) from error
+        except TidemarkError as error:
+            return _refused(error, readable)
+
+
+def _owner(monitored: MonitoredConnection, kind: str, uid: str, now: datetime) -> str | None:
+    if monitored.store is None:
+        raise HTTPException(404, str(ObjectGone(kind=kind, uid=uid)))
+    found = monitored.store.read(lambda connection: of_keys(connection, [(kind, uid)], now=now))
+    if not found:
+        raise HTTPException(404, str(ObjectGone(kind=kind, uid=uid)))
+    return found[0].owner_dag
+
+
+def _done(monitored: MonitoredConnection, meant: Act) -> ActDoneAnswer:
+    assert monitored.store is not None
+    act_on(monitored.store, monitored.tables, meant)
+    facts = monitored.store.read(lambda connection: facts_of(connection, meant.kind, [meant.uid])).get(meant.uid)
+    state = None if facts is None else facts["state"]
+    return ActDoneAnswer(meant.kind, meant.uid, meant.act, state, None if facts is None else token_of(facts))
+
+
+def _refused(error: TidemarkError, readable: Collection[str]) -> JSONResponse:
+    """The refusal in words. Raises errors of store and lake, which are nobody's decision."""
+    if isinstance(error, StoreError | LakeError):
+        raise error
+    if isinstance(error, ObjectGone):
+        return JSONResponse({"detail": str(error)}, 404)
+    if isinstance(error, InvalidArgument):
+        return JSONResponse({"detail": str(error)}, 422)
+    if isinstance(error, ObjectChanged):
+        changed = {name: {"shown": shown, "now": now} for name, (shown, now) in error.facts["changed"].items()}
+        return JSONResponse({"detail": str(error), "changed": changed, "revision": error.facts["revision"]}, 409)
+    return JSONResponse({"detail": _in_words(error, readable)}, 409)
+
+
+def _in_words(error: TidemarkError, readable: Collection[str]) -> str:
+    """An error may name the run that holds the object."""
+    run = error.facts.get("key")
+    hidden = isinstance(run, str) and actor(run, readable).kind == "hidden"
+    return f"{type(error).__name__}: {FOR_OTHERS if hidden else error}"

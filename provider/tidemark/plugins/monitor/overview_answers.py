@@ -1,0 +1,185 @@
+"""The answers of the routes of the overview and of acts. Times are UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from shlex import quote as shell
+from typing import Literal
+from urllib.parse import quote
+
+from tidemark.control.object_acts import DoneAct, ObjectAct
+from tidemark.control.object_kinds import Advice
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.plugins.monitor.actors import Actor, actor
+from tidemark.plugins.monitor.object_answers import for_reader
+from tidemark.streams.worker.object_needs import Need
+
+__all__ = [
+    "ActDoneAnswer",
+    "ActsAnswer",
+    "NeedAnswer",
+    "OverviewAnswer",
+    "acts_answer",
+    "commands_for",
+    "need_answer",
+]
+
+
+@dataclass(frozen=True)
+class ActAnswer:
+    """An act that the object is offered. `loses`: what is lost by it. `allowed`: the caller may do it here; others have
+    the `command`.
+    """
+
+    name: str
+    words: str
+    loses: str
+    command: str
+    allowed: bool
+
+
+@dataclass(frozen=True)
+class NeedAnswer:
+    """One object that needs somebody. `need`: failed, warning, behind, locked or stopped. `since`: the first time that
+    is known. `reason`: for those who may read the DAGs of the runs that met it. `run`: the task that met it last, with
+    the paths of its run and of its log below Airflow's address. `advice` and `commands`: the way out. `revision`: the
+    token that an act hands back.
+    """
+
+    kind: str
+    uid: str
+    name: str
+    need: str
+    state: str
+    severity: str
+    since: datetime | None
+    reason: str
+    owner: str | None
+    lag_seconds: float | None
+    lag_amount: int | None
+    lag_unit: str | None
+    run: Actor | None
+    run_path: str | None
+    log_path: str | None
+    advice: str
+    commands: tuple[str, ...]
+    view: Mapping[str, str] | None
+    acts: tuple[ActAnswer, ...]
+    revision: str
+
+
+@dataclass(frozen=True)
+class OverviewAnswer:
+    """A part of what needs somebody, the worst first. `looked_at`: when logs and lags were looked at last, in the
+    background; None: not yet. `total`: how many need somebody and fit. `counts`: the same by urgency. `objects`: how
+    many live, by kind. `cursor`: for the part that follows; None on the last one.
+    """
+
+    connection: str
+    connections: tuple[str, ...]
+    store: Literal["ready", "absent"]
+    now: datetime
+    looked_at: datetime | None
+    total: int
+    counts: Mapping[str, int]
+    objects: Mapping[str, int]
+    needs: tuple[NeedAnswer, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True)
+class KeptAct:
+    """An act in the history."""
+
+    number: int
+    kind: str
+    uid: str
+    name: str
+    act: str
+    who: str
+    why: str
+    done_at: datetime
+
+
+@dataclass(frozen=True)
+class ActsAnswer:
+    """The newest acts, newest first."""
+
+    connection: str
+    now: datetime
+    acts: tuple[KeptAct, ...]
+
+
+@dataclass(frozen=True)
+class ActDoneAnswer:
+    """The object after an act; `revision`: for the next one."""
+
+    kind: str
+    uid: str
+    act: str
+    state: str | None
+    revision: str | None
+
+
+def need_answer(need: Need, readable: Collection[str], may: Callable[[str | None], bool], conn_id: str) -> NeedAnswer:
+    """The need as that reader may see it."""
+    shown = for_reader(need.shown, readable)
+    run = None if need.run is None else actor(need.run, readable)
+    allowed = may(shown.owner_dag)
+    return NeedAnswer(
+        kind=shown.kind,
+        uid=shown.uid,
+        name=shown.name,
+        need=need.need,
+        state=shown.state,
+        severity=shown.severity.value,
+        since=need.since,
+        reason=shown.trouble or f"it is {shown.state}",
+        owner=shown.owner_dag if shown.owner_dag in readable else None,
+        lag_seconds=shown.lag_seconds,
+        lag_amount=shown.lag_amount,
+        lag_unit=shown.lag_unit,
+        run=run,
+        run_path=_run_path(run),
+        log_path=_log_path(run),
+        advice=need.advice.words,
+        commands=commands_for(need.advice, conn_id),
+        view=shown.view,
+        acts=tuple(_act(one, need, conn_id, allowed=allowed) for one in need.acts),
+        revision=need.revision,
+    )
+
+
+def commands_for(advice: Advice, conn_id: str) -> tuple[str, ...]:
+    """The commands, with the connection if it is not the one that they take by themselves."""
+    more = "" if conn_id == DEFAULT_CONN_ID else f" --conn-id {shell(conn_id)}"
+    return tuple(one + more if one.startswith("airflow tidemark ") else one for one in advice.commands)
+
+
+def acts_answer(conn_id: str, found: Collection[DoneAct], now: datetime) -> ActsAnswer:
+    """The acts without the facts of their revisions."""
+    names = ("number", "kind", "uid", "name", "act", "who", "why", "done_at")
+    return ActsAnswer(conn_id, now, tuple(KeptAct(**{name: getattr(one, name) for name in names}) for one in found))
+
+
+def _act(one: ObjectAct, need: Need, conn_id: str, *, allowed: bool) -> ActAnswer:
+    shown = need.shown
+    (command,) = commands_for(Advice("", (one.command,)).of(shown.own_name, shown.within), conn_id)
+    return ActAnswer(one.name, one.words, one.loses, command, allowed)
+
+
+def _run_path(run: Actor | None) -> str | None:
+    if run is None or run.kind != "run":
+        return None
+    return f"dags/{quote(run.dag_id or '', safe='')}/runs/{quote(run.run_id or '', safe='')}"
+
+
+def _log_path(run: Actor | None) -> str | None:
+    """The task instance, whose first tab is its log."""
+    path = _run_path(run)
+    if path is None or run is None:
+        return None
+    mapped = f"/mapped/{run.map_index}" if run.map_index is not None and run.map_index >= 0 else ""
+    return f"{path}/tasks/{quote(run.task_id or '', safe='')}{mapped}"

@@ -1,0 +1,110 @@
+"""The routes of the overview and of the history of acts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import Annotated
+
+from fastapi import FastAPI, HTTPException, Query
+
+from tidemark.control.object_acts import DoneAct, newest_acts
+from tidemark.control.object_list import ObjectsWish
+from tidemark.control.object_needs import RANKS, Place, place_of_cursor
+from tidemark.errors import InvalidArgument
+from tidemark.plugins.monitor.access import MayAct, ReadableDags
+from tidemark.plugins.monitor.asking import API, Connection, Kind, Limit, Text, gate_to, refusals
+from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
+from tidemark.plugins.monitor.gate import Gates
+from tidemark.plugins.monitor.overview_answers import ActsAnswer, OverviewAnswer, acts_answer, need_answer
+from tidemark.plugins.monitor.watch import Watch
+from tidemark.streams.worker.object_needs import NeedsPage, needs_page
+
+__all__ = ["add_overview"]
+
+Cursor = Annotated[
+    str | None, Query(max_length=4000, description="The cursor of the part before, for the part that follows it.")
+]
+_NOTHING = NeedsPage(0, dict.fromkeys(RANKS, 0), {}, (), None)
+
+
+def add_overview(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
+    """Adds both routes."""
+
+    @app.get(f"{API}/overview", responses=refusals("connection"))
+    async def overview(
+        readable: ReadableDags,
+        may: MayAct,
+        connection: Connection = None,
+        kind: Kind = None,
+        search: Text = "",
+        cursor: Cursor = None,
+        limit: Limit = 50,
+    ) -> OverviewAnswer:
+        """A part of the objects of every kind that need somebody, the worst first: why, since when, and the way out.
+
+        It reads the control store alone. Logs are looked at in the background while somebody asks.
+        """
+        after, now, gate = _after(cursor), clock(), gate_to(gates, connection)
+        read = partial(
+            _page, watch=gate.watch, wish=ObjectsWish(kind, search=search), after=after, limit=limit, now=now
+        )
+        monitored, page = await gate.ask(lambda monitored: (monitored, read(monitored)))
+        needs = tuple(need_answer(one, readable, may, monitored.conn_id) for one in page.needs)
+        return OverviewAnswer(
+            connection=monitored.conn_id,
+            connections=connection_ids(),
+            store="absent" if monitored.store is None else "ready",
+            now=now,
+            looked_at=gate.watch.known.looked_at,
+            total=page.total,
+            counts=page.counts,
+            objects=page.kinds,
+            needs=needs,
+            cursor=None if page.following is None else page.following.cursor,
+        )
+
+    @app.get(f"{API}/acts", responses=refusals("connection"))
+    async def acts(
+        connection: Connection = None,
+        kind: Kind = None,
+        uid: Annotated[Text, Query(description="Of one object.")] = "",
+        limit: Limit = 50,
+    ) -> ActsAnswer:
+        """The newest acts of persons on objects, with who did them and why."""
+        found = await gate_to(gates, connection).ask(
+            lambda monitored: (monitored.conn_id, _acts(monitored, kind, uid or None, limit))
+        )
+        return acts_answer(*found, clock())
+
+
+def _after(cursor: str | None) -> Place | None:
+    try:
+        return None if cursor is None else place_of_cursor(cursor)
+    except InvalidArgument as error:
+        raise HTTPException(422, str(error)) from error
+
+
+def _page(
+    monitored: MonitoredConnection,
+    *,
+    watch: Watch,
+    wish: ObjectsWish,
+    after: Place | None,
+    limit: int,
+    now: datetime,
+) -> NeedsPage:
+    store = monitored.store
+    if store is None:
+        return _NOTHING
+    known = watch.known
+    found = store.read(lambda c: needs_page(c, known, wish, after=after, limit=limit, now=now))
+    watch.wake(store, monitored.tables)
+    return found
+
+
+def _acts(monitored: MonitoredConnection, kind: str | None, uid: str | None, limit: int) -> tuple[DoneAct, ...]:
+    if monitored.store is None:
+        return ()
+    return monitored.store.read(lambda connection: newest_acts(connection, kind=kind, uid=uid, limit=limit))

@@ -1,0 +1,72 @@
+"""Looks at logs and lags in the background, for a page that waits for neither."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from threading import Lock
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from tidemark.control.object_needs import Key
+from tidemark.control.store import ControlStore
+from tidemark.errors import TidemarkError
+from tidemark.streams.worker.object_needs import NOTHING_KNOWN, Known, live_keys, look_at, without_ended
+from tidemark.streams.worker.sources import Tables
+from tidemark.streams.worker.threads import OwnThreads
+
+__all__ = ["Watch"]
+
+log = logging.getLogger(__name__)
+
+
+class Watch:
+    """The findings of the last rounds of looks, and the next round, which begins when somebody asks.
+
+    A round looks at `most` objects at once. Those in trouble are first, then those that were looked at longest ago. At
+    most one round runs, and the next one begins `every` seconds after it. Nobody looks while nobody asks. A round that
+    fails leaves what was known.
+    """
+
+    def __init__(self, *, every: float = 20.0, most: int = 500, clock: Callable[[], float] = time.monotonic) -> None:
+        self._every, self._most, self._clock = every, most, clock
+        self._threads = OwnThreads("tidemark-monitor-watch", most=1)
+        self._lock = Lock()
+        self._running = False
+        self._ended: float | None = None
+        self._known = NOTHING_KNOWN
+        self._looked: dict[Key, float] = {}
+
+    @property
+    def known(self) -> Known:
+        """The findings of all rounds up to now."""
+        return self._known
+
+    def wake(self, store: ControlStore, tables: Tables) -> None:
+        """Begin a round in the background, if one is due. Returns at once."""
+        with self._lock:
+            due = self._ended is None or self._clock() - self._ended >= self._every
+            if self._running or not due:
+                return
+            self._running = True
+        self._threads.submit(lambda: self._round(store, tables))
+
+    def _round(self, store: ControlStore, tables: Tables) -> None:
+        try:
+            self._look(store, tables)
+        except (TidemarkError, SQLAlchemyError, OSError) as error:
+            log.warning("Logs were not looked at for the overview: %s", error)
+        finally:
+            with self._lock:
+                self._running, self._ended = False, self._clock()
+
+    def _look(self, store: ControlStore, tables: Tables) -> None:
+        living = store.read(live_keys)
+        known = without_ended(self._known, living)
+        troubled = sorted(known.late)[: self._most // 2]
+        others = sorted(living.difference(troubled), key=lambda key: (self._looked.get(key, float("-inf")), key))
+        chosen = [*troubled, *others[: self._most - len(troubled)]]
+        self._known = look_at(store, tables, known, chosen)
+        now = self._clock()
+        self._looked = {key: at for key, at in self._looked.items() if key in living} | dict.fromkeys(chosen, now)

@@ -1,0 +1,250 @@
+"""The objects that need somebody, by the store and by earlier looks at logs and lags.
+
+Reading a page asks the store alone. Looks are separate, since a lake may be slow. The page's server does them in the
+background, and a command does one before it answers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.control.object_acts import ObjectAct, offered
+from tidemark.control.object_kinds import Advice, Finding, Severity, kind_named
+from tidemark.control.object_list import ObjectsWish, ShownObject, count_kinds, live, of_keys
+from tidemark.control.object_needs import RANKS, Key, Place, findings_of, places
+from tidemark.control.object_revisions import Facts, facts_of, token_of
+from tidemark.control.schema import objects
+from tidemark.control.store import ControlStore
+from tidemark.streams.worker.object_states import Seen, ask_logs, judged, questions_behind
+from tidemark.streams.worker.questions import LogQuestion
+from tidemark.streams.worker.sources import Tables
+
+__all__ = [
+    "NOTHING_KNOWN",
+    "Known",
+    "Need",
+    "NeedsPage",
+    "live_keys",
+    "look_at",
+    "look_at_all",
+    "needs_page",
+    "without_ended",
+]
+
+_PROBLEMS = (Severity.FAILED, Severity.WARNING)
+
+
+@dataclass(frozen=True)
+class Known:
+    """The findings of looks. `seen`: by object the answer of its logs, and the state of the object for which it holds.
+    `late`: objects that are worse than the store knows, and how bad. `since`: when a look found that first.
+    `looked_at`: the end of the last look.
+    """
+
+    seen: Mapping[Key, tuple[tuple[Hashable, ...], Seen]] = field(default_factory=dict)
+    late: Mapping[Key, Severity] = field(default_factory=dict)
+    since: Mapping[Key, datetime] = field(default_factory=dict)
+    looked_at: datetime | None = None
+
+
+NOTHING_KNOWN = Known()
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """The facts of an object in its subject's rows, beside its row in the table of objects."""
+
+    finding: Finding | None
+    facts: Facts
+    met_in: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Need:
+    """One object that needs somebody. `need`: `failed`, `warning`, `behind`, `locked` or `stopped`. `since`: the first
+    time that is known. `run`: key of the run that met it last. `advice`: the way out. `acts`: those that it is offered.
+    `revision`: the token of what is shown.
+    """
+
+    shown: ShownObject
+    need: str
+    since: datetime | None
+    run: str | None
+    advice: Advice
+    acts: tuple[ObjectAct, ...]
+    revision: str
+
+
+@dataclass(frozen=True)
+class NeedsPage:
+    """`total`: how many objects need somebody and fit. `counts`: the same by `RANKS`. `kinds`: how many objects live,
+    by kind. `following`: the place after which the next page begins; None on the last one.
+    """
+
+    total: int
+    counts: Mapping[str, int]
+    kinds: Mapping[str, int]
+    needs: tuple[Need, ...]
+    following: Place | None
+
+
+def needs_page(
+    connection: sa.Connection,
+    known: Known,
+    wish: ObjectsWish,
+    *,
+    after: Place | None,
+    limit: int | None,
+    now: datetime,
+) -> NeedsPage:
+    """The part of the list after `after`, read from the store alone. The number of its queries does not depend on the
+    number of objects.
+    """
+    findings = findings_of(connection, now)
+    found = places(connection, wish, known.late, findings)
+    names = {rank: name for name, rank in RANKS.items()}
+    rest = [place for place in found if after is None or place > after]
+    shown = rest if limit is None else rest[:limit]
+    needs = _needs(connection, [place.key for place in shown], known, findings, now)
+    mended = {place.key for place in shown}.difference((one.shown.kind, one.shown.uid) for one in needs)
+    counted = [names[place.rank] for place in found if place.key not in mended]
+    return NeedsPage(
+        total=len(counted),
+        counts={**dict.fromkeys(RANKS, 0), **Counter(counted)},
+        kinds=count_kinds(connection),
+        needs=needs,
+        following=shown[-1] if len(shown) < len(rest) else None,
+    )
+
+
+def look_at_all(store: ControlStore, tables: Tables) -> Known:
+    """One look at every object, for a caller who waits: at most 30 seconds for the logs."""
+    return look_at(store, tables, NOTHING_KNOWN, sorted(store.read(live_keys)))
+
+
+def live_keys(connection: sa.Connection) -> frozenset[Key]:
+    """Kind and uid of every object that lives."""
+    rows = connection.execute(sa.select(objects.c.kind, objects.c.uid).where(*live(ObjectsWish())))
+    return frozenset((row.kind, row.uid) for row in rows)
+
+
+def look_at(store: ControlStore, tables: Tables, known: Known, keys: Sequence[Key]) -> Known:
+    """The findings after a look at the logs and lags of these objects, with the earlier ones. Logs that have not
+    answered leave the earlier ones.
+    """
+    now = store.clock()
+
+    def kept(connection: sa.Connection) -> tuple[tuple[ShownObject, ...], Mapping[str, LogQuestion]]:
+        found = of_keys(connection, keys, now=now)
+        return found, questions_behind(connection, found)
+
+    found, questions = store.read(kept)
+    answers = ask_logs(questions, tables)
+    seen, late, since = dict(known.seen), dict(known.late), dict(known.since)
+    for one, told in zip(found, judged(found, answers, now), strict=True):
+        key = (one.kind, one.uid)
+        if one.uid in questions and answers[one.uid] is None:
+            continue
+        if one.uid in questions:
+            seen[key] = (questions[one.uid].holds_for, answers[one.uid])
+        if told.severity in _PROBLEMS and (told.severity is not one.severity or one.notice is not None):
+            late[key] = told.severity
+            since.setdefault(key, now)
+        else:
+            late.pop(key, None)
+            since.pop(key, None)
+    return Known(seen, late, since, store.clock())
+
+
+def without_ended(known: Known, living: Collection[Key]) -> Known:
+    """The same without objects that live no more."""
+    return Known(
+        {key: value for key, value in known.seen.items() if key in living},
+        {key: value for key, value in known.late.items() if key in living},
+        {key: value for key, value in known.since.items() if key in living},
+        known.looked_at,
+    )
+
+
+def _needs(
+    connection: sa.Connection,
+    keys: Sequence[Key],
+    known: Known,
+    findings: Mapping[Key, Finding],
+    now: datetime,
+) -> tuple[Need, ...]:
+    found = of_keys(connection, keys, now=now)
+    questions = questions_behind(connection, found)
+    seen = {uid: _still_holds(known.seen.get(key), questions.get(uid)) for key in keys for uid in (key[1],)}
+    beside = dict(_beside(connection, found, findings))
+    told = zip(found, judged(found, seen, now), strict=True)
+    needs = (
+        _need(one, as_told, beside[one.kind, one.uid], known.since.get((one.kind, one.uid)))
+        for one, as_told in told
+        if (one.kind, one.uid) in beside
+    )
+    return tuple(one for one in needs if one is not None)
+
+
+def _still_holds(answer: tuple[tuple[Hashable, ...], Seen] | None, question: LogQuestion | None) -> Seen:
+    """The answer, if the object is where it was when its logs were asked."""
+    same = answer is not None and question is not None and answer[0] == question.holds_for
+    return answer[1] if same and answer is not None else None
+
+
+def _beside(
+    connection: sa.Connection, found: Sequence[ShownObject], findings: Mapping[Key, Finding]
+) -> Iterator[tuple[Key, _Beside]]:
+    for kind in dict.fromkeys(one.kind for one in found):
+        uids = [one.uid for one in found if one.kind == kind]
+        facts = facts_of(connection, kind, uids)
+        for entry in kind_named(kind).entries(connection, uids):
+            if entry.uid in facts:
+                key = (kind, entry.uid)
+                yield key, _Beside(findings.get(key), facts[entry.uid], entry.met_in)
+
+
+def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: datetime | None) -> Need | None:
+    """None for an object that has moved on since a look at its log."""
+    finding = beside.finding
+    states = frozenset({one.state} | (set() if finding is None else {finding.state}))
+    need = _named(one, told, finding)
+    if need is None:
+        return None
+    locked = finding is not None and need == "locked"
+    shown = told if finding is None else _with_finding(told, finding, locked=locked)
+    known_since = found_since or told.since or (one.since if one.severity in _PROBLEMS else None)
+    since = finding.since if finding is not None and locked else known_since
+    return Need(
+        shown=shown,
+        need=need,
+        since=since,
+        run=(finding.run if finding is not None and locked else None) or next(iter(beside.met_in), None),
+        advice=kind_named(one.kind).advice_for("" if need == "behind" else shown.state, one.own_name, one.within),
+        acts=offered(one.kind, states, beside.facts),
+        revision=token_of(beside.facts),
+    )
+
+
+def _named(one: ShownObject, told: ShownObject, finding: Finding | None) -> str | None:
+    if told.severity is Severity.FAILED:
+        return "failed"
+    if finding is not None:
+        return "locked"
+    if one.state in kind_named(one.kind).stopped:
+        return "stopped"
+    if told.severity is not Severity.WARNING:
+        return None
+    return "behind" if one.notice is not None and one.problem is None else "warning"
+
+
+def _with_finding(told: ShownObject, finding: Finding, *, locked: bool) -> ShownObject:
+    """The words of the finding are shown beside those of a worse state."""
+    said = "; ".join(words for words in (told.notice, finding.words) if words is not None)
+    shown = replace(told, notice=said)
+    return replace(shown, state=finding.state, severity=Severity.WARNING, since=finding.since) if locked else shown

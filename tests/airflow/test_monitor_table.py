@@ -1,0 +1,91 @@
+"""One table of what exists, compared with the app, the modules of the page and the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tidemark
+from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app
+from tests.architecture.test_command_line_page import commands
+from tidemark.control.object_acts import acts_of
+from tidemark.control.object_kinds import KINDS
+
+pytestmark = pytest.mark.airflow
+
+TABLE = Path(__file__).parents[2] / "provider" / "docs" / "reference" / "monitor.md"
+PAGE = Path(tidemark.__file__).parent / "plugins" / "monitor" / "page"
+ACT = "POST /objects/{kind}/{uid}/acts/{act}"
+
+
+def rows(first: str) -> Iterator[list[str]]:
+    """The rows of the table whose first column has that heading."""
+    (table,) = re.findall(
+        rf"^\| {first} \|.*\n\| ---.*\n((?:\|.*\n)+)", TABLE.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    for line in table.splitlines():
+        yield [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+
+
+def routes() -> dict[str, dict[str, object]]:
+    from tidemark.plugins.monitor.app import build_app
+
+    found = build_app().openapi()["paths"]
+    told = {f"{method.upper()} {path}": what for path, methods in found.items() for method, what in methods.items()}
+    assert all("/api/v1/" in name for name in told)
+    return {name.replace("/api/v1", "", 1): what for name, what in told.items()}
+
+
+def typed() -> set[str]:
+    of_groups = {f"airflow tidemark {group} {name}" for group, name, _ in commands()}
+    return {name.removesuffix(" overview") if name.endswith("overview overview") else name for name in of_groups}
+
+
+def test_every_route_of_the_app_is_in_the_table(airflow_home: Path) -> None:
+    assert {route for _, route, _ in rows("view")} | {ACT} == routes().keys()
+    assert ACT in TABLE.read_text(encoding="utf-8").replace("`", "")
+
+
+def test_every_command_of_the_table_can_be_typed(airflow_home: Path) -> None:
+    told = {command for *_, command in (*rows("view"), *rows("kind"))}
+    assert told - typed() == set()
+
+
+def test_every_act_that_a_kind_offers_is_in_the_table_with_its_command() -> None:
+    offered = {
+        (kind, act.name, re.match(r"airflow tidemark [a-z-]+ [a-z-]+", act.command).group())  # type: ignore[union-attr]
+        for kind in KINDS
+        for act in acts_of(kind)
+    }
+    assert {tuple(row) for row in rows("kind")} == offered
+
+
+def test_every_view_of_the_table_is_one_of_the_pages_and_asks_its_route() -> None:
+    modules = {file.name: file.read_text(encoding="utf-8") for file in PAGE.glob("*.js")}
+    for view, route, _ in rows("view"):
+        path = "api/v1" + route.removeprefix("GET ").replace("{connection_id}", "${encodeURIComponent(name)}")
+        assert any(re.search(rf"[\"`]{re.escape(path)}[\"`]", text) for text in modules.values()), route
+        named = re.search(r"\?(?:view=)?([a-z]+)", view)
+        assert named is None or f'"{named[1]}"' in modules["monitor.js"], view
+    asked = {found for text in modules.values() for found in re.findall(r"[\"`](api/v1/[a-z]+)", text)}
+    assert asked == {f"api/v1/{name.split('/')[1]}" for name in routes()}
+
+
+def test_every_route_describes_its_refusals_and_its_answer() -> None:
+    for name, what in routes().items():
+        answers = what["responses"]
+        assert isinstance(answers, dict)
+        assert {"200", "401", "403", "404", "503"} <= answers.keys(), name
+        assert "schema" in answers["200"]["content"]["application/json"], name
+        assert what["description"], name
+
+
+def test_the_document_itself_is_for_readers(airflow_home: Path, app: object) -> None:
+    ask = Caller(another_app())
+    assert [ask("/api/v1/openapi.json", role=role).status_code for role in (NOBODY, GUEST)] == [401, 403]
+    found = ask("/api/v1/openapi.json").json()
+    assert found["openapi"].startswith("3.")
+    assert "ActWish" in found["components"]["schemas"]

@@ -1,0 +1,79 @@
+"""The list of what needs somebody, read from the store: places, findings, and a bounded number of queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.control.change_stream_model import ChangeStreamWorld
+from tests.control.kept_objects import drifted
+from tidemark.change_streams.worker.groups import create_group, pause_group
+from tidemark.control.object_list import ObjectsWish
+from tidemark.control.object_needs import Place, place_of_cursor
+from tidemark.control.store import ControlStore
+from tidemark.errors import InvalidArgument
+from tidemark.streams.worker.object_needs import NOTHING_KNOWN, NeedsPage, needs_page
+
+
+def page(store: ControlStore, *, limit: int = 50, after: Place | None = None, **wish: str) -> NeedsPage:
+    how: dict[str, Any] = {"after": after, "limit": limit, "now": store.clock()}
+    return store.read(lambda connection: needs_page(connection, NOTHING_KNOWN, ObjectsWish(**wish), **how))
+
+
+def queries(store: ControlStore, **how: Any) -> int:
+    seen: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        seen.append(statement)
+
+    sa.event.listen(store._engine, "before_cursor_execute", note)
+    page(store, **how)
+    sa.event.remove(store._engine, "before_cursor_execute", note)
+    return len(seen)
+
+
+def test_many_paused_groups_take_as_many_queries_as_one(copied_store: ControlStore, tmp_path: Path) -> None:
+    world = ChangeStreamWorld(copied_store, tmp_path)
+    for number in range(12):
+        create_group(copied_store, "s", f"g{number:02}", "now")
+        pause_group(copied_store, "s", f"g{number:02}")
+    world.clock.go()
+    found = page(copied_store)
+    assert [(one.need, one.shown.name) for one in found.needs] == [("stopped", f"s/g{n:02}") for n in range(12)]
+    assert found.needs[3].advice.commands == ("airflow tidemark consumer-groups resume s g03",)
+    assert [one.name for one in found.needs[3].acts] == ["resume"]
+    assert all(one.shown.lag_seconds is not None for one in found.needs)
+    assert queries(copied_store, limit=1) == queries(copied_store, limit=50)
+    assert drifted(copied_store) == []
+
+
+def test_an_object_that_is_fixed_between_two_parts_moves_no_other_one(
+    copied_store: ControlStore, tmp_path: Path
+) -> None:
+    from tidemark.change_streams.worker.groups import resume_group
+
+    ChangeStreamWorld(copied_store, tmp_path)
+    for name in "abcd":
+        create_group(copied_store, "s", name, "now")
+        pause_group(copied_store, "s", name)
+    first = page(copied_store, limit=2)
+    assert first.following is not None
+    for fixed in "ab":
+        resume_group(copied_store, "s", fixed)
+    second = page(copied_store, limit=2, after=place_of_cursor(first.following.cursor))
+    assert [one.shown.name for one in (*first.needs, *second.needs)] == ["s/a", "s/b", "s/c", "s/d"]
+    assert (second.total, second.following) == (2, None)
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "bnVsbA", "e30", Place(0, "a", "b", "c").cursor[:-3], "é"])
+def test_a_text_that_is_no_cursor_is_refused(cursor: str) -> None:
+    with pytest.raises(InvalidArgument):
+        place_of_cursor(cursor)
+
+
+def test_a_cursor_is_its_place() -> None:
+    place = Place(1, "stream", "ärger's", "uid")
+    assert place_of_cursor(place.cursor) == place
