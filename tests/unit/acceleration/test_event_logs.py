@@ -179,11 +179,7 @@ def test_memory_grows_with_tasks_and_not_with_the_log(tmp_path: Path) -> None:
     assert peak < 10_000_000
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
+ODD = [None, True, -1, 10**30, 1.5, float("inf"), "", "x", [], {}, [{}], [None], {"a": None}, {"Stage ID": {}}]
 
 
 @given(st.data())
@@ -192,7 +188,7 @@ def test_events_of_another_form_are_left_out(data: st.DataObject) -> None:
     whole = list(events(TASKS))
     place = data.draw(st.integers(2, len(whole) - 1))
     name = data.draw(st.sampled_from(sorted(whole[place])))
-    whole[place] = {**whole[place], name: data.draw(JSON)}
+    whole[place] = {**whole[place], name: data.draw(st.sampled_from(ODD))}
     found = application_of(json.loads(json.dumps(one)) for one in whole)
     assert found is not None
     assert found.id == "app-1"
