@@ -18,6 +18,7 @@ _ROOMS = (
     "change_streams",
     "changes",
     "channels",
+    "clustering",
     "delivery",
     "materialized",
     "pipes",
