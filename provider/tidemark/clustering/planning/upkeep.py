@@ -2,14 +2,13 @@
 
 Delta keeps the result of each clustering run as a *cube*. Files as they arrived are in none. An incremental OPTIMIZE
 turns these files and all cubes below a size into one cube. A table with a single cube has the least depth, but each
-run would rewrite all of it. So a decision is about the size below which cubes are
-rewritten.
+run would rewrite all of it. So a decision is about the size below which cubes are rewritten.
 
 The rule is that of a binomial list. A cube has a *phase*: how often its rows have been rewritten, if each was rewritten
 as rarely as the depth allows. A list of q cubes holds C(q + r, q) units of new data if none is rewritten more than r
 times. So the size of a cube, in units, and its place say its phase. Of all choices that keep the depth, the rule takes
-one whose result has the lowest phase, and among these the largest. Over many appends it rewrites a few per cent more than
-the least that is possible. The benchmark `clustering_amplification` computes both.
+one whose result has the lowest phase, and among these the largest. Over many appends it rewrites a few per cent more
+than the least that is possible. The benchmark `clustering_amplification` computes both.
 """
 
 from __future__ import annotations
