@@ -20,6 +20,7 @@ ROOMS = {
     "change_streams": WORDS,
     "changes": WORDS,
     "channels": WORDS,
+    "clustering": WORDS,
     "delivery": WORDS,
     "materialized": WORDS,
     "pipes": WORDS,

@@ -72,7 +72,7 @@ class ClusteringOfALake:
     def recluster(
         self, table: str, *, max_size: int | None = None, depth: float | None = None, where: str | None = None
     ) -> Reclustered:
-        """Recluster the table now, also if it is suspended, as far as `max_size` bytes go.
+        """Recluster the table now, also if it is suspended, within `max_size` bytes.
 
         `depth`: the average depth to reach, by default the lowest. `where`: bounds of columns of the key, joined by
         AND. The depth is then that of files which can have such rows. A conflict with other writers loses nothing:

@@ -19,6 +19,7 @@ _ROOMS = (
     "change_streams",
     "changes",
     "channels",
+    "clustering",
     "delivery",
     "materialized",
     "pipes",

@@ -20,10 +20,10 @@ __all__ = ["AutoClusterOperator"]
 
 
 class AutoClusterOperator(SparkOperator):
-    """Reclusters tables whose files have come to overlap too much, within a budget.
+    """Reclusters tables whose files overlap too much, within a budget.
 
     The log of a table says its depth, so a table within its goal starts no job. Delta's OPTIMIZE rewrites new files and
-    as many earlier results as pay. Its commit changes no data, so streams show nothing of it, and other writers go on.
+    as many earlier results as pay. Its commit changes no data, so streams show nothing of it. Other writers continue.
     If they come first, nothing is lost, and the next run tries again. A suspended table is left alone. A retry finds
     the commit of the last attempt. Raises ClusteringKeyMissing, ClusteringKeyRefused, TableNotFound, and
     ReclusteringsFailed after the other tables are done.

@@ -52,8 +52,8 @@ def recluster(job: JobContext, request: ReclusterRequest) -> ReclusterReport:
 
 
 def _settings(request: ReclusterRequest) -> dict[str, str | None]:
-    """Settings of Delta for this OPTIMIZE. Without noise, rows of one range of the key are in one file, so the files of
-    a result touch and do not overlap.
+    """Settings of Delta for this OPTIMIZE. Without noise, rows of one range of the key are in one file. So the files
+    of a result do not overlap.
     """
     files = request.most_bytes // (request.file_bytes or _FILE_BYTES) + 1
     settings: dict[str, str | None] = {

@@ -18,7 +18,7 @@ Value = str | int | float
 
 
 def bounds_in(text: str) -> tuple[Bound, ...]:
-    """The bounds in a condition such as `k >= 5 AND k < 9`. Files are told apart by bounds that count as inclusive.
+    """The bounds in a condition such as `k >= 5 AND k < 9`. All bounds count as inclusive.
 
     Raises SqlCompilationError for any other condition.
     """

@@ -1,8 +1,8 @@
 """Overlaps and depths of ranges: the health of a clustering, in the terms of the source system.
 
-Two files overlap if their ranges touch. A constant file has one value of each column: it overlaps another one only if
-it is strictly inside, and constant files never overlap. The depth of a file is the size of the largest set of files
-that contains it and in which all overlap each other.
+Two files overlap if their ranges touch. A constant file has one value of each column. It overlaps another one only if
+it is strictly inside, and constant files never overlap. Take the sets of files that contain a file, and in which all
+overlap each other. Its depth is the size of the largest of them.
 
 For one column all depths come from one sweep over the sorted ends, O(n log n). For several columns ranges are boxes.
 Boxes that pairwise overlap share a point, so the depths of boxes are exact.
@@ -156,7 +156,7 @@ def _largest(numbers: Sequence[int], slices: Sequence[tuple[int, int]]) -> list[
 
 def _of_boxes(boxes: Boxes) -> tuple[list[int], list[int]]:
     """Boxes in the order in which they begin in the first column. A set of boxes that overlap each other is found when
-    its last one begins: all others are open then and overlap that one.
+    its last one begins. All others are open then and overlap that one.
     """
     first = boxes.least[0]
     depths, overlaps = [1] * len(boxes), [0] * len(boxes)

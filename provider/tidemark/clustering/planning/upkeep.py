@@ -1,15 +1,14 @@
 """The decision whether to recluster a table, and how much of it.
 
 Delta keeps the result of each clustering run as a *cube*. Files as they arrived are in none. An incremental OPTIMIZE
-turns these files and all cubes below a size into one cube. A table with one cube for each unit of depth could be kept
-at any depth, but each row would be rewritten again and again. So a decision is about the size below which cubes are
-rewritten.
+turns these files and all cubes below a size into one cube. A table with a single cube has the least depth, but each
+run would rewrite all of it. So a decision is about the size below which cubes are rewritten.
 
 The rule is that of a binomial list. A cube has a *phase*: how often its rows have been rewritten, if each was rewritten
 as rarely as the depth allows. A list of q cubes holds C(q + r, q) units of new data if none is rewritten more than r
 times. So the size of a cube, in units, and its place say its phase. Of all choices that keep the depth, the rule takes
-one whose result has the lowest phase, and among these the largest. Over many appends it rewrites at most a few per cent
-more than the least that is possible; the benchmark `clustering_amplification` computes both.
+one whose result has the lowest phase, and among these the largest. Over many appends it rewrites a few per cent more
+than the least that is possible. The benchmark `clustering_amplification` computes both.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def allowed_bytes(goal: Goal, spent: int, most: int | None = None) -> int | None
 def bounded(seen: Seen, *, version: int, files: int, bytes: int, depth: int) -> Seen:
     """The most that the depths can be after new files came. `depth`: of the deepest among the new files alone.
 
-    Each file as it was can lie under all new files of one point, and each new file under the deepest earlier point.
+    An earlier file can be below all new files of one point, and a new file below the deepest earlier point.
     """
     if not files:
         return Seen(version, seen.depth, seen.largest, seen.files, seen.bytes, seen.exact, seen.layer_bytes)

@@ -24,7 +24,7 @@ _SEVERITIES: Mapping[TableHealth, Severity] = {
 
 
 def table_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
-    """No lags: the depth of a table is in its state, and how far its log has come since is in the log alone."""
+    """No lags: the depth of a table is in its state, and only its log knows what has arrived since."""
     return {}
 
 

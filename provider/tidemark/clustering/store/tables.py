@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -130,7 +129,7 @@ def _of_row(row: sa.RowMapping) -> ClusteredTable:
     return ClusteredTable(
         uid=row["uid"],
         table=TableRef(row["name"], row["path"], row["table_id"], Addressing(row["addressing"])),
-        key=tuple(json.loads(row["cluster_key"])),
+        key=from_json(tuple[str, ...], row["cluster_key"]),
         created_at=row["created_at"],
         goal=from_json(Goal, row["goal"]),
         suspended=row["suspended"],

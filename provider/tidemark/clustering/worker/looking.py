@@ -81,7 +81,7 @@ def look_at(
 
 
 def seen_now(log: DeltaLog, state: TableState, key: Sequence[str], seen: Seen | None, *, table: str) -> Seen | None:
-    """The state of the table now, as far as the commits since the last look say it. Their files alone are read: depths
+    """The state of the table now, by the commits since the last look. Their files alone are read: depths
     grow at most by those of the new files. None if that look is missing or the commits are.
     """
     if seen is None or seen.version > state.version:

@@ -36,8 +36,8 @@ def keep_clustered(
 ) -> tuple[Reclustered, ...]:
     """Recluster those of the tables for which it pays now. `bounds`: fields of a `Goal`, in place of the tables' own.
 
-    Retries as for one table. An error of one table lets the others be done, and is raised after them: itself if there
-    is one table, else ReclusteringsFailed.
+    Retries as for one table. An error of one table lets the others be done, and is raised after them. Of several tables
+    it is ReclusteringsFailed.
     """
     done: list[Reclustered] = []
     errors: list[tuple[ClusteredTable, TidemarkError]] = []
