@@ -22,7 +22,7 @@ from tidemark.testing import local_spark
 
 __all__ = ["measured"]
 
-ROWS = {64: 1_280_000, 1000: 2_000_000}
+ROWS = {64: 1_280_000, 1000: 500_000}
 TIMES_ALONE, TIMES_BY_SPARK = 15, 3
 KEY = "MD5(CAST(id * 7919 AS STRING))"
 COLUMNS = [f"{KEY} AS id", "id AS n", "CAST(id % 1000 AS INT) AS g", "CONCAT('some text of row ', id) AS words"]

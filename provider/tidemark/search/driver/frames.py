@@ -32,14 +32,18 @@ __all__ = ["all_rows_of", "path_of_files", "rows_of_files"]
 
 def rows_of_files(spark: SparkSession, snapshot: Snapshot, files: Iterable[AddFile], workspace: Workspace) -> DataFrame:
     """The rows of these files of the table, without the deleted ones. Lazy, until `workspace` is closed."""
-    return spark.read.format("delta").load(path_of_files(spark, snapshot, files, workspace))
+    return load_log_only(spark, _log_of(snapshot, files, workspace))
 
 
 def path_of_files(spark: SparkSession, snapshot: Snapshot, files: Iterable[AddFile], workspace: Workspace) -> str:
     """The path of a log-only table with these files of the table, whose log Spark has read."""
-    directory = _written(snapshot, [_planned(snapshot, file, 0) for file in files], workspace, marks=False)
+    directory = _log_of(snapshot, files, workspace)
     load_log_only(spark, directory)
     return directory
+
+
+def _log_of(snapshot: Snapshot, files: Iterable[AddFile], workspace: Workspace) -> str:
+    return _written(snapshot, [_planned(snapshot, file, 0) for file in files], workspace, marks=False)
 
 
 def all_rows_of(

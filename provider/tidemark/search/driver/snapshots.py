@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Lock
 from typing import Any
 
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.live_files import live_files
+from tidemark.lake.segments import commit_name
 from tidemark.model.table_log import AddFile, TableState
 from tidemark.search.planning.bounds import statistics_of
 
@@ -21,11 +23,14 @@ _MOST_COMMITS = 100  # that are read one by one; behind a longer way all files a
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A table at a version. `files`: path → file, in the order in which they were added."""
+    """A table at a version. `files`: path → file, in the order in which they were added. `stamp`: the time of the
+    version's commit file, which differs for another table at the same path.
+    """
 
     log: DeltaLog
     state: TableState
     files: Mapping[str, AddFile]
+    stamp: datetime | None
     _statistics: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -52,6 +57,8 @@ class Snapshots:
         """The table now. Raises what the log raises."""
         kept = self._kept.get(log.uri)
         head = log.head()
+        if kept is not None and (kept.stamp is None or kept.stamp != _stamp(log, kept.version)):
+            kept = None
         if kept is not None and kept.version == head:
             return kept
         found = _followed(kept, log, head) if kept is not None else None
@@ -66,7 +73,16 @@ class Snapshots:
 
 def snapshot_at(log: DeltaLog, version: int) -> Snapshot:
     """The table at a version. Raises what the log raises."""
-    return Snapshot(log, log.state(version), {file.path: file for file in live_files(log, version)})
+    files = {file.path: file for file in live_files(log, version)}
+    return Snapshot(log, log.state(version), files, _stamp(log, version))
+
+
+def _stamp(log: DeltaLog, version: int) -> datetime | None:
+    """The time of a commit file; None if it is gone, after which nothing is kept."""
+    try:
+        return log.storage.modified_at(commit_name(version))
+    except FileNotFoundError:
+        return None
 
 
 def _followed(kept: Snapshot, log: DeltaLog, head: int) -> Snapshot | None:
@@ -81,4 +97,4 @@ def _followed(kept: Snapshot, log: DeltaLog, head: int) -> Snapshot | None:
             files.pop(removed.path, None)
         files.update((added.path, added) for added in commit.adds)
     statistics = {path: said for path, said in kept._statistics.items() if files.get(path) == kept.files.get(path)}
-    return Snapshot(log, log.state(head), files, statistics)
+    return Snapshot(log, log.state(head), files, _stamp(log, head), statistics)
