@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from tidemark.changes.driver.files import physical_rows_of
 from tidemark.changes.driver.log_only import commit_of, version_column
@@ -16,10 +17,12 @@ from tidemark.changes.driver.vector_files import with_stored_vectors
 from tidemark.changes.planning import source_schema
 from tidemark.changes.planning.sets.forms import form_of
 from tidemark.changes.planning.sets.plan import Origin, PlannedFile
+from tidemark.jobs.schemas import struct_type
 from tidemark.lake.deletion_vectors import movable
 from tidemark.lake.paths import file_uri
 from tidemark.model.foreign_json import foreign_object
 from tidemark.model.table_log import AddFile
+from tidemark.search.planning.plain_files import plain_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,8 +34,16 @@ __all__ = ["all_rows_of", "path_of_files", "rows_of_files"]
 
 
 def rows_of_files(spark: SparkSession, snapshot: Snapshot, files: Iterable[AddFile], workspace: Workspace) -> DataFrame:
-    """The rows of these files of the table, without the deleted ones. Lazy, until `workspace` is closed."""
-    return load_log_only(spark, _log_of(snapshot, files, workspace))
+    """The rows of these files of the table, without the deleted ones. Lazy, until `workspace` is closed.
+
+    Plain files are read by Spark as Parquet, which takes no job to read a log.
+    """
+    chosen = tuple(files)
+    plain = plain_paths(snapshot.state.metadata, snapshot.log.uri, chosen)
+    if plain is None:
+        return load_log_only(spark, _log_of(snapshot, chosen, workspace))
+    kinds = struct_type(snapshot.state.metadata.schema_json)
+    return spark.read.schema(StructType([StructField(one.name, one.dataType) for one in kinds])).parquet(*plain)
 
 
 def path_of_files(spark: SparkSession, snapshot: Snapshot, files: Iterable[AddFile], workspace: Workspace) -> str:
