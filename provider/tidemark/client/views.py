@@ -27,7 +27,7 @@ from tidemark.materialized.planning.names import require_view_name
 from tidemark.materialized.worker import refresh as refreshing
 from tidemark.materialized.worker import views
 from tidemark.materialized.worker.defining import ViewRequest
-from tidemark.materialized.worker.statements import Desk, create_and_fill
+from tidemark.materialized.worker.statements import Desk, create_and_fill, outcome_of
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.planning.stream_sql.listing import listed
 
@@ -121,7 +121,7 @@ class ViewsOfALake:
         mode = None if refresh_mode is None else choice_of(RefreshMode, "refresh_mode", refresh_mode)
         found = views.get_view(self._context.store, name)
         done = refreshing.refresh_view(self._context.runtime, found.name, key=_new_key(self._context), mode=mode)
-        return next(one for one in done if one.view == found.name)
+        return outcome_of(done, found.name)
 
     def refresh_due_views(self, names: Sequence[str] | None = None) -> tuple[Refreshed, ...]:
         """Refresh the views that are due, among `names` or all, in the order in which they read each other."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidemark.control.store import ControlStore
+from tidemark.errors import KeptViewNotFound
 from tidemark.materialized.model.definitions import Initialize, KeptKind, KeptView
 from tidemark.materialized.model.refreshes import Refreshed
 from tidemark.materialized.planning import statements as said
 from tidemark.materialized.worker import views
 from tidemark.materialized.worker.defining import Lakes, ViewRequest, create_view
 
-__all__ = ["Answer", "Desk", "Made", "ViewDefinition", "create_and_fill", "run_statement"]
+__all__ = ["Answer", "Desk", "Made", "ViewDefinition", "create_and_fill", "outcome_of", "run_statement"]
 
 ViewDefinition = (
     said.CreateView | said.AlterView | said.SuspendView | said.ResumeView | said.RefreshView | said.DropView
@@ -122,10 +123,18 @@ def _refresh(desk: Desk, refresh: said.RefreshView) -> Answer:
         return Answer(_DONE)
     view = views.get_view(desk.store, refresh.name, refresh.kind)
     refreshed = desk.refresh(view.name)
-    own = next(one for one in refreshed if one.view == view.name)
+    own = outcome_of(refreshed, view.name)
     how = own.state.value if own.how is None else own.how.value
     status = f"{view.name} refreshed ({how}): {own.rows} rows written. {own.why or ''}".strip()
     return Answer(status, refreshed=refreshed)
+
+
+def outcome_of(refreshed: Sequence[Refreshed], view: str) -> Refreshed:
+    """The view's own outcome among those of a refresh. Raises KeptViewNotFound if it was dropped in between."""
+    for one in refreshed:
+        if one.view == view:
+            return one
+    raise KeptViewNotFound(view=view, hint="It was dropped during the refresh. ")
 
 
 def _alter(desk: Desk, alter: said.AlterView | said.SuspendView | said.ResumeView) -> Answer:
