@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from tidemark.materialized.worker.defining import Lakes
     from tidemark.materialized.worker.statements import Desk
     from tidemark.operators._spark import SparkOperator
+    from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["desk_of"]
 
 
-def desk_of(operator: SparkOperator, context: Context, *, tracked: bool, once: bool = False) -> Desk:
-    """The desk of a task. `tracked`: jobs turn row tracking on in bases without it. `once`: a view that this run has
+def desk_of(
+    operator: SparkOperator, context: Context, runtime: Callable[[], Runtime], *, tracked: bool, once: bool = False
+) -> Desk:
+    """The desk of a task. `runtime`: of its steps, for those that start a job. `tracked`: jobs turn row tracking on in bases without it. `once`: a view that this run has
     created or dropped is left as it is.
     """
     from tidemark.materialized.worker.refresh import refresh_view
@@ -29,19 +33,19 @@ def desk_of(operator: SparkOperator, context: Context, *, tracked: bool, once: b
     key = key_of(context)
 
     def refresh(name: str) -> tuple[Refreshed, ...]:
-        return refresh_view(operator.runtime(), name, key=key)
+        return refresh_view(runtime(), name, key=key)
 
     return Desk(
         store=operator.hook.open_store(),
         who=str(key),
-        lakes=_lakes(operator, context, tracked=tracked),
+        lakes=_lakes(operator, context, runtime, tracked=tracked),
         path=operator.hook.table_path,
         refresh=refresh,
         once=once,
     )
 
 
-def _lakes(operator: SparkOperator, context: Context, *, tracked: bool) -> Lakes:
+def _lakes(operator: SparkOperator, context: Context, runtime: Callable[[], Runtime], *, tracked: bool) -> Lakes:
     from tidemark.lake.external_tables import find_external_table
     from tidemark.lake.tables import resolve
     from tidemark.materialized.model.jobs import RESOLVE_QUERY
@@ -56,7 +60,7 @@ def _lakes(operator: SparkOperator, context: Context, *, tracked: bool) -> Lakes
             return None
 
     return Lakes(
-        resolve=lambda request: operator.runtime().run_job(RESOLVE_QUERY, request, key=key),
+        resolve=lambda request: runtime().run_job(RESOLVE_QUERY, request, key=key),
         locate=locate,
         open=operator.hook.open_table,
         files=lambda name: find_external_table(settings.workspace, name, settings.storage_options),

@@ -178,7 +178,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
     def _define_view(self, context: Context, statement: ViewDefinition) -> list[dict[str, str]]:
         from tidemark.materialized.worker.statements import run_statement
 
-        answer = run_statement(desk_of(self, context, tracked=True, once=True), statement)
+        answer = run_statement(desk_of(self, context, self.runtime, tracked=True, once=True), statement)
         tell_refreshed(context, self, answer.refreshed)
         status = " ".join((answer.status, *answer.notices))
         self.log.info("%s", status)

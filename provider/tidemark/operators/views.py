@@ -94,7 +94,8 @@ class CreateMaterializedViewOperator(SparkOperator):
         """The view as it is now: {view, kind, table, shape, why, created}."""
         from tidemark.materialized.worker.statements import create_and_fill
 
-        desk = desk_of(self, context, tracked=flag_of("enable_row_tracking", self.enable_row_tracking))
+        tracked = flag_of("enable_row_tracking", self.enable_row_tracking)
+        desk = desk_of(self, context, self.runtime, tracked=tracked)
         request = self._request(desk.path(view_of("view", self.view)))
         made = create_and_fill(desk, request)
         view = made.view
