@@ -102,7 +102,8 @@ def test_each_need_has_its_reason_its_time_its_run_and_the_way_out(ask: Caller) 
     assert "nothing of it was submitted" in left["reason"]
     assert left["commands"][1] == "airflow tidemark streams release left"
     assert found["replication crm"]["commands"] == ["airflow tidemark replications resume crm"]
-    assert "its source is loaded again" not in found["dynamic_table city_counts"]["reason"]
+    assert found["dynamic_table city_counts"]["reason"] == "it is suspended: its source is loaded again"
+    assert found["pipe shop.orders_pipe"]["reason"] == "it is paused"
     assert found["pipe shop.bad_files"]["reason"] == "a file was skipped"
     assert found["replicated_table shop/shop.payments"]["commands"][0] == (
         "airflow tidemark replications errors shop --object shop.payments"

@@ -106,15 +106,16 @@ def admin(everybody: Overview) -> Overview:
 
 def test_one_look_says_what_is_wrong_why_since_when_and_the_way_out(viewer: Overview) -> None:
     viewer.whole(inside=True)
+    viewer.picture("overview", height=1250)
     assert viewer.needs()[:3] == ["replicated_table shop/shop.payments", "stream clicks", "stream returns"]
     assert "objects need somebody" in viewer.reads("#figures")
     stock = viewer.need("stream stock")
     for said in ("stale", "a column has another type", "ago", "UTC", "task log", "scheduled__failed", DAG):
         assert said in stock
+    assert viewer.need("pipe shop.bad_files").startswith("warning: running")
     assert viewer.reads("#views [aria-current=page]") == "Overview"
     viewer.press("[data-need='stream stock'] summary", Keys.ENTER)
     viewer.until(lambda: "airflow tidemark streams show stock" in viewer.need("stream stock"))
-    viewer.picture("overview")
     viewer.wears("dark")
     assert viewer.barriers() == []
     viewer.wears("light")

@@ -66,7 +66,7 @@ def _row(one: Need) -> dict[str, Any]:
         "state": shown.state,
         "severity": shown.severity.value,
         "since": None if one.since is None else one.since.isoformat(timespec="seconds"),
-        "reason": shown.trouble or f"it is {shown.state}",
+        "reason": one.reason(shown),
         "owner": shown.owner_dag,
         "run": one.run,
         "advice": one.advice.words,

@@ -31,7 +31,7 @@ class ObjectEntry:
 
     `state`: in the subject's own word. `within`: the name of the object that it belongs to. `problem`: why it is not
     OK, in words that are redacted again before they are stored. `met_in`: keys of the runs that met the problem, or may
-    have.
+    have. `stopped_for`: the reason that a person gave who stopped it.
     """
 
     uid: str
@@ -41,6 +41,7 @@ class ObjectEntry:
     problem: str | None = None
     within: str | None = None
     met_in: tuple[str, ...] = ()
+    stopped_for: str | None = None
 
     @property
     def full_name(self) -> str:

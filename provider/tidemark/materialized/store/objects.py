@@ -52,7 +52,9 @@ def _entries(kind: KeptKind, connection: sa.Connection, uids: Sequence[str]) -> 
 def _entry(view: KeptView) -> ObjectEntry:
     met_in = () if view.problem is None or view.problem_run is None else (view.problem_run,)
     state = state_of(view)
-    return ObjectEntry(view.uid, view.name, state.value, _SEVERITIES[state], view.problem, met_in=met_in)
+    why = view.suspended if state is ViewState.SUSPENDED else None
+    severity = _SEVERITIES[state]
+    return ObjectEntry(view.uid, view.name, state.value, severity, view.problem, met_in=met_in, stopped_for=why)
 
 
 def _lag(view: KeptView, now: datetime) -> Lag:

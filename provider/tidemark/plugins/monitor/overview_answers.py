@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from shlex import quote as shell
 from typing import Literal
@@ -128,6 +128,8 @@ def need_answer(need: Need, readable: Collection[str], may: Callable[[str | None
     shown = for_reader(need.shown, readable)
     run = None if need.run is None else actor(need.run, readable)
     allowed = may(shown.owner_dag)
+    hidden = shown.owner_dag is not None and shown.owner_dag not in readable  # whose run may have stopped it
+    told = replace(need, stopped_for=None) if hidden else need
     return NeedAnswer(
         kind=shown.kind,
         uid=shown.uid,
@@ -136,7 +138,7 @@ def need_answer(need: Need, readable: Collection[str], may: Callable[[str | None
         state=shown.state,
         severity=shown.severity.value,
         since=need.since,
-        reason=shown.trouble or f"it is {shown.state}",
+        reason=told.reason(shown),
         owner=shown.owner_dag if shown.owner_dag in readable else None,
         lag_seconds=shown.lag_seconds,
         lag_amount=shown.lag_amount,

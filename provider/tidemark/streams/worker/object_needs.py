@@ -62,13 +62,14 @@ class _Beside:
     finding: Finding | None
     facts: Facts
     met_in: tuple[str, ...]
+    stopped_for: str | None
 
 
 @dataclass(frozen=True)
 class Need:
     """One object that needs somebody. `need`: `failed`, `warning`, `behind`, `locked` or `stopped`. `since`: the first
     time that is known. `run`: key of the run that met it last. `advice`: the way out. `acts`: those that it is offered.
-    `revision`: the token of what is shown.
+    `revision`: the token of what is shown. `stopped_for`: the reason of the person who stopped it.
     """
 
     shown: ShownObject
@@ -78,6 +79,12 @@ class Need:
     advice: Advice
     acts: tuple[ObjectAct, ...]
     revision: str
+    stopped_for: str | None = None
+
+    def reason(self, shown: ShownObject) -> str:
+        """Why it needs somebody, from the object as its reader may see it."""
+        said = f"it is {shown.state.replace('_', ' ').lower()}"
+        return shown.trouble or (said if self.stopped_for is None else f"{said}: {self.stopped_for}")
 
 
 @dataclass(frozen=True)
@@ -206,7 +213,7 @@ def _beside(
         for entry in kind_named(kind).entries(connection, uids):
             if entry.uid in facts:
                 key = (kind, entry.uid)
-                yield key, _Beside(findings.get(key), facts[entry.uid], entry.met_in)
+                yield key, _Beside(findings.get(key), facts[entry.uid], entry.met_in, entry.stopped_for)
 
 
 def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: datetime | None) -> Need | None:
@@ -228,6 +235,7 @@ def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: dat
         advice=kind_named(one.kind).advice_for("" if need == "behind" else shown.state, one.own_name, one.within),
         acts=offered(one.kind, states, beside.facts),
         revision=token_of(beside.facts),
+        stopped_for=beside.stopped_for,
     )
 
 

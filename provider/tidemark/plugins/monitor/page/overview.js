@@ -125,7 +125,7 @@ function need(one, found) {
 
 function words(one) {
   const state = spoken(one.state);
-  return ["failed", "warning"].includes(one.need) || state === one.need ? state : `${one.need}: ${state}`;
+  return one.need === "failed" || state === one.need ? state : `${one.need}: ${state}`;
 }
 
 function facts(one, found) {
