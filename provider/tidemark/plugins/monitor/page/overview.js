@@ -68,7 +68,7 @@ function kinds(found) {
 }
 
 function figures(found) {
-  const looked = found.looked_at === null ? "Logs are being looked at." : ["Logs were looked at ", moment(found.looked_at, found.now), "."];
+  const looked = found.looked_at === null ? "Logs are being looked at." : ["Logs were looked at ", moment(found.looked_at, found.now)];
   const counted = Object.entries(GROUPS).filter(([name]) => found.counts[name] > 0)
     .map(([name, words]) => `${number(found.counts[name])} ${words}`);
   const needing = found.total === 0 ? "" : `${number(found.total)} of ${number(all(found))} objects need somebody: ${counted.join(", ")}. `;
