@@ -285,3 +285,14 @@ def test_an_embedded_store_that_no_task_has_made_has_nothing_to_act_on(
     desk = Desk(world)
     assert desk.act({"kind": "pipe", "uid": "u", "revision": "x"}, "resume").status_code == 404
     assert not (tmp_path / "none.db").exists()
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", None])
+def test_a_form_of_another_site_does_nothing(desk: Desk, paused_pipe: Needing, kind: str | None) -> None:
+    """A browser sends such forms with the cookies of whoever is logged in, and asks nobody before."""
+    seen = desk.sees("pipe", "shop.orders_pipe")
+    headers = {"Authorization": f"Bearer {token(USER)}"} | ({} if kind is None else {"Content-Type": kind})
+    wish = json.dumps({"revision": seen["revision"], "why": "a trick"})
+    path = f"/tidemark/api/v1/objects/pipe/{seen['uid']}/acts/drop"
+    assert desk.client.post(path, content=wish, headers=headers).status_code == 422
+    assert find_pipe(paused_pipe.store, "shop.orders_pipe") is not None
