@@ -24,8 +24,8 @@ __all__ = ["desk_of"]
 def desk_of(
     operator: SparkOperator, context: Context, runtime: Callable[[], Runtime], *, tracked: bool, once: bool = False
 ) -> Desk:
-    """The desk of a task. `runtime`: of its steps, for those that start a job. `tracked`: jobs turn row tracking on in bases without it. `once`: a view that this run has
-    created or dropped is left as it is.
+    """The desk of a task. `runtime`: of its steps, for those that start a job. `tracked`: jobs turn row tracking on in
+    bases without it. `once`: a view that this run has created or dropped is left as it is.
     """
     from tidemark.materialized.worker.refresh import refresh_view
     from tidemark.materialized.worker.statements import Desk
