@@ -7,8 +7,8 @@ run would rewrite all of it. So a decision is about the size below which cubes a
 The rule is that of a binomial list. A cube has a *phase*: how often its rows have been rewritten, if each was rewritten
 as rarely as the depth allows. A list of q cubes holds C(q + r, q) units of new data if none is rewritten more than r
 times. So the size of a cube, in units, and its place say its phase. Of all choices that keep the depth, the rule takes
-one whose result has the lowest phase, and among these the largest. Over many appends it rewrites a few per cent more
-than the least that is possible. The benchmark `clustering_amplification` computes both.
+one whose result has the lowest phase, and among these the largest. Over many appends it mostly writes a few per cent
+more than the least that is possible. The benchmark `clustering_amplification` computes both.
 """
 
 from __future__ import annotations
