@@ -16,7 +16,7 @@ _MOST_FILES = 32  # Spark looks at more by a job
 
 
 def plain_paths(metadata: Metadata, table_uri: str, files: Sequence[AddFile]) -> list[str] | None:
-    """The paths of the files, if they have no deletion vector, and if the table has neither partitions nor columns
+    """The paths of the files, if they have no deletion vector. The table must have neither partitions nor columns
     that only Delta reads. None for others, and for no files or many.
     """
     if not 0 < len(files) <= _MOST_FILES or metadata.partition_columns or any(file.deletion_vector for file in files):
