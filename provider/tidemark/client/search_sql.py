@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from tidemark.client.sql_answers import status_answer
 from tidemark.errors import TidemarkError
-from tidemark.search.driver.frames import path_of_files
+from tidemark.jobs.remote import is_remote
+from tidemark.search.driver.frames import path_of_files, rows_of_files
 from tidemark.search.planning.queries import SearchedQuery, searched_query
 from tidemark.search.planning.sql import parse_search_sql
 from tidemark.search.planning.statements import AddSearch, DescribeSearch, DropSearch, EstimateSearch
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from tidemark.client.context import ClientContext
     from tidemark.client.lake import Lake
+    from tidemark.client.temporary_views import TemporaryViews
     from tidemark.sql.statements import ParsedStatement
 
 __all__ = ["run_search_sql", "searched_tables"]
@@ -45,8 +47,12 @@ def run_search_sql(lake: Lake, context: ClientContext, text: str) -> DataFrame |
     return status_answer(context.spark, _DONE)
 
 
-def searched_tables(lake: Lake, context: ClientContext, parsed: ParsedStatement) -> dict[str, str]:
-    """The table of a query as the path of its files that can hold rows; empty if no file is left out."""
+def searched_tables(
+    lake: Lake, context: ClientContext, parsed: ParsedStatement, views: TemporaryViews
+) -> dict[str, str]:
+    """The table of a query as a view of its files that can hold rows; empty if no file is left out. Spark Connect reads
+    a text later than it is given, when the view is gone, so there it is the path of a log of these files.
+    """
     search = lake.table_search
     if len(parsed.mentions) != 1 or not search.any:
         return {}
@@ -58,16 +64,20 @@ def searched_tables(lake: Lake, context: ClientContext, parsed: ParsedStatement)
         path = context.tables.locate(name)[0]
     except TidemarkError:
         return {}  # a view, or no table; Spark says so
-    return {} if search.of(path) is None else _pruned(context, lake, query, name, path)
+    return {} if search.of(path) is None else _pruned(context, lake, query, name, path, views)
 
 
-def _pruned(context: ClientContext, lake: Lake, query: SearchedQuery, name: str, path: str) -> dict[str, str]:
+def _pruned(
+    context: ClientContext, lake: Lake, query: SearchedQuery, name: str, path: str, views: TemporaryViews
+) -> dict[str, str]:
     search = lake.table_search
     snapshot = search.newest(path)
     choice = search.choice_of(query, snapshot, search.of(path))
     if choice is None or not choice.pruned:
         return {}
-    return {name: path_name(path_of_files(context.spark, snapshot, choice.files, context.workspace))}
+    if is_remote(context.spark):
+        return {name: path_name(path_of_files(context.spark, snapshot, choice.files, context.workspace))}
+    return {name: views.of(rows_of_files(context.spark, snapshot, choice.files, context.workspace))}
 
 
 def _described(lake: Lake, context: ClientContext, table: str) -> DataFrame:

@@ -118,7 +118,7 @@ def _read(lake: Lake, context: ClientContext, parsed: ParsedStatement, streams: 
         shown |= views_read(context, [name for name in parsed.names if name not in streams], views)
         known = {name.casefold() for name in shown}
         others = [name for name in parsed.names if name.casefold() not in known]
-        found = searched_tables(lake, context, parsed) if not known and parsed.target is None else {}
+        found = searched_tables(lake, context, parsed, views) if not known and parsed.target is None else {}
         found = found or _tables_of_the_lake(context, others)
         return context.spark.sql(splice(parsed, {**found, **shown}))
 
