@@ -50,8 +50,9 @@ def run_search_sql(lake: Lake, context: ClientContext, text: str) -> DataFrame |
 def searched_tables(
     lake: Lake, context: ClientContext, parsed: ParsedStatement, views: TemporaryViews
 ) -> dict[str, str]:
-    """The table of a query as a view of its files that can hold rows; empty if no file is left out. Spark Connect reads
-    a text later than it is given, when the view is gone, so there it is the path of a log of these files.
+    """The table of a query as a view of its files that can hold rows; empty if no file is left out.
+
+    Behind Spark Connect it is the path of a log of these files. A text is analysed later there, when the view is gone.
     """
     search = lake.table_search
     if len(parsed.mentions) != 1 or not search.any:
