@@ -88,10 +88,18 @@ def test_an_upkeep_is_noted_with_its_commits_once(store: ControlStore) -> None:
     assert rows_of(store)["search_optimization shop.orders"]["state"] == "active"
     history = search_history(store, kept)
     assert [(one.version, one.mark.files, one.seconds) for one in history] == [(2, 3, 11.0), (1, 3, 10.0)]
+
+
+def test_old_commits_of_an_upkeep_are_forgotten_but_for_the_newest(sqlite_store: str) -> None:
+    store = ControlStore(sqlite_store, clock=lambda: NOW)
+    search = added(store)
+    commits = [commit(search, 1), commit(search, 2)]
+    store.write(lambda connection: searches.keep_commits(connection, search, commits, run="r"))
     later = NOW + timedelta(days=1)
     drop = lambda connection: drop_step(connection, "upkeep of search paths", before=later, after=None, most=10)  # noqa: E731
     assert [store.write(drop).dropped for _ in range(2)] == [1, 0]
-    assert [one.version for one in search_history(store, kept)] == [2]
+    assert [one.version for one in search_history(store, search)] == [2]
+    store.close()
 
 
 def test_a_problem_is_shown_until_an_upkeep_ends_without_one(store: ControlStore) -> None:
