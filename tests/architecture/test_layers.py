@@ -110,6 +110,7 @@ WITH_ANOTHER_WAY = {  # each asks `is_remote` first, or runs in the JVM's own pr
     "jobs/__main__.py",
     "jobs/spark_work.py",
     "changes/driver/signed_rows.py",
+    "client/frame_predicates.py",
     "channels/driver/kernel.py",
     "replication/driver/source_rows.py",
     "warm_spark/keeper.py",

@@ -72,7 +72,7 @@ def test_an_upkeep_that_was_killed_is_finished_by_the_next(world: SearchWorld, p
     client.close()
 
 
-@pytest.mark.nightly("random moments", proven_by="test_an_upkeep_that_was_killed_is_finished_by_the_next")
+@pytest.mark.nightly(reason="random moments", proven_by="test_an_upkeep_that_was_killed_is_finished_by_the_next")
 def test_upkeeps_that_are_killed_at_random_moments_are_finished_by_the_next(world: SearchWorld) -> None:
     client, home = world.client(), world.root.parent
     client.add_search_optimization("shop.orders", "EQUALITY(id)")

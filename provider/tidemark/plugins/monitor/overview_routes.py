@@ -65,6 +65,10 @@ def add_overview(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
             cursor=None if page.following is None else page.following.cursor,
         )
 
+    _add_acts(app, gates, clock)
+
+
+def _add_acts(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
     @app.get(f"{API}/acts", responses=refusals("connection"))
     async def acts(
         connection: Connection = None,

@@ -1,4 +1,4 @@
-"""An external table as a base of a kept query: the rows of the files in its list, whose changes are whole files."""
+"""An external table as a base of a kept query. Its rows are those of the files in its list, which come and go whole."""
 
 from __future__ import annotations
 
