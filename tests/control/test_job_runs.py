@@ -12,7 +12,8 @@ import pytest
 from tests.unit.acceleration.made_logs import lines
 from tidemark.acceleration.model.estimates import JobRun
 from tidemark.acceleration.planning.settings import Executors
-from tidemark.acceleration.store.runs import drop_runs, keep_run, newest_runs, plain_run_before
+from tidemark.acceleration.store.history import drop_runs
+from tidemark.acceleration.store.runs import keep_run, newest_runs, plain_run_before
 from tidemark.acceleration.worker.runs import KeptRuns, kept, list_runs
 from tidemark.control.history import drop_step
 from tidemark.control.store import ControlStore

@@ -40,11 +40,11 @@ DROPPED_BY = {
     "writes of replications": "replication.store.history:drop_object_writes",
     "moves of replications": "replication.store.history:drop_moves",
     "errors of replications": "replication.store.history:drop_errors",
-    "runs of jobs": "acceleration.store.runs:drop_runs",
+    "runs of jobs": "acceleration.store.history:drop_runs",
     "cached results": "results.store.history:drop_answers",
     "refreshes of views": "materialized.store.refreshes:drop_refreshes",
     "reclusterings of tables": "clustering.store.reclusterings:drop_reclusterings",
-    "upkeep of search paths": "search.store.searches:drop_upkeeps",
+    "upkeep of search paths": "search.store.history:drop_upkeeps",
 }
 """Kind of history → the function below `tidemark` that deletes it. The store does not import its subjects."""
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from tidemark.acceleration.model.estimates import JobRun
 from tidemark.acceleration.store.schema import job_runs
-from tidemark.control.history import Cursor, Step
 
-__all__ = ["drop_runs", "keep_run", "newest_runs", "plain_run_before"]
+__all__ = ["keep_run", "newest_runs", "plain_run_before"]
 
 _of = job_runs.c
 
@@ -41,17 +39,6 @@ def plain_run_before(connection: sa.Connection, *, dag_id: str, task_id: str, ki
     query = sa.select(job_runs).where(*same).order_by(_of.ended_at.desc(), _of.application).limit(1)
     row = connection.execute(query).mappings().first()
     return None if row is None else _run(row)
-
-
-def drop_runs(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
-    """Drop runs that ended before then, except the newest of each task and kind. A second run finds none."""
-    newer = job_runs.alias("newer")
-    followed = sa.exists().where(newer.c.task_digest == _of.task_digest, newer.c.ended_at > _of.ended_at)
-    old = sa.select(_of.application).where(_of.ended_at < before, followed).order_by(_of.ended_at).limit(most)
-    going = list(connection.execute(old).scalars())
-    if going:
-        connection.execute(job_runs.delete().where(_of.application.in_(going)))
-    return Step(len(going), ("",) if len(going) == most else None)
 
 
 def _digest(dag_id: str, task_id: str, kind: str) -> str:

@@ -14,7 +14,6 @@ from tidemark.results.planning.keys import evicted, expiry
 from tidemark.results.store.schema import cached_results
 
 __all__ = [
-    "drop_old",
     "end",
     "ended_before",
     "evict",
@@ -104,15 +103,6 @@ def note_removed(connection: sa.Connection, uids: Sequence[str], *, at: datetime
 def locations(connection: sa.Connection) -> frozenset[str]:
     """The directories of all answers whose files may be read."""
     return frozenset(connection.execute(sa.select(_of.location).where(_of.removed_at.is_(None))).scalars())
-
-
-def drop_old(connection: sa.Connection, before: datetime, most: int) -> int:
-    """Delete at most so many rows of answers whose files went before; how many there were."""
-    old = sa.select(_of.uid).where(_of.removed_at < before).order_by(_of.removed_at).limit(most)
-    uids = list(connection.execute(old).scalars())
-    if uids:
-        connection.execute(cached_results.delete().where(_of.uid.in_(uids)))
-    return len(uids)
 
 
 def _ending(at: datetime, why: Why) -> dict[str, Any]:

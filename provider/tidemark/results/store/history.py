@@ -7,12 +7,16 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from tidemark.control.history import Cursor, Step
-from tidemark.results.store.cached_results import drop_old
+from tidemark.results.store.schema import cached_results
 
 __all__ = ["drop_answers"]
 
 
 def drop_answers(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
     """Drop rows of answers whose files were removed before then. A second run finds none."""
-    dropped = drop_old(connection, before, most)
-    return Step(dropped, ("",) if dropped == most else None)
+    of = cached_results.c
+    old = sa.select(of.uid).where(of.removed_at < before).order_by(of.removed_at).limit(most)
+    uids = list(connection.execute(old).scalars())
+    if uids:
+        connection.execute(cached_results.delete().where(of.uid.in_(uids)))
+    return Step(len(uids), ("",) if len(uids) == most else None)

@@ -8,7 +8,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.control.history import Cursor, Step
 from tidemark.control.objects import touch
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.streams import Addressing, TableRef
@@ -18,7 +17,6 @@ from tidemark.search.store.schema import searches, upkeeps
 
 __all__ = [
     "add_search",
-    "drop_upkeeps",
     "end_search",
     "keep_commits",
     "live_searches",
@@ -117,17 +115,6 @@ def upkeeps_of(connection: sa.Connection, search: Search, limit: int) -> tuple[K
     query = sa.select(upkeeps).where(upkeeps.c.search_uid == search.uid)
     found = connection.execute(query.order_by(upkeeps.c.version.desc()).limit(limit)).mappings()
     return tuple(_commit_of(search, row) for row in found)
-
-
-def drop_upkeeps(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
-    """Delete the history of commits before then. The newest one of each search stays. A second run finds none."""
-    newer = upkeeps.alias("newer")
-    followed = sa.exists().where(newer.c.search_uid == upkeeps.c.search_uid, newer.c.version > upkeeps.c.version)
-    old = sa.select(upkeeps.c.search_uid, upkeeps.c.version).where(upkeeps.c.at < before, followed)
-    rows = list(connection.execute(old.order_by(upkeeps.c.search_uid, upkeeps.c.version).limit(most)))
-    for uid, version in rows:
-        connection.execute(upkeeps.delete().where(upkeeps.c.search_uid == uid, upkeeps.c.version == version))
-    return Step(len(rows), ("",) if len(rows) == most else None)
 
 
 def _live() -> sa.Select[Any]:
