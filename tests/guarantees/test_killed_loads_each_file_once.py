@@ -101,7 +101,7 @@ def test_kills_at_random_moments_lose_and_double_no_file(world: LoadWorld) -> No
 
 @nightly(
     "a start of Spark for each kill",
-    f"{__name__.replace('.', '/')}.py::test_kills_at_random_moments_lose_and_double_no_file",
+    f"{__name__.replace('.', '/')}.py::test_a_run_of_a_pipe_that_was_killed_is_finished_by_the_next",
 )
 @pytest.mark.timeout(7200)
 def test_a_hundred_kills_lose_and_double_no_file(world: LoadWorld) -> None:
