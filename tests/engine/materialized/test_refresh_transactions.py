@@ -23,7 +23,8 @@ PLAIN = "SELECT k, n, rank() OVER (PARTITION BY k ORDER BY n) AS place FROM orde
 
 @pytest.fixture(scope="module")
 def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> KeptWorld:
-    world = KeptWorld(spark, tmp_path_factory.mktemp("kept"))
+    session = spark.newSession()  # a catalog's view remembers settings, also those that another test has left
+    world = KeptWorld(session, tmp_path_factory.mktemp("kept"))
     world.table("orders", "k INT, n BIGINT", "(1, 10), (1, 20), (2, 5)")
     world.table("cities", "k INT, city STRING", "(1, 'Rom'), (2, 'Oslo')")
     return world
