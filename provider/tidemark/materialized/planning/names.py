@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tidemark.errors import InvalidArgument
 from tidemark.materialized.model.definitions import KeptKind
 from tidemark.sql.table_names import table_name
-from tidemark.sql.text import Cursor
 from tidemark.streams.planning.names import require_name
+
+if TYPE_CHECKING:
+    from tidemark.sql.text import Cursor
 
 __all__ = ["read_name", "require_view_name", "without_catalog", "words_of"]
 
