@@ -234,11 +234,11 @@ def _why_not(statement: StreamStatement) -> str:
 
 def _refreshed_by(sql: object) -> list[Asset]:
     """The asset of a view that a statement creates or refreshes, if its text is written out."""
+    if not isinstance(sql, str) or not is_constant(sql, StreamSQLOperator.template_ext):
+        return []
     from tidemark.materialized.planning.sql import parse_view_sql
     from tidemark.materialized.planning.statements import CreateView, RefreshView
 
-    if not isinstance(sql, str) or not is_constant(sql, StreamSQLOperator.template_ext):
-        return []
     statement = parse_view_sql(sql)
     return outlets_of(statement.name) if isinstance(statement, CreateView | RefreshView) else []
 
