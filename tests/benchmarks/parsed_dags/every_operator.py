@@ -108,7 +108,7 @@ with DAG(
     ingest = IngestRowsOperator(task_id="ingest", source="lines", table="shop.log_lines", channel="logs")
     token = AlterChannelOperator(task_id="token", table="shop.log_lines", channel="logs", action="set_token", token="7")
     keep = KeepChannelsOperator(task_id="keep", tables="shop.log_lines")
-    search = AlterSearchOptimizationOperator(task_id="search", table="shop.orders", on="EQUALITY(id)")
+    search = AlterSearchOptimizationOperator(task_id="search", table="shop.orders", on="{{ params.on }}")
     search >> KeepSearchPathOperator(task_id="search_path", table="shop.orders")
     fresh = ChannelLagSensor(
         task_id="fresh", table="shop.log_lines", lag_seconds=900, below=True, on_failure_callback=ChannelIdleNotifier()
