@@ -24,6 +24,7 @@ __all__ = [
     "WHOLE_FILES",
     "columns",
     "escaped",
+    "listed_changes",
     "listed_files",
     "reader",
     "relative_name",
@@ -91,8 +92,20 @@ def relative_name(path: Column, location: str) -> Column:
 
 def listed_files(rows: DataFrame) -> list[DataFile]:
     """The files in the list of an external table, or in a part of it."""
-    epoch = (F.unix_millis("modified_at")).alias("modified_at")
-    return [_data_file(row) for row in rows.select("path", "size", epoch, "etag").collect()]
+    return [_data_file(row) for row in _listed(rows).collect()]
+
+
+def listed_changes(changes: DataFrame) -> tuple[list[DataFile], list[DataFile]]:
+    """The files that came and those that went, by the changes of a list."""
+    came: list[DataFile] = []
+    went: list[DataFile] = []
+    for row in _listed(changes, quoted(ACTION)).collect():
+        (went if row[ACTION] == "DELETE" else came).append(_data_file(row))
+    return came, went
+
+
+def _listed(rows: DataFrame, *more: str) -> DataFrame:
+    return rows.select("path", "size", F.unix_millis("modified_at").alias("modified_at"), "etag", *more)
 
 
 def _data_file(row: Row) -> DataFile:

@@ -9,6 +9,7 @@ from tidemark.errors import KeptViewRefused, NotADeltaTable, TableNotFound
 from tidemark.lake.storage import canonical_uri
 from tidemark.materialized.model.definitions import KeptKind
 from tidemark.materialized.model.jobs import KeptTable
+from tidemark.materialized.planning.names import title_of
 from tidemark.sql.identifiers import quoted
 from tidemark.sql.table_names import table_name
 from tidemark.streams.driver.catalog_tables import VIEWS, catalog_location, kind_of
@@ -31,9 +32,8 @@ def require_free_in_catalog(spark: SparkSession, wanted: KeptTable, kind: KeptKi
     found = kind_of(spark, name)
     if found is None or _is_of_the_view(spark, name, found, canonical_uri(wanted.path)):
         return
-    words = "Materialized view" if kind is KeptKind.MATERIALIZED_VIEW else "Dynamic table"
     problem = "Spark's catalog has another table or view of that name, and a query could mean either. Use another name."
-    raise KeptViewRefused(kind=words, view=wanted.name, problem=problem)
+    raise KeptViewRefused(kind=title_of(kind), view=wanted.name, problem=problem)
 
 
 def _is_of_the_view(spark: SparkSession, name: str, kind: str, path: str) -> bool:

@@ -12,7 +12,7 @@ from tidemark.streams.planning.names import require_name
 if TYPE_CHECKING:
     from tidemark.sql.text import Cursor
 
-__all__ = ["read_name", "require_view_name", "without_catalog", "words_of"]
+__all__ = ["read_name", "require_view_name", "title_of", "without_catalog", "words_of"]
 
 _PROBLEM = "a view is below the lake root and in no catalog, so its name is schema.name"
 
@@ -37,6 +37,11 @@ def without_catalog(name: str) -> str | None:
     """The name in a catalog as a view could have it; None for any other name."""
     meant = table_name(name)
     return ".".join(meant.parts[-2:]) if meant.only_in_catalog else None
+
+
+def title_of(kind: KeptKind) -> str:
+    """The kind at the beginning of a sentence."""
+    return "Materialized view" if kind is KeptKind.MATERIALIZED_VIEW else "Dynamic table"
 
 
 def words_of(kind: KeptKind) -> str:

@@ -29,7 +29,7 @@ from tidemark.materialized.model.jobs import KeptTable, Resolved, ResolveRequest
 from tidemark.materialized.model.shapes import Shape
 from tidemark.materialized.planning.columns import columns_read
 from tidemark.materialized.planning.graph import reads_itself
-from tidemark.materialized.planning.names import require_view_name
+from tidemark.materialized.planning.names import require_view_name, title_of
 from tidemark.materialized.planning.reading import as_stored_query, as_stored_view
 from tidemark.materialized.store import views
 from tidemark.materialized.worker.graph import nodes_of
@@ -107,7 +107,7 @@ def create_view(store: ControlStore, request: ViewRequest, *, by: str, lakes: La
     if existing is not None and (request.if_not_exists or (once and _created_by(store, existing, by))):
         return CreatedView(existing, created=False)
     if existing is not None and not request.or_replace:
-        raise KeptViewExists(kind=_words(existing.kind), view=existing.name)
+        raise KeptViewExists(kind=title_of(existing.kind), view=existing.name)
     _require_free_path(store, request, lakes.open)
     found = lakes.resolve(resolve_request(store, request, lakes))
     _require_resolved(store, request, found, existing)
@@ -120,7 +120,7 @@ def create_view(store: ControlStore, request: ViewRequest, *, by: str, lakes: La
         if before is not None and request.if_not_exists:
             return CreatedView(before, created=False)
         if before is not None and not request.or_replace:
-            raise KeptViewExists(kind=_words(before.kind), view=before.name)
+            raise KeptViewExists(kind=title_of(before.kind), view=before.name)
         if before is not None:
             drop_stream_of(connection, store, before, who=by, action="replaced")
             views.end_view(connection, before, at=store.clock(), by=by)
@@ -190,7 +190,7 @@ def _require_free_path(store: ControlStore, request: ViewRequest, tables: Tables
         owner = log.state().metadata.configuration.get(KEEPS)
         if log.uri not in kept and owner is None:
             problem = f"there is a table at {log.uri} that no view keeps. Use another name, or move the table."
-            raise KeptViewRefused(kind=_words(request.kind), view=request.name, problem=problem)
+            raise KeptViewRefused(kind=title_of(request.kind), view=request.name, problem=problem)
 
 
 def _require_resolved(store: ControlStore, request: ViewRequest, found: Resolved, existing: KeptView | None) -> None:
@@ -203,7 +203,7 @@ def _require_resolved(store: ControlStore, request: ViewRequest, found: Resolved
     elif existing is not None and reads_itself(nodes_of(store), existing.uid, _paths(found.bases)):
         problem = "its query reads the view itself, directly or through other views."
     if problem is not None:
-        raise KeptViewRefused(kind=_words(request.kind), view=request.name, problem=problem)
+        raise KeptViewRefused(kind=title_of(request.kind), view=request.name, problem=problem)
 
 
 def _view(store: ControlStore, request: ViewRequest, found: Resolved, tables: Tables) -> KeptView:
@@ -233,12 +233,11 @@ def _view(store: ControlStore, request: ViewRequest, found: Resolved, tables: Ta
 
 def _require_no_files(request: ViewRequest, read: Iterable[KeptView], lakes: Lakes) -> None:
     """Raises KeptViewRefused for a query over a materialized view of files, which is read as its own query."""
-    for view in read:
+    for view in (one for one in read if one.kind is KeptKind.MATERIALIZED_VIEW):
         paths = [table_name(base).path for base in view.shape.whole.bases]
-        has_files = any(path is not None and _schema_of(lakes.open(path)) is None for path in paths)
-        if has_files and view.kind is KeptKind.MATERIALIZED_VIEW:
+        if any(path is not None and _schema_of(lakes.open(path)) is None for path in paths):
             problem = f"it reads {view.name}, a materialized view of files. Create that as a dynamic table."
-            raise KeptViewRefused(kind=_words(request.kind), view=request.name, problem=problem)
+            raise KeptViewRefused(kind=title_of(request.kind), view=request.name, problem=problem)
 
 
 def _schema_of(log: DeltaLog) -> str | None:
@@ -249,7 +248,3 @@ def _schema_of(log: DeltaLog) -> str | None:
 
 def _paths(bases: Sequence[TableRef]) -> list[str]:
     return [base.path for base in bases]
-
-
-def _words(kind: KeptKind) -> str:
-    return "Materialized view" if kind is KeptKind.MATERIALIZED_VIEW else "Dynamic table"

@@ -11,7 +11,7 @@ from tidemark.errors import KeptViewNotReady
 from tidemark.materialized.model.definitions import KeptView
 from tidemark.materialized.store import views
 from tidemark.materialized.worker.ends import settled_version
-from tidemark.materialized.worker.sizes import changes_of
+from tidemark.materialized.worker.sizes import lost_files
 from tidemark.materialized.worker.streams import newest_bases
 from tidemark.model.streams import Stream, StreamOffset, StreamWindow
 from tidemark.streams.planning.bounds import UNBOUNDED
@@ -54,7 +54,7 @@ def fresh_read(store: ControlStore, name: str, tables: Tables) -> KeptRead:
 
 def _lost_files(window: StreamWindow, tables: Tables) -> bool:
     """Whether a file of an external table was overwritten or removed in the window: its old rows cannot be read."""
-    return any(changes_of(base, wherever(tables)(base.table)).lost_files for base in window.bases)
+    return any(lost_files(base, wherever(tables)(base.table)) for base in window.bases)
 
 
 def whole_window(store: ControlStore, stream: Stream, tables: Tables) -> StreamWindow:

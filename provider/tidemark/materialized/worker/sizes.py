@@ -11,9 +11,9 @@ from tidemark.materialized.planning.cost import BaseSize
 from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY
 from tidemark.model.foreign_json import foreign_object
 from tidemark.model.streams import BaseWindow
-from tidemark.model.table_log import AddFile, RemoveFile
+from tidemark.model.table_log import AddFile, Commit, RemoveFile
 
-__all__ = ["BaseChanges", "changes_of", "commit_bytes", "table_bytes"]
+__all__ = ["BaseChanges", "changes_of", "commit_bytes", "lost_files", "table_bytes"]
 
 _RESTORE = "RESTORE"
 
@@ -34,11 +34,11 @@ class BaseChanges:
 
 def changes_of(window: BaseWindow, log: DeltaLog) -> BaseChanges:
     """The size of a base and of its changes. Raises LogIncomplete, VersionNotFound."""
-    changed, restored, removed = 0, None, False
+    changed, restored, lost = 0, None, False
     for commit in log.commits(window.start, window.end):
         files: tuple[AddFile | RemoveFile, ...] = (*commit.adds, *commit.removes)
         changed += sum(_bytes_of(file) for file in files if file.data_change)
-        removed = removed or any(file.data_change for file in commit.removes)
+        lost = lost or _removes_data(commit)
         if (commit.operation or "").upper() == _RESTORE:
             restored = commit.version
     metadata = log.state(window.end).metadata
@@ -46,7 +46,16 @@ def changes_of(window: BaseWindow, log: DeltaLog) -> BaseChanges:
     fields = foreign_object(metadata.schema_json)["fields"]
     columns = tuple(str(one["name"]) for one in fields)
     size = BaseSize(changed, table_bytes(log, window.end) or changed, columns)
-    return BaseChanges(size, restored, has_files, has_files and removed)
+    return BaseChanges(size, restored, has_files, has_files and lost)
+
+
+def lost_files(window: BaseWindow, log: DeltaLog) -> bool:
+    """Whether a file of an external table was overwritten or removed in the window. Of another base only its state is
+    read. Raises LogIncomplete, VersionNotFound.
+    """
+    if EXTERNAL_TABLE_PROPERTY not in log.state(window.end).metadata.configuration:
+        return False
+    return any(map(_removes_data, log.commits(window.start, window.end)))
 
 
 def table_bytes(log: DeltaLog, version: int) -> int | None:
@@ -73,6 +82,10 @@ def _by_commits(log: DeltaLog, version: int) -> int | None:
     except LogIncomplete:
         return None
     return sum(live.values())
+
+
+def _removes_data(commit: Commit) -> bool:
+    return any(file.data_change for file in commit.removes)
 
 
 def _bytes_of(file: AddFile | RemoveFile) -> int:

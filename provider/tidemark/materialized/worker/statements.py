@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import KeptViewNotFound
-from tidemark.materialized.model.definitions import Initialize, KeptKind, KeptView
+from tidemark.materialized.model.definitions import Initialize, KeptView
 from tidemark.materialized.model.refreshes import Refreshed
 from tidemark.materialized.planning import statements as said
+from tidemark.materialized.planning.names import title_of
 from tidemark.materialized.worker import views
 from tidemark.materialized.worker.defining import Lakes, ViewRequest, create_view
 
@@ -21,7 +22,6 @@ ViewDefinition = (
 """A statement that makes, changes, refreshes or drops a view."""
 
 _DONE = "Statement executed successfully."
-_WORDS = {KeptKind.MATERIALIZED_VIEW: "Materialized view", KeptKind.DYNAMIC_TABLE: "Dynamic table"}
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _create(desk: Desk, create: said.CreateView) -> Answer:
         return Answer(f"{made.view.name} was created by an earlier attempt of this run.", (), made.refreshed)
     shape = made.view.shape
     why = f" It is refreshed in full: {shape.why}" if shape.why else ""
-    return Answer(f"{_WORDS[create.kind]} {create.name} successfully created.{why}", create.notices, made.refreshed)
+    return Answer(f"{title_of(create.kind)} {create.name} successfully created.{why}", create.notices, made.refreshed)
 
 
 def _refresh(desk: Desk, refresh: said.RefreshView) -> Answer:

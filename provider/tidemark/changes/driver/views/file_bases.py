@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from tidemark.changes.driver.data_files import columns, listed_files, rows_of_files
+from tidemark.changes.driver.data_files import columns, listed_changes, listed_files, rows_of_files
 from tidemark.changes.driver.past_versions import read_version
 from tidemark.changes.driver.rows import read_changes
 from tidemark.changes.driver.views.bases import ROW, SIGNED, Base
 from tidemark.lake.external_tables import definition, require_unchanged
 from tidemark.model.external_tables import DataFile, ExternalTable
-from tidemark.model.streams import ACTION
 from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class FileBase(Base):
 
     options: Mapping[str, Any] | None = field(default=None, compare=False)
 
-    @property
+    @cached_property
     def table(self) -> ExternalTable:
         """The external table. Raises ExternalTableNotFound."""
         return definition(self.log)
@@ -62,9 +62,8 @@ class FileBase(Base):
         """The rows of files that came (+1) and went (−1). Raises DataFileChanged for one that is gone or overwritten,
         and VersionVacuumed.
         """
-        found = read_changes(spark, self.log, self.plan, workspace)
-        went = F.col(quoted(ACTION)) == "DELETE"
-        signed = [(listed_files(found.where(~went)), 1), (listed_files(found.where(went)), -1)]
+        came, went = listed_changes(read_changes(spark, self.log, self.plan, workspace))
+        signed = ((came, 1), (went, -1))
         plus, minus = (self._rows_of(spark, files).withColumn(SIGNED, F.lit(sign)) for files, sign in signed)
         return plus.unionByName(minus)
 
