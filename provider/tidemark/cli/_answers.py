@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from airflow.cli.cli_config import Arg
@@ -13,7 +14,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from tidemark.errors import TidemarkError
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 
-__all__ = ["CONNECTION", "errors_in_words", "file_errors_in_words", "print_facts", "print_rows"]
+__all__ = ["CONNECTION", "errors_in_words", "file_errors_in_words", "print_facts", "print_rows", "shown_time"]
 
 _CONTEXT = "_AIRFLOW_PROCESS_CONTEXT"  # as Airflow's own commands set it
 CONNECTION = Arg(  # type: ignore[no-untyped-call]
@@ -38,6 +39,11 @@ def print_facts(facts: dict[str, Any], parts: Mapping[str, Sequence[dict[str, An
     print_rows([{"property": name, "value": value} for name, value in facts.items()], output)
     for rows in parts.values():
         print_rows(rows, output)
+
+
+def shown_time(time: datetime | None) -> str | None:
+    """A time to the second, for a cell; None for none."""
+    return None if time is None else time.isoformat(timespec="seconds")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionComma
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._acts import DRY_RUN, IF_EXISTS, confirm, store_of
-from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
 from tidemark.cli.consumer_groups import group_row
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -235,7 +235,7 @@ def _facts(stream: ChangeStream) -> dict[str, Any]:
         "options_set": ", ".join(stream.options.given),
         "log": stream.log_path,
         "next_batch": stream.next_batch,
-        "expired_until": None if expired is None else expired.isoformat(timespec="seconds"),
+        "expired_until": shown_time(expired),
         "created_at": stream.created_at.isoformat(timespec="seconds"),
         "uid": stream.uid,
     }

@@ -9,12 +9,12 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._acts import DRY_RUN, by_me, store_of
-from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from datetime import datetime
+    from collections.abc import Callable
 
     from tidemark.clustering.model.tables import ClusteredTable
 
@@ -103,7 +103,7 @@ def list_history(args: Namespace) -> None:
         found = recluster_history(hook.open_store(), hook.table(args.table), limit=args.limit)
     rows = [
         {
-            "planned_at": _time(one.planned_at),
+            "planned_at": shown_time(one.planned_at),
             "state": one.state.value,
             "how": one.how.value,
             "bytes": one.bytes,
@@ -125,11 +125,7 @@ def suspend(args: Namespace) -> None:
     """A reclustering that runs ends first."""
     from tidemark.clustering.worker.tables import suspend_recluster
 
-    with errors_in_words():
-        hook = TidemarkHook(args.conn_id)
-        store = store_of(hook, dry_run=args.dry_run)
-        after = suspend_recluster(store, hook.open_table, hook.table(args.table), by=by_me().who)
-    print_rows([{**_row(after), "act": "suspend", "done": not args.dry_run}], args.output)
+    _move(args, "suspend", suspend_recluster)
 
 
 @suppress_logs_and_warning
@@ -137,11 +133,15 @@ def resume(args: Namespace) -> None:
     """The next run of the DAG looks at the table."""
     from tidemark.clustering.worker.tables import resume_recluster
 
+    _move(args, "resume", resume_recluster)
+
+
+def _move(args: Namespace, act: str, move: Callable[..., ClusteredTable]) -> None:
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         store = store_of(hook, dry_run=args.dry_run)
-        after = resume_recluster(store, hook.open_table, hook.table(args.table), by=by_me().who)
-    print_rows([{**_row(after), "act": "resume", "done": not args.dry_run}], args.output)
+        after = move(store, hook.open_table, hook.table(args.table), by=by_me().who)
+    print_rows([{**_row(after), "act": act, "done": not args.dry_run}], args.output)
 
 
 def _row(table: ClusteredTable) -> dict[str, Any]:
@@ -158,10 +158,6 @@ def _row(table: ClusteredTable) -> dict[str, Any]:
         "day_bytes": table.goal.day_bytes,
         "files": None if table.seen is None else table.seen.files,
         "bytes": None if table.seen is None else table.seen.bytes,
-        "seen_at": _time(table.seen_at),
+        "seen_at": shown_time(table.seen_at),
         "problem": table.suspended or table.problem,
     }
-
-
-def _time(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat(timespec="seconds")

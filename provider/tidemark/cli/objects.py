@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
 from tidemark.control.object_kinds import KINDS
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -104,7 +104,7 @@ def _row(one: ShownObject) -> dict[str, Any]:
         "name": one.name,
         "state": one.state,
         "severity": one.severity.value,
-        "since": None if one.since is None else one.since.isoformat(timespec="seconds"),
+        "since": shown_time(one.since),
         "lag_seconds": None if one.lag_seconds is None else round(one.lag_seconds),
         "lag": None if one.lag_amount is None else f"{one.lag_amount} {one.lag_unit}",
         "owner": one.owner_dag,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows, shown_time
 from tidemark.control.object_kinds import KINDS
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -65,7 +65,7 @@ def _row(one: Need) -> dict[str, Any]:
         "name": shown.name,
         "state": shown.state,
         "severity": shown.severity.value,
-        "since": None if one.since is None else one.since.isoformat(timespec="seconds"),
+        "since": shown_time(one.since),
         "reason": one.reason(shown),
         "owner": shown.owner_dag,
         "run": one.run,

@@ -8,12 +8,11 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionComma
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._acts import DRY_RUN, IF_EXISTS, by_me, confirm, store_of
-from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from datetime import datetime
 
     from tidemark.pipes.model.pipes import Pipe
 
@@ -130,21 +129,21 @@ def _row(pipe: Pipe) -> dict[str, Any]:
         "name": pipe.name,
         "state": _state(pipe),
         "auto_ingest": pipe.auto_ingest,
-        "last_run_at": _time(pipe.last_run_at),
-        "paused_at": _time(pipe.paused_at),
+        "last_run_at": shown_time(pipe.last_run_at),
+        "paused_at": shown_time(pipe.paused_at),
         "problem": pipe.problem,
     }
 
 
 def _facts(pipe: Pipe) -> dict[str, Any]:
     return {
-        "problem_at": _time(pipe.problem_at),
+        "problem_at": shown_time(pipe.problem_at),
         "problem_run": pipe.problem_run,
         "copy_statement": pipe.copy_statement,
         "notification_channel": pipe.notification_channel,
         "files": pipe.queue,
         "comment": pipe.comment,
-        "created_at": _time(pipe.created_at),
+        "created_at": shown_time(pipe.created_at),
         "uid": pipe.uid,
     }
 
@@ -158,7 +157,3 @@ def _state(pipe: Pipe) -> str:
     from tidemark.pipes.planning.states import kept_state
 
     return kept_state(pipe).value
-
-
-def _time(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat(timespec="seconds")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
 from tidemark.cli.replication_acts import replication_acts
 from tidemark.cli.replication_looks import replication_looks
 from tidemark.hooks.tidemark import TidemarkHook
@@ -96,7 +96,7 @@ def _facts(status: ReplicationStatus) -> dict[str, Any]:
         "publication": replication.publication,
         "system_id": replication.system_id,
         "gtids": replication.gtids,
-        "captured_at": None if captured is None else captured.isoformat(timespec="seconds"),
+        "captured_at": shown_time(captured),
         "created_at": replication.created_at.isoformat(timespec="seconds"),
         "uid": replication.uid,
         "backfills": ", ".join(f"{count} {state}" for state, count in status.backfills.items()),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows, shown_time
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _row(search: Search) -> dict[str, Any]:
         "table": search.table.name,
         "paths": ", ".join(path.said for path in search.paths),
         "version": search.kept_version,
-        "kept_at": None if search.kept_at is None else search.kept_at.isoformat(timespec="seconds"),
+        "kept_at": shown_time(search.kept_at),
         "files": search.files,
         "rows": search.rows,
         "bytes": search.size,

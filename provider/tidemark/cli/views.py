@@ -9,7 +9,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionComma
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._acts import DRY_RUN, IF_EXISTS, by_me, confirm, runtime_of, store_of
-from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -194,19 +194,19 @@ def _facts(view: KeptView) -> dict[str, Any]:
         "query": view.text,
         "table": view.kept.path,
         "table_version": view.kept_version,
-        "fresh_at": _time(view.fresh_at),
+        "fresh_at": shown_time(view.fresh_at),
         "float_sums": view.float_sums.value,
         "cluster_by": ", ".join(view.cluster_by) or None,
         "problem_run": view.problem_run,
         "comment": view.comment,
-        "created_at": _time(view.created_at),
+        "created_at": shown_time(view.created_at),
         "uid": view.uid,
     }
 
 
 def _of_refresh(one: Refresh) -> dict[str, Any]:
     return {
-        "as_of": _time(one.as_of),
+        "as_of": shown_time(one.as_of),
         "state": one.state.value,
         "asked": one.asked.value,
         "how": None if one.how is None else one.how.value,
@@ -230,7 +230,3 @@ def _state(view: KeptView) -> str:
     from tidemark.materialized.planning.states import state_of
 
     return state_of(view).value
-
-
-def _time(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat(timespec="seconds")
