@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidemark.client.context import ClientContext
     from tidemark.client.lake import Lake
     from tidemark.client.temporary_views import TemporaryViews
+    from tidemark.search.model.paths import Search
     from tidemark.sql.statements import ParsedStatement
 
 __all__ = ["run_search_sql", "searched_tables"]
@@ -65,15 +66,16 @@ def searched_tables(
         path = context.tables.locate(name)[0]
     except TidemarkError:
         return {}  # a view, or no table; Spark says so
-    return {} if search.of(path) is None else _pruned(context, lake, query, name, path, views)
+    found = search.of(path)
+    return {} if found is None else _pruned(context, lake, query, name, found, views)
 
 
 def _pruned(
-    context: ClientContext, lake: Lake, query: SearchedQuery, name: str, path: str, views: TemporaryViews
+    context: ClientContext, lake: Lake, query: SearchedQuery, name: str, found: Search, views: TemporaryViews
 ) -> dict[str, str]:
     search = lake.table_search
-    snapshot = search.newest(path)
-    choice = search.choice_of(query, snapshot, search.of(path))
+    snapshot = search.newest(found.table.path)
+    choice = search.choice_of(query, snapshot, found)
     if choice is None or not choice.pruned:
         return {}
     if is_remote(context.spark):

@@ -12,9 +12,8 @@ from tidemark.client.search_sql import searched_tables
 from tidemark.client.sql_answers import backlog_answer, rows_answer, status_answer
 from tidemark.client.temporary_views import TemporaryViews
 from tidemark.client.transaction import LakeTransaction
-from tidemark.client.views_in_statements import views_read
+from tidemark.client.views_in_statements import require_no_view, views_read
 from tidemark.errors import AmbiguousTableName, StatementRefused, TidemarkError
-from tidemark.materialized.worker.views import find_view
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing, StreamMode
 from tidemark.sql.names import sql_name
@@ -74,8 +73,8 @@ def pass_on(lake: Lake, context: ClientContext, text: str, *, consumes: bool = T
             return made
         return context.spark.sql(table_statement(text) or text)
     target = None if parsed.target is None else parsed.target.name
-    if target is not None and find_view(context.store, target) is not None:
-        raise StatementRefused(problem=f"{target} is refreshed from its query alone", sql=text)
+    if target is not None:
+        require_no_view(context, target, text)
     read = tuple(known[n.casefold()] for n in parsed.names if n.casefold() in known and n != target)
     if target is None or not read:
         return _read(lake, context, parsed, read)

@@ -19,7 +19,7 @@ from tidemark.search.planning.choosing import Choice, Lookup, choose, entries_of
 from tidemark.search.planning.ordering import FirstRows, choose_first
 from tidemark.search.planning.predicates import term_of
 from tidemark.search.planning.queries import SearchedQuery
-from tidemark.search.worker.definitions import find_search, list_searches
+from tidemark.search.worker.definitions import find_search, has_searches
 
 if TYPE_CHECKING:
     from tidemark.client.context import ClientContext
@@ -49,7 +49,7 @@ class TableSearch:
     @property
     def any(self) -> bool:
         """Whether any table has search paths."""
-        return bool(list_searches(self._context.store))
+        return has_searches(self._context.store)
 
     def of(self, table_path: str) -> Search | None:
         """The search optimization of the table at the canonical path."""

@@ -17,7 +17,18 @@ import sqlalchemy as sa
 
 from tidemark.control.schema import stores
 
-__all__ = ["DROPPED_BY", "KINDS", "Cursor", "Step", "claim", "cursor_of", "drop_by_number", "drop_step", "next_of"]
+__all__ = [
+    "DROPPED_BY",
+    "KINDS",
+    "Cursor",
+    "Step",
+    "claim",
+    "cursor_of",
+    "drop_by_number",
+    "drop_step",
+    "next_of",
+    "step_from_the_start",
+]
 
 Cursor = tuple[datetime | int | str, ...]
 
@@ -90,6 +101,11 @@ def drop_by_number(
     followed = sa.exists().where(newer.c[owner.name] == owner, newer.c.id > of.id, newer.c.run.is_not(None))
     going = table.delete().where(of.id.in_(ids), of.run.is_not(None), followed)
     return Step(connection.execute(going).rowcount, (ids[-1],) if len(ids) == most else None)
+
+
+def step_from_the_start(dropped: int, most: int) -> Step:
+    """A step that needs no cursor: it has deleted the oldest rows, so the next one finds those that follow."""
+    return Step(dropped, ("",) if dropped == most else None)
 
 
 def cursor_of(rows: Sequence[sa.Row[Any]], most: int) -> Cursor | None:

@@ -7,7 +7,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from tidemark.acceleration.store.schema import job_runs
-from tidemark.control.history import Cursor, Step
+from tidemark.control.history import Cursor, Step, step_from_the_start
 
 __all__ = ["drop_runs"]
 
@@ -25,4 +25,4 @@ def drop_runs(connection: sa.Connection, before: datetime, after: Cursor | None,
     going = list(connection.execute(old).scalars())
     if going:
         connection.execute(job_runs.delete().where(job_runs.c.application.in_(going)))
-    return Step(len(going), ("",) if len(going) == most else None)
+    return step_from_the_start(len(going), most)

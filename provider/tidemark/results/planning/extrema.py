@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tidemark.model.file_statistics import exact_statistics
 from tidemark.model.foreign_json import parsed
 from tidemark.model.table_log import AddFile, Metadata
 from tidemark.results.planning.queries import Query, TableUse
@@ -186,11 +187,8 @@ def _of(stats: Mapping[str, Any], name: str, column: str) -> Any:
 
 
 def _statistics(file: AddFile) -> Mapping[str, Any]:
-    try:
-        found = parsed(file.stats or "", number=Decimal)
-    except (ValueError, ArithmeticError):
-        found = None
-    if not isinstance(found, dict):
+    found = exact_statistics(file)
+    if found is None:
         raise NotExact("a file has no statistics")
     return found
 

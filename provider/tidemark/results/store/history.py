@@ -6,7 +6,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control.history import Cursor, Step
+from tidemark.control.history import Cursor, Step, step_from_the_start
 from tidemark.results.store.schema import cached_results
 
 __all__ = ["drop_answers"]
@@ -19,4 +19,4 @@ def drop_answers(connection: sa.Connection, before: datetime, after: Cursor | No
     uids = list(connection.execute(old).scalars())
     if uids:
         connection.execute(cached_results.delete().where(of.uid.in_(uids)))
-    return Step(len(uids), ("",) if len(uids) == most else None)
+    return step_from_the_start(len(uids), most)

@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from tidemark.model.foreign_json import parsed
+from tidemark.model.file_statistics import exact_statistics
 from tidemark.model.table_log import AddFile
 from tidemark.search.model.paths import SearchColumn, ValueKind
 from tidemark.search.model.terms import IsIn, Like, Term, Within
@@ -20,11 +20,7 @@ _WILD = ("%", "_")
 
 def statistics_of(file: AddFile) -> Mapping[str, Any]:
     """The statistics of a file; empty if the log has none. Numbers are exact."""
-    try:
-        found = parsed(file.stats or "", number=Decimal)
-    except (ValueError, ArithmeticError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return exact_statistics(file) or {}
 
 
 def bounds_of(file: AddFile, stats: Mapping[str, Any], column: SearchColumn) -> Bounds | None:

@@ -17,6 +17,7 @@ from tidemark.search.store.schema import searches, upkeeps
 
 __all__ = [
     "add_search",
+    "any_lives",
     "end_search",
     "keep_commits",
     "live_searches",
@@ -44,6 +45,11 @@ def live_searches(connection: sa.Connection) -> tuple[Search, ...]:
     """All that are not dropped, by the names of their tables; sorted here, since databases differ in how they sort."""
     found = map(_of_row, connection.execute(_live()).mappings())
     return tuple(sorted(found, key=lambda search: search.table.name.casefold()))
+
+
+def any_lives(connection: sa.Connection) -> bool:
+    """Whether any is not dropped."""
+    return connection.execute(sa.select(_of.uid).where(_of.ended_at.is_(None)).limit(1)).first() is not None
 
 
 def searches_with_uids(connection: sa.Connection, uids: Sequence[str]) -> tuple[Search, ...]:

@@ -9,12 +9,12 @@ from tidemark.errors import SearchChanged, SearchNotFound
 from tidemark.model.streams import TableRef
 from tidemark.model.table_log import Metadata
 from tidemark.search.model.jobs import Kept
-from tidemark.search.model.paths import Search
+from tidemark.search.model.paths import Search, SearchPath
 from tidemark.search.model.requests import Target
 from tidemark.search.planning.defining import paths_added, paths_left, search_location
 from tidemark.search.store import searches
 
-__all__ = ["add_search", "drop_search", "find_search", "get_search", "list_searches", "search_history"]
+__all__ = ["add_search", "drop_search", "find_search", "get_search", "has_searches", "list_searches", "search_history"]
 
 _SHOWN = 100
 
@@ -35,6 +35,11 @@ def get_search(store: ControlStore, table_path: str, name: str) -> Search:
 def list_searches(store: ControlStore) -> tuple[Search, ...]:
     """All search optimization, by the names of the tables."""
     return store.read(searches.live_searches)
+
+
+def has_searches(store: ControlStore) -> bool:
+    """Whether any table has search optimization. Statements ask it, so no row is read."""
+    return store.read(searches.any_lives)
 
 
 def search_history(store: ControlStore, search: Search, limit: int = _SHOWN) -> tuple[Kept, ...]:
@@ -79,7 +84,7 @@ def drop_search(
     return None
 
 
-def _set(store: ControlStore, found: Search, paths: Sequence[object], next_id: int, *, by: str) -> None:
-    changed = store.write(lambda connection: searches.set_paths(connection, found, paths, next_id, by=by))  # type: ignore[arg-type]
+def _set(store: ControlStore, found: Search, paths: Sequence[SearchPath], next_id: int, *, by: str) -> None:
+    changed = store.write(lambda connection: searches.set_paths(connection, found, paths, next_id, by=by))
     if not changed:
         raise SearchChanged(table=found.table.name)

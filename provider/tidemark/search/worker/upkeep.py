@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import sqlalchemy as sa
+
 from tidemark.errors import CorruptLog, LogIncomplete, TableNotFound, TidemarkError
 from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
@@ -78,9 +80,9 @@ def _note(
     commits = _commits(runtime, search, since) if report is not None else ()
     ids = sorted(_ids(search))
 
-    def note(connection: object) -> None:
-        searches.keep_commits(connection, search, commits, run=run)  # type: ignore[arg-type]
-        searches.note_kept(connection, search, base_version=head, ids=ids, report=report, at=now, by=run)  # type: ignore[arg-type]
+    def note(connection: sa.Connection) -> None:
+        searches.keep_commits(connection, search, commits, run=run)
+        searches.note_kept(connection, search, base_version=head, ids=ids, report=report, at=now, by=run)
 
     store.write(note)
     return commits
