@@ -34,6 +34,7 @@ __all__ = [
     "days_of",
     "failures_counted",
     "flag_of",
+    "is_left_out",
     "key_of",
     "one_of",
     "owner_of",
@@ -199,9 +200,14 @@ def one_of(words: Sequence[str], argument: str, value: object) -> str:
     return word
 
 
+def is_left_out(value: object) -> bool:
+    """Whether an argument is None, also as a template renders it."""
+    return value is None or str(value).strip().lower() in ("", "none")
+
+
 def whole_number_of(argument: str, value: int | str | None) -> int | None:
     """A positive number or None, also as a template renders it."""
-    if value is None or str(value).strip().lower() in ("", "none"):
+    if is_left_out(value):
         return None
     number = whole_number(str(value).strip())
     if number is None or number < 1:

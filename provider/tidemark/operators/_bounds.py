@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import whole_number_of
+from tidemark.operators._base import is_left_out, whole_number_of
 from tidemark.streams.planning.bounds import Bound
 from tidemark.streams.planning.points import version_or_time
 
@@ -17,7 +17,7 @@ def bound_of(
 ) -> Bound:
     """The bound that the arguments give, also as templates render them. Raises InvalidArgument."""
     moment: datetime | None = None
-    if until is not None and str(until).strip().lower() not in ("", "none"):
+    if until is not None and not is_left_out(until):
         asked = version_or_time("until", until)
         if isinstance(asked, int):
             problem = "it must be a time with a zone; versions are counted by max_commits"

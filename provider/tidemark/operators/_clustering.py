@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import whole_number_of
+from tidemark.operators._base import is_left_out, whole_number_of
 
 __all__ = ["bounds_of", "depth_of", "names_of"]
 
 
 def names_of(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...] | None:
     """Names, one or several; None for all, also as a template renders it. Raises InvalidArgument."""
-    if value is None or str(value).strip().lower() in ("", "none"):
+    if value is None or is_left_out(value):
         return None
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name.strip() for name in names):
@@ -23,7 +23,7 @@ def names_of(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...
 
 def depth_of(argument: str, value: float | str | None) -> float | None:
     """An average depth, from 1 on; None for that of the table. Raises InvalidArgument."""
-    if value is None or str(value).strip().lower() in ("", "none"):
+    if value is None or is_left_out(value):
         return None
     try:
         depth = float(value)

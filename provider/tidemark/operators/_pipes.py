@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset
 
 from tidemark.errors import InvalidArgument, TidemarkError
-from tidemark.operators._base import flag_of
+from tidemark.operators._base import flag_of, is_left_out
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -70,7 +70,7 @@ def time_of(argument: str, value: datetime | str | None) -> datetime | None:
     """A time with a zone, or None, also as a template renders it. Raises InvalidArgument."""
     from tidemark.streams.planning import points
 
-    if value is None or str(value).strip().lower() in ("", "none"):
+    if value is None or is_left_out(value):
         return None
     moment = points.time_of(value)
     if moment is None or moment.tzinfo is None:
@@ -113,7 +113,7 @@ def tell_outlets(context: Context, operator: BaseOperator, facts: Mapping[str, A
 
 def choice_of(argument: str, value: bool | str | None) -> bool | None:
     """A flag, or None to let the pipe decide. Raises InvalidArgument."""
-    if value is None or str(value).strip().lower() in ("", "none"):
+    if value is None or is_left_out(value):
         return None
     return flag_of(argument, value)
 

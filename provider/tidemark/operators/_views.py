@@ -10,6 +10,7 @@ from airflow.sdk import Asset, AssetAlias
 
 from tidemark.assets import view_asset
 from tidemark.errors import InvalidArgument
+from tidemark.operators._base import is_left_out
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -48,7 +49,7 @@ def view_of(argument: str, value: str) -> str:
 
 def names_of(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...] | None:
     """Names of views; None for all, also as a template renders it. Raises InvalidArgument."""
-    if value is None or str(value).strip().lower() in ("", "none"):
+    if value is None or is_left_out(value):
         return None
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.channels.planning.sources import CONNECTION, OWN_SOURCES, require_source_options
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import flag_of, key_of, one_of, owner_of, seconds_of
+from tidemark.operators._base import flag_of, is_left_out, key_of, one_of, owner_of, seconds_of
 from tidemark.operators._channels import channel_of, note_landing
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
@@ -156,6 +156,6 @@ def _channel_options_of(argument: str, value: Mapping[str, Any] | None) -> dict[
 
 
 def _seconds_of(argument: str, value: float | str | None) -> float | None:
-    if value is None or str(value).strip().lower() in ("", "none"):
+    if value is None or is_left_out(value):
         return None
     return seconds_of(argument, value).total_seconds()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import days_of, flag_of, hours_of, key_of, owner_of
+from tidemark.operators._base import days_of, flag_of, hours_of, is_left_out, key_of, owner_of
 from tidemark.operators._channels import note_landing
 from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import names_of
@@ -126,7 +126,7 @@ class KeepChannelsOperator(SparkOperator):
 
 
 def _log_hours_of(argument: str, value: float | str | None) -> float | None:
-    if value is None or str(value).strip().lower() in ("", "none"):
+    if value is None or is_left_out(value):
         return None
     hours = hours_of(argument, value) / timedelta(hours=1)
     if hours < _FEWEST_LOG_HOURS:

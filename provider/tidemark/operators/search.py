@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import flag_of, key_of
+from tidemark.operators._base import flag_of, is_left_out, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
 
@@ -100,7 +100,7 @@ class KeepSearchPathOperator(SparkOperator):
 def _targets_of(argument: str, value: object) -> tuple[Target, ...]:
     from tidemark.search.planning.sql import parse_targets
 
-    if value is None or str(value).strip().lower() in ("", "none"):
+    if value is None or is_left_out(value):
         return ()
     if not isinstance(value, str):
         raise InvalidArgument(argument=argument, value=value, problem="it must be a text, such as EQUALITY(id)")

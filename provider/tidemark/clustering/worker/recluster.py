@@ -89,8 +89,8 @@ class _Work:
             return self._within(seen)
         look = self._look(log, state)
         plan = self._plan(look, most_bytes, by_hand=by_hand)
-        self._keep_seen(look.seen)
         if plan.how is How.NOTHING:
+            self._keep_seen(look.seen)
             return self._nothing(plan.why, look.seen.depth)
         planned = self._written_ahead(look, plan)
         failpoint("recluster.planned")
