@@ -185,18 +185,19 @@ def test_a_kind_that_registers_later_is_there_without_a_word_about_it(
     ask: Caller, world: Needing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live = [ObjectEntry("u1", "events", "frayed", Severity.WARNING, "its depth is 40", met_in=(f"{DAG}/r/t/-1",))]
-    kind = ObjectKind("clustered_table", lambda *_: live, "streams.store.objects:stream_lags")
-    monkeypatch.setitem(object_kinds.KINDS, "clustered_table", "streams.store.objects:CLUSTERED")
-    monkeypatch.setattr("tidemark.streams.store.objects.CLUSTERED", kind, raising=False)
-    world.store.write(lambda connection: touch(connection, "clustered_table", ["u1"], by=f"{DAG}/r/t/-1"))
+    kind = ObjectKind("frayed_table", lambda *_: live, "streams.store.objects:stream_lags")
+    object_kinds.kind_named.cache_clear()
+    monkeypatch.setitem(object_kinds.KINDS, "frayed_table", "streams.store.objects:FRAYED")
+    monkeypatch.setattr("tidemark.streams.store.objects.FRAYED", kind, raising=False)
+    world.store.write(lambda connection: touch(connection, "frayed_table", ["u1"], by=f"{DAG}/r/t/-1"))
     try:
-        (found,) = (one for one in ask(OVERVIEW).json()["needs"] if one["kind"] == "clustered_table")
+        (found,) = (one for one in ask(OVERVIEW).json()["needs"] if one["kind"] == "frayed_table")
         assert (found["need"], found["reason"], found["run"]["run_id"]) == ("warning", "its depth is 40", "r")
-        assert found["commands"] == ["airflow tidemark objects show clustered_table events"]
+        assert found["commands"] == ["airflow tidemark objects show frayed_table events"]
         assert found["acts"] == []
     finally:
         live.clear()
-        world.store.write(lambda connection: touch(connection, "clustered_table", ["u1"]))
+        world.store.write(lambda connection: touch(connection, "frayed_table", ["u1"]))
         object_kinds.kind_named.cache_clear()
 
 

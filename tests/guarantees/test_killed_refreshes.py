@@ -12,6 +12,8 @@ import pytest
 
 from tests.control.kept_objects import drifted
 from tidemark.errors import (
+    JobFailed,
+    KeptViewOutdated,
     KeptViewSuspended,
     RefreshesFailed,
     StreamLocked,
@@ -279,12 +281,32 @@ def test_a_planned_wave_is_refreshed_by_level_by_other_tasks(world: ViewWorld) -
     assert world.stored("second").fresh_at == wave.as_of
 
 
-def test_a_level_before_its_bases_are_refreshed_fails_and_succeeds_after_them(world: ViewWorld) -> None:
+def test_a_level_refreshes_those_before_it_that_no_task_has_begun(world: ViewWorld) -> None:
     world.view("first", "source")
     world.view("second", "first", lag=TargetLag(timedelta(minutes=1)))
     world.source.append()
     wave = plan_due(world.store, open_table, "plan")
-    with pytest.raises(Exception, match="was not refreshed in the same wave"):
+    (second,) = refresh_level(world.runtime, wave.run, 1, key=key_of("l1"))
+    (first,) = refresh_level(world.runtime, wave.run, 0, key=key_of("l0"))
+    assert [(one.view, one.state, one.as_of) for one in (first, second)] == [
+        ("first", RefreshState.DONE, wave.as_of),
+        ("second", RefreshState.DONE, wave.as_of),
+    ]
+    assert world.rows("first") == all_of(1)
+
+
+def test_a_level_whose_bases_failed_fails_and_succeeds_after_them(world: ViewWorld) -> None:
+    world.view("first", "source")
+    world.view("second", "first", lag=TargetLag(timedelta(minutes=1)))
+    world.source.append()
+    wave = plan_due(world.store, open_table, "plan")
+
+    def fail(spec: JobSpec) -> JobResult:
+        raise JobFailed(error="ArithmeticException", message="divided by zero")
+
+    with pytest.raises(JobFailed):
+        refresh_level(world.with_job(fail), wave.run, 0, key=key_of("l0"))
+    with pytest.raises(KeptViewOutdated, match="was not refreshed in the same wave"):
         refresh_level(world.runtime, wave.run, 1, key=key_of("l1"))
     refresh_level(world.runtime, wave.run, 0, key=key_of("l0"))
     (done,) = refresh_level(world.runtime, wave.run, 1, key=key_of("l1"))

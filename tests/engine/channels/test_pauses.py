@@ -33,7 +33,7 @@ def test_dml_succeeds_beside_busy_channels_and_no_row_is_lost(landing: Landing) 
         writer.start()
     try:
         wait_until(lambda: len(landing.rows()) > 0)
-        until = landing.client("operator").pause("orders", 8)
+        until = landing.client("operator").pause("orders", 20)
         paused_at = landing.log().head()
         landing.sql("DELETE FROM {t} WHERE id = 0")
         assert datetime.now(UTC) < until, "the machine was too slow for this pause"
@@ -58,6 +58,28 @@ def test_a_flush_waits_for_the_end_of_a_pause(landing: Landing) -> None:
         channel.flush()
         assert datetime.now(UTC) >= until
     assert landing.rows(columns="id") == [(1,)]
+
+
+def test_a_pause_of_a_table_without_channels_holds_the_first_one_up(landing: Landing) -> None:
+    landing.create()
+    with landing.client() as client, landing.client("another") as other:
+        until = other.pause("orders", 3)
+        channel = client.open_channel("c", "orders")
+        channel.insert_rows([{"id": 1}], "1")
+        channel.flush()
+        assert datetime.now(UTC) >= until
+    assert landing.rows(columns="id") == [(1,)]
+
+
+def test_a_short_pause_does_not_end_a_longer_one(landing: Landing) -> None:
+    landing.create()
+    with landing.client() as client, landing.client("another") as other:
+        channel = client.open_channel("c", "orders")
+        until = client.pause("orders", 5)
+        assert other.pause("orders", 0.1) < until
+        channel.insert_rows([{"id": 1}], "1")
+        channel.flush()
+        assert datetime.now(UTC) >= until
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 601])

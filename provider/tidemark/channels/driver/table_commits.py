@@ -90,13 +90,20 @@ class TableCommits:
             raise IngestPaused(table=self.name, until=time_of(self._paused_until))
 
     def pause(self, until: datetime) -> None:
-        """Let no committer commit rows until then. The commit sets all records again, so each committer meets it.
+        """Let no committer commit rows until then, nor before the end of a pause that lasts longer.
 
-        Raises CommitConflict, KernelFailed.
+        1. A commit announces the end of the pause. It meets no commit of rows, so busy channels cannot hold it up; a
+           committer that passes it reads the table again, and stops.
+        2. Another one sets all records again. It follows the last rows, since a committer that knew nothing meets it.
+
+        A second run announces nothing twice. Raises CommitConflict, KernelFailed.
         """
-        records = records_in(self._known().domains(), self.spec.table_id)
-        self._watched_at, self._paused_until = None, millis(until)
-        self.commit(records)
+        known = self._known()
+        if (self._paused_until or 0) < millis(until):
+            self._watched_at, self._paused_until = None, millis(until)
+            self.commit({})
+            known = self._known()
+        self.commit(records_in(known.domains(), self.spec.table_id))
 
     def evolve(self, evolution: Evolution) -> None:
         """Give the table the columns that it lacks. Nothing happens if it has them.
@@ -129,7 +136,7 @@ class TableCommits:
         return records_in(self._latest().domains(), self.spec.table_id)
 
     def commit(self, records: Mapping[str, ChannelRecord | None], files: Sequence[DataFile] = ()) -> None:
-        """One commit of files and records (None removes one), read back.
+        """One commit of files and records (None removes one), read back. Without either there is none.
 
         Raises CommitConflict and KernelFailed. After them the table must be read again.
         """
@@ -137,9 +144,12 @@ class TableCommits:
         if self.is_stale():
             self.forget()
             raise CommitConflict(table=self.name, problem=f"version {on.version} is not the one that was read")
-        domains = {domain_of(key): None if record is None else record_text(record) for key, record in records.items()}
+        own = {domain_of(key): None if record is None else record_text(record) for key, record in records.items()}
+        domains = {**own, **self._watch(on)}
+        if not domains and not files:
+            return
         try:
-            committed = self._table.commit(on, files, {**domains, **self._watch(on)})
+            committed = self._table.commit(on, files, domains)
             failpoint("channel.committed")
             self._require_there(committed.version, domains)
         except BaseException:

@@ -82,7 +82,12 @@ def refresh_wave(runtime: Runtime, wave: Wave, *, key: TransactionKey) -> tuple[
 
 
 def refresh_level(runtime: Runtime, run: str, number: int, *, key: TransactionKey) -> tuple[Refreshed, ...]:
-    """Refresh the views of one level of the wave that `run` has planned. Retries and errors as in `refresh_wave`."""
+    """Refresh the views of one level of the wave that `run` has planned, and before it those of earlier levels that no
+    task has begun: mapped tasks have no order. Retries and errors as in `refresh_wave`; of the earlier levels, which
+    their own tasks refresh again, only those that are not of a single view.
+    """
+    for earlier in runtime.store.read(lambda connection: _unbegun_levels(connection, run, number)):
+        _Level(runtime, run, earlier, key).refreshed()
     level = _Level(runtime, run, number, key)
     done = level.refreshed()
     _raise(level.errors, len(done))
@@ -229,6 +234,11 @@ def _alone(key: TransactionKey, view: KeptView) -> TransactionKey:
 
 def _streams(stored: StoredTransaction) -> list[str]:
     return [window.stream_name for window in stored.transaction.windows]
+
+
+def _unbegun_levels(connection: sa.Connection, run: str, number: int) -> list[int]:
+    wave = refreshes.wave_of(connection, run)
+    return sorted({one.level for one in wave if one.level < number and one.state is RefreshState.PLANNED})
 
 
 def _planned(connection: sa.Connection, run: str, number: int) -> list[Planned]:
