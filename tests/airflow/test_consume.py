@@ -202,11 +202,14 @@ def test_an_error_that_a_retry_cannot_help_uses_up_no_retries(run_dag: RunDag, s
     assert failed.run.get_task_instance("k").try_number == 1
 
 
-def test_max_rows_ends_the_window_before_the_commit_that_would_exceed_it(
+def test_max_rows_and_max_bytes_end_the_window_before_the_commit_that_would_exceed_them(
     run_dag: RunDag, source: str, lake: Lake, warm_spark: Path
 ) -> None:
-    lake.sql("INSERT INTO {t} VALUES (7, 'seven'), (8, 'eight')", source)
+    for name in ("seven", "eight"):
+        lake.sql(f"INSERT INTO {{t}} VALUES (7, '{name}'), (8, '{name}')", source)
     bounded = run_dag(four_ways(only="a", dag_id="few_rows", max_rows="{{ 2 }}"))
     assert bounded.returned("a")["to"] == 6
+    sliced = run_dag(four_ways(only="a", dag_id="few_bytes", max_bytes="{{ 100 }}"))
+    assert (sliced.returned("a")["from"], sliced.returned("a")["to"]) == (6, 7)
     late = run_dag(four_ways(only="a", dag_id="not_later", until="2026-01-01T00:00:00Z"))
-    assert (late.state, late.returned("a")["to"]) == ("success", 6)
+    assert (late.state, late.returned("a")["to"]) == ("success", 7)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 QUERIES_OF_A_LAKE = 20
 COMMITS = 3
-PROGRAMS = 40
+PROGRAMS = 20
 SOAK = int(os.environ.get("TIDEMARK_SOAK_PROGRAMS", "200"))  # `make soak` asks for 1,000
 
 Lakes: TypeAlias = "Callable[[int], list[History]]"
@@ -73,11 +73,11 @@ def test_kept_rows_are_the_answer_of_the_query(
     seed: int, spark: SparkSession, workspace: Workspace, lakes: Lakes, tmp_path: Path
 ) -> None:
     """Kept rows of one point and the changes since give the answer at another. Some programs are also refreshed, in
-    steps: one of 20, and one of 8 of the many more.
+    steps: one of 10, and one of 8 of the many more.
     """
     lake = lakes(seed // QUERIES_OF_A_LAKE)
     chance = random.Random(seed)
-    written = seed % (20 if seed < PROGRAMS else 8) == 0
+    written = seed % (10 if seed < PROGRAMS else 8) == 0
     kept = make(spark, workspace, lake, seed, KeptTable("v", str(tmp_path / "kept")) if written else None)
     assert "another plan" not in (kept.shape.why or ""), kept.said
     points = [sorted(chance.choices(range(1, table.version + 1), k=3)) for table in lake]

@@ -59,13 +59,19 @@ class ReadersOfChangeStreams:
     _context: ClientContext
 
     def capture(
-        self, name: str, *, max_commits: int | None = None, max_rows: int | None = None, **limits: Any
+        self,
+        name: str,
+        *,
+        max_commits: int | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        **limits: Any,
     ) -> CaptureResult | None:
         """Capture the commits of the watched tables since the last capture, as one batch of the change stream's log, by
         this Spark. None if nothing is new.
 
-        `max_commits`, `max_rows`: bounds of the batch. `limits`: allowed_skew, split_rows, merge_rows. A second run
-        takes what is new since; a batch that is open is done first, as it was written ahead. Raises
+        `max_commits`, `max_rows`, `max_bytes`: bounds of the batch. `limits`: allowed_skew, split_rows, merge_rows. A
+        second run takes what is new since; a batch that is open is done first, as it was written ahead. Raises
         ChangeStreamNotFound, WatchedTableChanged, KeyTwiceInTransaction. FOR ALL leaves tables that cannot be watched
         out with a warning in the log, and those that were dropped.
         """
@@ -75,7 +81,7 @@ class ReadersOfChangeStreams:
             context.runtime,
             name,
             new_tables=lambda: find_new_tables(context.store, stream, lake_tables(context)),
-            bounds=Bound(max_commits=max_commits, max_rows=max_rows),
+            bounds=Bound(max_commits=max_commits, max_rows=max_rows, max_bytes=max_bytes),
             **limits,
         )
 

@@ -13,7 +13,11 @@ __all__ = ["bound_of"]
 
 
 def bound_of(
-    *, max_commits: int | str | None = None, max_rows: int | str | None = None, until: datetime | str | None = None
+    *,
+    max_commits: int | str | None = None,
+    max_rows: int | str | None = None,
+    max_bytes: int | str | None = None,
+    until: datetime | str | None = None,
 ) -> Bound:
     """The bound that the arguments give, also as templates render them. Raises InvalidArgument."""
     moment: datetime | None = None
@@ -26,5 +30,6 @@ def bound_of(
     return Bound(
         max_commits=whole_number_of("max_commits", max_commits),
         max_rows=whole_number_of("max_rows", max_rows),
+        max_bytes=whole_number_of("max_bytes", max_bytes),
         until=moment,
     )

@@ -32,6 +32,7 @@ class CaptureChangesOperator(SparkOperator):
     :param change_stream: its name. (templated)
     :param max_commits: take at most this many versions of each table. (templated)
     :param max_rows: end the batch before the commit that would exceed this many changes. (templated)
+    :param max_bytes: end the batch before the commit whose files would exceed this many bytes. (templated)
     :param split_rows: rows in a batch from which on a partition is split, when it happens again. (templated)
     :param merge_rows: rows in a batch up to which two neighbours are merged, when it stays so. (templated)
     :param allowed_skew_seconds: how far the clocks of writers may be behind. (templated)
@@ -39,7 +40,7 @@ class CaptureChangesOperator(SparkOperator):
     """
 
     template_fields: Sequence[str] = (
-        "change_stream", "max_commits", "max_rows", "split_rows", "merge_rows", "allowed_skew_seconds",
+        "change_stream", "max_commits", "max_rows", "max_bytes", "split_rows", "merge_rows", "allowed_skew_seconds",
         "skip_when_empty", "conn_id",
     )  # fmt: skip
 
@@ -49,6 +50,7 @@ class CaptureChangesOperator(SparkOperator):
         change_stream: str,
         max_commits: int | str | None = None,
         max_rows: int | str | None = None,
+        max_bytes: int | str | None = None,
         split_rows: int | str = 1_000_000,
         merge_rows: int | str = 125_000,
         allowed_skew_seconds: float | str = 10.0,
@@ -59,6 +61,7 @@ class CaptureChangesOperator(SparkOperator):
         self.change_stream = change_stream
         self.max_commits = max_commits
         self.max_rows = max_rows
+        self.max_bytes = max_bytes
         self.split_rows = split_rows
         self.merge_rows = merge_rows
         self.allowed_skew_seconds = allowed_skew_seconds
@@ -80,7 +83,7 @@ class CaptureChangesOperator(SparkOperator):
         from tidemark.hooks.lake_tables import lake_tables_of
         from tidemark.operators._bounds import bound_of
 
-        bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows)
+        bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, max_bytes=self.max_bytes)
         split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)
         skew = seconds_of("allowed_skew_seconds", self.allowed_skew_seconds)
         runtime = self.runtime()

@@ -60,6 +60,8 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
     :param max_commits: take at most this many versions of each source. (templated)
     :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them.
         The window has one commit at least. (templated)
+    :param max_bytes: end the window before the commit whose files would exceed this many bytes, so that a long backlog
+        comes in slices. The window has one commit at least. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     :param dry_run: say what would be read, touch nothing. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
@@ -67,7 +69,7 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
 
     template_fields: Sequence[str] = (
         "stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "quarantine", "targets",
-        "max_commits", "max_rows", "until", "only_plan", "skip_when_empty", "conn_id",
+        "max_commits", "max_rows", "max_bytes", "until", "only_plan", "skip_when_empty", "conn_id",
     )  # fmt: skip
     template_ext: Sequence[str] = (".sql",)
 
@@ -85,6 +87,7 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         targets: Sequence[Mapping[str, Any]] | None = None,
         max_commits: int | str | None = None,
         max_rows: int | str | None = None,
+        max_bytes: int | str | None = None,
         until: datetime | str | None = None,
         dry_run: bool | str = False,
         skip_when_empty: bool | str = False,
@@ -103,6 +106,7 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         self.targets = targets
         self.max_commits = max_commits
         self.max_rows = max_rows
+        self.max_bytes = max_bytes
         self.until = until
         self.only_plan = dry_run  # BaseOperator.dry_run is a method
         self.skip_when_empty = skip_when_empty
@@ -119,7 +123,9 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         for request in requests:
             planned_writes(replace(request, quarantine=None), uri)  # refuses, before a table is made
         runtime = self.runtime(functions=True)
-        bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until)
+        bound = bound_of(
+            max_commits=self.max_commits, max_rows=self.max_rows, max_bytes=self.max_bytes, until=self.until
+        )
         if flag_of("dry_run", self.only_plan):
             return self._explained(runtime, requests, bound, context)
         consumed = consume(

@@ -62,11 +62,22 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
     :param max_commits: a write takes at most this many versions of each source. (templated)
     :param max_rows: a write's window ends before the commit that would exceed this many changes; one commit is taken at
         least. (templated)
+    :param max_bytes: a write's window ends before the commit whose files would exceed this many bytes; one commit is
+        taken at least. (templated)
     :param until: a write takes nothing that was committed after this time, which has a zone. (templated)
     :param skip_when_empty: a write ends as skipped, without an asset event, when nothing is new. (templated)
     """
 
-    template_fields: Sequence[str] = ("sql", "stream", "max_commits", "max_rows", "until", "skip_when_empty", "conn_id")
+    template_fields: Sequence[str] = (
+        "sql",
+        "stream",
+        "max_commits",
+        "max_rows",
+        "max_bytes",
+        "until",
+        "skip_when_empty",
+        "conn_id",
+    )
     template_ext: Sequence[str] = (".sql",)
 
     def __init__(
@@ -76,6 +87,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         stream: str | Sequence[str] = (),
         max_commits: int | str | None = None,
         max_rows: int | str | None = None,
+        max_bytes: int | str | None = None,
         until: datetime | str | None = None,
         skip_when_empty: bool | str = False,
         **kwargs: Any,
@@ -86,6 +98,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         self.stream = stream
         self.max_commits = max_commits
         self.max_rows = max_rows
+        self.max_bytes = max_bytes
         self.until = until
         self.skip_when_empty = skip_when_empty
         check_constants(self, sql=_statement_of, stream=names_of, skip_when_empty=flag_of)
@@ -196,7 +209,9 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
             streams=request.streams,
             writes=planned_writes(request, partial(self.table_uri, context)),
             owner=owner_of(context),
-            bound=bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until),
+            bound=bound_of(
+                max_commits=self.max_commits, max_rows=self.max_rows, max_bytes=self.max_bytes, until=self.until
+            ),
         )
         if not consumed.delivered_before:
             tell_lag(hook, consumed.result)

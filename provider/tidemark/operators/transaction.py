@@ -55,10 +55,21 @@ class BeginTransactionOperator(SparkOperator):
     :param max_commits: take at most this many versions of each source. (templated)
     :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them.
         The window has one commit at least. (templated)
+    :param max_bytes: end the window before the commit whose files would exceed this many bytes, so that a long backlog
+        comes in slices. The window has one commit at least. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     """
 
-    template_fields: Sequence[str] = ("transaction", "streams", "writes", "max_commits", "max_rows", "until", "conn_id")
+    template_fields: Sequence[str] = (
+        "transaction",
+        "streams",
+        "writes",
+        "max_commits",
+        "max_rows",
+        "max_bytes",
+        "until",
+        "conn_id",
+    )
 
     def __init__(
         self,
@@ -68,6 +79,7 @@ class BeginTransactionOperator(SparkOperator):
         writes: Sequence[Mapping[str, Any]] = (),
         max_commits: int | str | None = None,
         max_rows: int | str | None = None,
+        max_bytes: int | str | None = None,
         until: datetime | str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -77,6 +89,7 @@ class BeginTransactionOperator(SparkOperator):
         self.writes = writes
         self.max_commits = max_commits
         self.max_rows = max_rows
+        self.max_bytes = max_bytes
         self.until = until
         check_bounds(self)
         check_constants(self, streams=names_of, writes=check_writes)
@@ -94,7 +107,9 @@ class BeginTransactionOperator(SparkOperator):
         hook, uri = self.hook, partial(self.table_uri, context)
         runtime = self.runtime(functions=True)
         streams = names_of("streams", self.streams)
-        bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until)
+        bound = bound_of(
+            max_commits=self.max_commits, max_rows=self.max_rows, max_bytes=self.max_bytes, until=self.until
+        )
         check = partial(require_columns_of_writes, runtime, streams, bound=bound)
         requests = [WriteRequest.parse(given) for given in self.writes]
         for given, request in zip(self.writes, requests, strict=True):

@@ -32,6 +32,7 @@ def stream_transaction(
     streams: str | Sequence[str],
     max_commits: int | str | None = None,
     max_rows: int | str | None = None,
+    max_bytes: int | str | None = None,
     until: datetime | str | None = None,
     skip_when_empty: bool | str = False,
     outlets: Sequence[Any] | None = None,
@@ -54,6 +55,8 @@ def stream_transaction(
     :param max_commits: take at most this many versions of each source. (templated)
     :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them.
         The window has one commit at least. (templated)
+    :param max_bytes: end the window before the commit whose files would exceed this many bytes, so that a long backlog
+        comes in slices. The window has one commit at least. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
     :param outlets: assets that get the event of the commit; None: those of the streams.
@@ -66,6 +69,7 @@ def stream_transaction(
             streams=streams,
             max_commits=max_commits,
             max_rows=max_rows,
+            max_bytes=max_bytes,
             until=until,
             conn_id=conn_id,
         )

@@ -8,7 +8,7 @@ from tidemark.changes.planning.sets.forms import physical_rows
 from tidemark.model.foreign_json import whole_number
 from tidemark.model.table_log import AddFile, Commit, RemoveFile
 
-__all__ = ["change_records", "operation_of"]
+__all__ = ["bytes_of_changes", "change_records", "operation_of"]
 
 COUNTED: Mapping[str, Mapping[str, int]] = {
     "DELETE": {"numDeletedRows": 1},
@@ -46,6 +46,13 @@ def change_records(commit: Commit) -> int:
     after = {file.path: _rows(file) for file in commit.adds}
     before = {file.path: _rows(file) for file in commit.removes}
     return sum(abs(after.get(path, 0) - before.get(path, 0)) for path in {*after, *before})
+
+
+def bytes_of_changes(commit: Commit) -> int:
+    """Bytes of the files that the version adds and removes, as the log has them. A file in both, which has another
+    deletion vector, counts once, and one whose size nobody says not at all.
+    """
+    return sum({file.path: file.size or 0 for file in (*commit.removes, *commit.adds) if file.data_change}.values())
 
 
 def _rows(file: AddFile | RemoveFile) -> int:
