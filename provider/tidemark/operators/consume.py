@@ -60,8 +60,8 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
     :param max_commits: take at most this many versions of each source. (templated)
     :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them.
         The window has one commit at least. (templated)
-    :param max_bytes: end the window before the commit whose files would exceed this many bytes, so that a long backlog
-        comes in slices. The window has one commit at least. (templated)
+    :param max_bytes: end the window before the commit whose files would exceed this many bytes. A long backlog then
+        comes in slices, of one commit at least. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     :param dry_run: say what would be read, touch nothing. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)

@@ -55,8 +55,8 @@ class BeginTransactionOperator(SparkOperator):
     :param max_commits: take at most this many versions of each source. (templated)
     :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them.
         The window has one commit at least. (templated)
-    :param max_bytes: end the window before the commit whose files would exceed this many bytes, so that a long backlog
-        comes in slices. The window has one commit at least. (templated)
+    :param max_bytes: end the window before the commit whose files would exceed this many bytes. A long backlog then
+        comes in slices, of one commit at least. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     """
 

@@ -92,7 +92,7 @@ class TableCommits:
     def pause(self, until: datetime) -> None:
         """Let no committer commit rows until then, nor before the end of a pause that lasts longer.
 
-        1. A commit announces the end of the pause. It meets no commit of rows, so busy channels cannot hold it up; a
+        1. A commit announces the end of the pause. It meets no commit of rows, so busy channels cannot hold it up. A
            committer that passes it reads the table again, and stops.
         2. Another one sets all records again. It follows the last rows, since a committer that knew nothing meets it.
 

@@ -82,9 +82,10 @@ def refresh_wave(runtime: Runtime, wave: Wave, *, key: TransactionKey) -> tuple[
 
 
 def refresh_level(runtime: Runtime, run: str, number: int, *, key: TransactionKey) -> tuple[Refreshed, ...]:
-    """Refresh the views of one level of the wave that `run` has planned, and before it those of earlier levels that no
-    task has begun: mapped tasks have no order. Retries and errors as in `refresh_wave`; of the earlier levels, which
-    their own tasks refresh again, only those that are not of a single view.
+    """Refresh the views of one level of the wave that `run` has planned.
+
+    Earlier levels that no task has begun come first, since mapped tasks have no order. Retries and errors as in
+    `refresh_wave`. Views that fail in an earlier level are left to its own task.
     """
     for earlier in runtime.store.read(lambda connection: _unbegun_levels(connection, run, number)):
         _Level(runtime, run, earlier, key).refreshed()
