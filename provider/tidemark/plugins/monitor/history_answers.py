@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from tidemark.control.object_list import ShownObject
 from tidemark.plugins.monitor.actors import Actor, actor
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 
-__all__ = ["HistoryAnswer", "history_answer"]
+__all__ = ["HistoryAnswer", "KeptHistory", "history_answer"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ class PartAnswer:
 
 @dataclass(frozen=True)
 class HistoryAnswer:
-    """The history of an object. `view`: the address of the object's own view. `elsewhere`: why there are no parts."""
+    """The history of an object. `view`: the address of the object's own view. `elsewhere`: why there are no parts.
+    `replications`: how many there are beside it.
+    """
 
     connection: str
     connections: tuple[str, ...]
@@ -65,19 +67,26 @@ class HistoryAnswer:
     view: Mapping[str, str] | None
     elsewhere: str | None
     parts: tuple[PartAnswer, ...]
+    replications: int
+
+
+@dataclass(frozen=True)
+class KeptHistory:
+    """All that the store has for the answer, as it was at one moment."""
+
+    connection: str
+    one: ShownObject
+    parts: tuple[ShownPart, ...]
+    replications: int
 
 
 def history_answer(
-    connection: str,
-    connections: tuple[str, ...],
-    now: datetime,
-    one: ShownObject,
-    parts: Sequence[ShownPart],
-    readable: Collection[str],
+    kept: KeptHistory, connections: tuple[str, ...], now: datetime, readable: Collection[str]
 ) -> HistoryAnswer:
     """The history as that reader may see it."""
+    one = kept.one
     return HistoryAnswer(
-        connection=connection,
+        connection=kept.connection,
         connections=connections,
         now=now,
         kind=one.kind,
@@ -85,7 +94,8 @@ def history_answer(
         name=one.name,
         view=one.view,
         elsewhere=WITHOUT.get(one.kind),
-        parts=tuple(_part(part, readable) for part in parts),
+        parts=tuple(_part(part, readable) for part in kept.parts),
+        replications=kept.replications,
     )
 
 

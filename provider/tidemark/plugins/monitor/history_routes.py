@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import sqlalchemy as sa
 from fastapi import FastAPI, HTTPException, Query
 
-from tidemark.control.object_histories import MOST, ShownPart, history_of
+from tidemark.control.object_histories import MOST, history_of
 from tidemark.control.object_kinds import KINDS
-from tidemark.control.object_list import ShownObject, find
+from tidemark.control.object_list import find
 from tidemark.errors import InvalidArgument
 from tidemark.plugins.monitor.access import ReadableDags
 from tidemark.plugins.monitor.asking import API, NO_NUL, Connection, Cursor, gate_to, refusals
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.gate import Gates
-from tidemark.plugins.monitor.history_answers import HistoryAnswer, history_answer
+from tidemark.plugins.monitor.history_answers import HistoryAnswer, KeptHistory, history_answer
+from tidemark.replication.store import replications
 
 __all__ = ["add_history"]
 
@@ -45,32 +46,23 @@ def add_history(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> No
         """The history of an object, the newest points of each part first. A cursor leads to those that follow."""
         now = clock()
 
-        def read(monitored: MonitoredConnection) -> tuple[str, ShownObject, tuple[ShownPart, ...]]:
+        def read(monitored: MonitoredConnection) -> KeptHistory:
+            wish = {"part": part, "cursor": cursor, "limit": limit}
             if monitored.store is None:
                 raise HTTPException(404, f"No {kind} has that name or uid.")
-            return monitored.conn_id, *monitored.store.read(
-                lambda c: _read(c, kind, name, part=part, cursor=cursor, limit=limit, now=now)
-            )
+            return monitored.store.read(lambda c: _read(c, monitored.conn_id, kind, name, now=now, **wish))
 
-        conn_id, one, parts = await gate_to(gates, connection).ask(read)
-        return history_answer(conn_id, connection_ids(), now, one, parts, readable)
+        kept = await gate_to(gates, connection).ask(read)
+        return history_answer(kept, connection_ids(), now, readable)
 
 
-def _read(
-    connection: sa.Connection,
-    kind: str,
-    name: str,
-    *,
-    part: str | None,
-    cursor: str | None,
-    limit: int,
-    now: datetime,
-) -> tuple[ShownObject, tuple[ShownPart, ...]]:
+def _read(connection: sa.Connection, conn_id: str, kind: str, name: str, *, now: datetime, **wish: Any) -> KeptHistory:
     try:
         one = find(connection, kind, name, now=now)
     except InvalidArgument as error:
         raise HTTPException(404, str(error)) from error
     try:
-        return one, history_of(connection, kind, one.uid, part=part, cursor=cursor, limit=limit)
+        parts = history_of(connection, kind, one.uid, **wish)
     except InvalidArgument as error:
         raise HTTPException(422, str(error)) from error
+    return KeptHistory(conn_id, one, parts, replications.count(connection))

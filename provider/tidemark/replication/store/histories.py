@@ -55,7 +55,7 @@ def _backfills(connection: sa.Connection, uid: str, portion: Portion) -> list[Po
     )
     order = (_write.opened_at, _write.object_uid, _write.number)
     return [
-        Point(tuple(row[column.name] for column in order), {"object": _name(row), **_written(row)})
+        Point(tuple(row[column.name] for column in order), _copied(row))
         for row in newest_rows(connection, query, order, portion)
     ]
 
@@ -67,6 +67,11 @@ def _writes(connection: sa.Connection, uid: str, portion: Portion) -> list[Point
         .where(_write.object_uid == uid)
     )
     return [Point((row["number"],), _written(row)) for row in newest_rows(connection, query, (_write.number,), portion)]
+
+
+def _copied(row: sa.RowMapping) -> dict[str, Any]:
+    found = {"object": _name(row), **_written(row)}
+    return {field.name: found[field.name] for field in _BACKFILLS.fields}
 
 
 def _written(row: sa.RowMapping) -> dict[str, Any]:

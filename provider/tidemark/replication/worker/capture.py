@@ -251,7 +251,7 @@ class _Capturing:
         figures = {
             "transactions": report.transactions,
             "events": events,
-            "events_per_second": round(events / seconds, 1) if seconds else float(events),
+            **({"events_per_second": round(events / seconds, 1)} if seconds else {}),
             "seconds": seconds,
             "lag_seconds": max(0.0, (now - (found.captured_at or at)).total_seconds()),
             "lag_bytes": report.lag_bytes,
