@@ -2,9 +2,11 @@
 // that are walked by arrow keys and said by screen readers.
 
 import { bytes, columns, h, number, scroll, svg, utc, who } from "./elements.js";
+import { format } from "./vendor/d3-format.mjs";
 import { scaleLinear, scaleUtc } from "./vendor/d3-scale.mjs";
 import { curveLinear, curveStepAfter, line, symbol, symbolCircle, symbolSquare, symbolTriangle } from "./vendor/d3-shape.mjs";
-import { utcMinute } from "./vendor/d3-time.mjs";
+import { utcDay, utcMinute } from "./vendor/d3-time.mjs";
+import { utcFormat } from "./vendor/d3-time-format.mjs";
 
 export const WIDTH = 640;
 export const HEIGHT = 240;
@@ -158,21 +160,41 @@ function valueScale(one, fields, points) {
 }
 
 function axes(x, y, unit) {
-  const whole = y.ticks(4).filter((tick) => Number.isInteger(tick) || !WHOLE.has(unit));
+  const { ticks, said } = measure(unit, y.domain());
   return svg("g", { class: "axes", "aria-hidden": "true" },
-    whole.map((tick) => [
+    ticks.map((tick) => [
       svg("line", { class: "grid", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: round(y(tick)), y2: round(y(tick)) }),
-      written(EDGE.left - 8, y(tick) + 4, "end", told(tick, unit)),
+      written(EDGE.left - 8, y(tick) + 4, "end", said(tick)),
     ]).flat(), timeAxis(x));
 }
 
+const short = format(".3~s");
+
+// The values of an axis and how they are said: all of them in one unit, and long numbers in short.
+function measure(unit, domain) {
+  const [name, size] = unit === "seconds" ? (LONG.find(([, one]) => domain[1] >= 2 * one) ?? ["s", 1]) : ["", 1];
+  const ticks = scaleLinear(domain.map((value) => value / size)).ticks(4).map((tick) => tick * size);
+  if (unit === "seconds") return { ticks, said: (value) => `${number(Math.round((value / size) * 100) / 100)} ${name}` };
+  const whole = ticks.filter((tick) => Number.isInteger(tick) || !WHOLE.has(unit));
+  if (unit === "bytes") return { ticks: whole, said: bytes };
+  return { ticks: whole, said: (value) => (domain[1] < 100_000 ? number(value) : short(value)) };
+}
+
 export function timeAxis(x) {
-  const said = x.tickFormat();
+  const ticks = x.ticks(4);
+  const said = clock(ticks, x.domain());
   return [svg("line", { class: "axis", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: HEIGHT - EDGE.bottom, y2: HEIGHT - EDGE.bottom }),
-    x.ticks(5).map((tick) => [
+    ticks.map((tick) => [
       svg("line", { class: "axis", x1: round(x(tick)), x2: round(x(tick)), y1: HEIGHT - EDGE.bottom, y2: HEIGHT - EDGE.bottom + 5 }),
       written(x(tick), HEIGHT - 8, "middle", said(tick)),
     ]).flat()].flat();
+}
+
+// Times of 24 hours in UTC; the day where more than one is shown, and it alone where each tick begins one.
+function clock(ticks, [first, last]) {
+  if (ticks.every((tick) => utcDay.floor(tick).getTime() === tick.getTime())) return utcFormat("%b %-d, %Y");
+  const time = ticks.some((tick) => tick % 60_000 !== 0) ? "%H:%M:%S" : "%H:%M";
+  return utcFormat(utcDay.floor(first) < utcDay.floor(last) ? `%b %-d ${time}` : time);
 }
 
 export function written(x, y, anchor, words) {

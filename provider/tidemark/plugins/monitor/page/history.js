@@ -48,10 +48,16 @@ function article(found, wish) {
 function shownPart(part, found, wish) {
   if (part.points.length === 0) return section(part.words, h("p", { class: "quiet" }, wish.cursor ? "No older one." : "None yet."), turning(part, wish));
   const charts = part.charts.map((one) => withStates(one, part, chart(part, one, tree(found.now))));
-  const all = { title: part.words, name: "all" };
   return section(part.words, h("div", { class: "charts" }, charts),
-    part.charts.length > 0 ? table(`part-${part.name}`, all, part.fields, part.points) : rows(part.words, part.fields, part.points),
+    whole(part),
     turning(part, wish));
+}
+
+// All figures of the points. A tree's own table has them already.
+function whole(part) {
+  if (part.charts.some(({ shape }) => shape === "tree")) return null;
+  return part.charts.length === 0 ? rows(part.words, part.fields, part.points)
+    : table(`part-${part.name}`, { title: part.words }, part.fields, part.points);
 }
 
 function withStates(one, part, figure) {
