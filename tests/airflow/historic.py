@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from tests.airflow.monitored import DAG
@@ -28,7 +28,7 @@ from tidemark.search.planning.sql import parse_targets
 from tidemark.search.store import searches
 from tidemark.search.worker.definitions import add_search
 
-__all__ = ["HIDDEN", "HTML", "RUNS", "Historic"]
+__all__ = ["HIDDEN", "HTML", "RUNS", "Changes", "Historic"]
 
 HTML = "shop.<img src=x onerror=alert(1)>"
 HIDDEN = str(TransactionKey("not_for_all", "r", "load"))
@@ -38,8 +38,8 @@ RUNS = 12
 
 
 class Historic:
-    """`shop.good_files` is a pipe with runs; `changes` is a change stream whose partitions have split and merged, and
-    whose group `mirror` has read some. A clustered table is called HTML. The last runs are those of HIDDEN.
+    """`shop.good_files` is a pipe with runs, and a clustered table is called HTML. The last runs of both are those of
+    HIDDEN. The change stream is that of `Changes`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -49,7 +49,7 @@ class Historic:
         self._view()
         self._reclusterings()
         self._upkeep()
-        self._changes(root)
+        Changes(root, self.url, self.now)
         landing = TableRef("shop.landing", f"file://{root}/landing", "id of landing", Addressing.PATH)
         self.store.write(lambda c: landing_tables.register(c, landing, by=BY, at=self.now))
 
@@ -109,11 +109,17 @@ class Historic:
         commits = [Kept(version, mark, 300, 2400, self.now + timedelta(seconds=version)) for version in (1, 2)]
         self.store.write(lambda c: searches.keep_commits(c, search, commits, run=BY))
 
-    def _changes(self, root: Path) -> None:
-        """Two partitions, the left of which splits, and whose children merge again with the right one."""
-        store = ControlStore(self.url, clock=Clock(self.now - timedelta(hours=2)))
-        world = self.world = ChangeStreamWorld(store, root / "changes", Clock(self.now - timedelta(hours=2)))
-        create_group(store, "s", "mirror", "earliest")
+
+class Changes:
+    """The change stream `s`, with the group `mirror`. Two partitions, the left of which has split, and one of its
+    children has merged with the right one. The last wave of the group has failed in one partition.
+    """
+
+    def __init__(self, root: Path, url: str, now: datetime) -> None:
+        clock = Clock(now - timedelta(hours=2))
+        self.store = ControlStore(url, clock=clock)
+        world = self.world = ChangeStreamWorld(self.store, root / "changes", clock)
+        create_group(self.store, "s", "mirror", "earliest")
         left, right = world.active()
         self._batch(left, right)
         world.batch(segment(left.token, world.clock.now + timedelta(seconds=1), 70), closed=[left], opened=halves(left))
@@ -128,16 +134,14 @@ class Historic:
         self.world.batch(*(segment(one.token, at, 10 * number + 5) for number, one in enumerate(of)))
 
     def _wave(self, run: str, *, fails: bool) -> None:
-        store = self.world.store
-        planned = plan_wave(store, "s", "mirror", run=run, max_chunks=10, max_rows=100)
-        begun = begin_chunks(store, planned.chunks, run)
-        for number, chunk in enumerate(begun):
+        planned = plan_wave(self.store, "s", "mirror", run=run, max_chunks=10, max_rows=100)
+        for number, chunk in enumerate(begin_chunks(self.store, planned.chunks, run)):
             if fails and number == 0:
-                chunk_failed(store, chunk, HIDDEN, "it is secret")
+                chunk_failed(self.store, chunk, HIDDEN, "it is secret")
             else:
-                chunk_written(store, chunk, chunk.expected, {})
+                chunk_written(self.store, chunk, chunk.expected, {})
         if not fails:
-            commit_wave(store, "s", "mirror", run=run)
+            commit_wave(self.store, "s", "mirror", run=run)
 
 
 def halves(one: Partition) -> list[tuple[int, int]]:
