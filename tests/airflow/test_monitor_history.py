@@ -86,8 +86,10 @@ def test_route_and_command_have_what_the_table_has(
 
 
 def plain(value: Any) -> Any:
-    """Times are compared as times."""
-    return datetime.fromisoformat(value) if isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\dT", value) else value
+    """Airflow's console writes figures as texts. Times are compared as times."""
+    if isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\dT", value):
+        return datetime.fromisoformat(value)
+    return value if value is None or isinstance(value, list) else str(value)
 
 
 def test_a_kind_without_a_history_says_who_has_it(ask: Caller, typed: Callable[..., Said]) -> None:
@@ -97,7 +99,8 @@ def test_a_kind_without_a_history_says_who_has_it(ask: Caller, typed: Callable[.
 
 
 def test_each_part_is_in_the_documentation_with_its_fields() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (`.*`) \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    histories = DOCS.read_text(encoding="utf-8").partition("## Histories")[2]
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (`.*`) \|$", histories, re.MULTILINE)
     told = {(kind, part): re.findall(r"`(\w+)`", fields) for kind, part, fields in rows}
     exists = {(kind, part.name): [f.name for f in part.fields] for kind in HISTORIES for part in parts_of(kind)}
     assert told == exists
@@ -115,7 +118,7 @@ def test_portions_follow_by_cursor(ask: Caller, typed: Callable[..., Said]) -> N
     assert row["cursors"] == {"runs": first["cursor"]}
     more = ("--part", "runs", "--cursor", row["cursors"]["runs"], "--output", "json")
     (following,) = json.loads(typed("pipe", "shop.good_files", *more).stdout)
-    assert [one["files"] for one in following["runs"]] == [one["files"] for one in rest["points"]]
+    assert [one["files"] for one in following["runs"]] == [str(one["files"]) for one in rest["points"]]
 
 
 @pytest.mark.parametrize(

@@ -110,8 +110,8 @@ def list_acts(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def show_history(args: Namespace) -> None:
-    """The object, then a table for each part of its history. As JSON and YAML each part has the name that the route
-    gives it, and `cursors` has a cursor for each part with further points. Exit code 1 if there is no such object.
+    """The object, then a table for each part of its history. JSON and YAML have the parts under the route's names.
+    `cursors` has a cursor for each part with further points. Exit code 1 if there is no such object.
     """
     from tidemark.control.object_histories import WITHOUT, history_of
     from tidemark.control.object_list import find

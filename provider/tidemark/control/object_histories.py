@@ -1,6 +1,6 @@
 """The history of each kind of objects: its parts, the figures of each point, and the charts that are drawn of them.
 
-The route, the page and the command show what stands here, and nothing else. The control store has all of it.
+The route, the page and the command show these parts, and no others. The control store has all of it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Unit(StrEnum):
 
 class Shape(StrEnum):
     """The form of a chart. STEPS: the value holds until the next point. TREE: lives of partitions with their parents,
-    as wide as their share of the keys.
+    each as wide as its load.
     """
 
     LINE = "line"
@@ -87,7 +87,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True)
 class Field:
-    """A figure of a point. `private`: told to those who may read the DAG of the point's run."""
+    """A figure of a point. `private`: only readers of the DAG of the point's run see it."""
 
     name: str
     words: str

@@ -145,7 +145,7 @@ _TREE = (
 _DRAWN = Chart(
     "tree",
     "Partitions over time",
-    "The life of each partition over its keys. Colours tell its state, and a denser fill more rows.",
+    "The life of each partition, with its parents. Colours tell its state, and a wider bar had more rows.",
     ("lo", "hi"),
     Shape.TREE,
 )

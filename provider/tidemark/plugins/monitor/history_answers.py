@@ -17,8 +17,8 @@ __all__ = ["HistoryAnswer", "KeptHistory", "history_answer"]
 
 @dataclass(frozen=True)
 class FieldAnswer:
-    """A figure that points have. `unit`: time, number, version, rows, bytes, seconds, text, texts or run. Those that
-    are `private` are told to those who may read the DAG of the point's run.
+    """A figure that points have. `unit`: time, number, version, rows, bytes, seconds, text, texts or run.
+    `private`: only readers of the DAG of the point's run see its text.
     """
 
     name: str
