@@ -16,9 +16,11 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.airflow.api_server import ApiServer, api_server, chromium
+from tests.airflow.historic import Changes
 from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.monitored_replications import WORST_FIRST, MonitoredReplications
 from tests.postgresql import PASSWORD, USER, PostgresServer
+from tidemark.control.store import ControlStore
 
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
 
@@ -187,9 +189,13 @@ def server(
         session.merge(DagModel(dag_id=DAG, bundle_name="page", fileloc="x.py"))
     root = tmp_path_factory.mktemp("server")
     many = Monitored(root / "many", f"sqlite:///{root}/many.db").many(120)
+    changes = f"sqlite:///{root}/changes.db"
+    ControlStore(changes).migrate()
+    Changes(root, changes, monitored.now)
     environment = {
         "TIDEMARK_CONTROL_STORE": monitored.url,
-        "AIRFLOW__TIDEMARK__MONITOR_CONN_IDS": "tidemark_default,tidemark_many,tidemark_new",
+        "AIRFLOW__TIDEMARK__MONITOR_CONN_IDS": "tidemark_default,tidemark_many,tidemark_new,tidemark_changes",
+        "AIRFLOW_CONN_TIDEMARK_CHANGES": f'{{"conn_type": "tidemark", "extra": {{"control_store": "{changes}"}}}}',
         "AIRFLOW_CONN_TIDEMARK_MANY": f'{{"conn_type": "tidemark", "extra": {{"control_store": "{many.url}"}}}}',
         "AIRFLOW_CONN_SHOP_DATABASE": source,
         "AIRFLOW_CONN_TIDEMARK_NEW": f'{{"conn_type": "tidemark", "extra": {{"control_store": "sqlite:///{root}/no.db"}}}}',
@@ -294,6 +300,42 @@ def test_a_streams_details_have_its_history_window_and_targets(page: Page) -> No
     page.picture("stream")
     page.click("#back")
     page.one("tr[data-stream=payments]")
+
+
+def test_a_history_is_walked_by_keyboard_and_has_tables(page: Page) -> None:
+    page.open("?view=objects")
+    page.press("tr[data-any-object='stream order_changes'] a[aria-label^=History]", Keys.ENTER)
+    chart = "#chart-moves-offset"
+    newest = page.label(f"{chart} .mark[tabindex='0']")
+    assert newest is not None
+    assert newest.endswith("To: 24")
+    assert page.one(f"{chart} svg").accessible_name == "Offset over commits of the table"
+    page.press(f"{chart} .mark[tabindex='0']", Keys.ARROW_LEFT)
+    page.until(lambda: page.reads(f"{chart}-said").endswith("To: 21"))
+    ActionChains(page.chrome).send_keys(Keys.HOME).perform()
+    page.until(lambda: page.reads(f"{chart}-said").endswith("To: 0"))
+    assert page.chrome.switch_to.active_element.get_attribute("aria-label") == page.reads(f"{chart}-said")
+    page.press(f"{chart}-table summary", Keys.ENTER)
+    page.until(lambda: len(page.chrome.find_elements(By.CSS_SELECTOR, f"{chart}-table tbody tr")) == 13)
+    assert "24" in page.reads(f"{chart}-table tbody tr")
+    assert page.barriers() == []
+
+
+def test_a_tree_of_partitions_says_the_state_of_each(page: Page) -> None:
+    page.open_inside("?history=s/mirror&kind=consumer_group&connection=tidemark_changes")
+    tree = "#chart-partitions-tree"
+    page.one(f"{tree} .mark")
+    lives = [
+        one.get_attribute("aria-label") or "" for one in page.chrome.find_elements(By.CSS_SELECTOR, f"{tree} .mark")
+    ]
+    assert len(lives) == 5
+    assert [one for one in lives if "keys 0 to 32,767, finished, 75 rows" in one and "2 children" in one]
+    assert "failed" in page.reads(f"{tree} .legend")
+    for theme in ("dark", "light"):
+        page.wears(theme)
+        page.one(f"{tree} .mark")
+        assert page.barriers() == []
+    page.picture("history", height=820)
 
 
 def test_a_link_leads_to_a_window_and_the_window_to_its_run(page: Page) -> None:

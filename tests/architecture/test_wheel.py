@@ -36,7 +36,11 @@ def test_the_wheel_holds_every_module_and_nothing_of_the_tests(wheel: Path) -> N
         others = {name.split("/")[0] for name in archive.namelist()} - {"tidemark"}
     package = REPOSITORY / "provider"
     modules = {str(file.relative_to(package)) for file in (package / "tidemark").rglob("*.py")}
-    page = {str(file.relative_to(package)) for file in (package / "tidemark/plugins/monitor/page").iterdir()}
+    page = {
+        str(file.relative_to(package))
+        for file in (package / "tidemark/plugins/monitor/page").rglob("*")
+        if file.is_file()
+    }
     assert page
     assert modules | page <= held
     assert all(name.endswith(".dist-info") for name in others)
@@ -53,8 +57,13 @@ def test_the_wheel_has_its_license_and_says_that_it_is_typed(wheel: Path) -> Non
         (license_file,) = (name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE"))
         assert archive.read(license_file) == (REPOSITORY / "LICENSE").read_bytes()
         assert "tidemark/py.typed" in archive.namelist()
+        vendored = [name for name in archive.namelist() if "/page/vendor/" in name and name.endswith(".mjs")]
+        licensed = {name for name in archive.namelist() if ".dist-info/licenses/" in name}
+        assert vendored
+        for module in vendored:
+            assert [name for name in licensed if name.endswith(f"{module.removesuffix('.mjs')}.LICENSE")], module
     assert "Apache License" in (REPOSITORY / "LICENSE").read_text()
-    assert metadata(wheel)["License-Expression"] == "Apache-2.0"
+    assert metadata(wheel)["License-Expression"] == "Apache-2.0 AND ISC"
 
 
 def test_every_link_of_the_description_is_absolute(wheel: Path) -> None:

@@ -1,7 +1,8 @@
-"""`airflow tidemark objects …`: all objects of the control store in one list, the worst first."""
+"""`airflow tidemark objects …`: all objects of the control store in one list, the worst first, and their histories."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from tidemark.control.object_acts import DoneAct
+    from tidemark.control.object_histories import ShownPart
     from tidemark.control.object_list import ShownObject
 
 __all__ = ["object_commands"]
@@ -30,6 +32,13 @@ _LIMIT = Arg(("--limit",), help="At most so many acts (default: 50)", type=int, 
 _KIND = Arg(("kind",), help="Kind of the object", choices=tuple(KINDS))  # type: ignore[no-untyped-call]
 _NAME = Arg(  # type: ignore[no-untyped-call]
     ("name",), help="Name of the object as the list has it, or its uid"
+)
+_PART = Arg(("--part",), help="Only this part of the history", metavar="NAME")  # type: ignore[no-untyped-call]
+_POINTS = Arg(  # type: ignore[no-untyped-call]
+    ("--limit",), help="At most so many points of each part (default: 50, at most 1,000)", type=int, default=50
+)
+_CURSOR = Arg(  # type: ignore[no-untyped-call]
+    ("--cursor",), help="The cursor of the part before, for the part that follows it", metavar="TEXT"
 )
 
 
@@ -53,6 +62,12 @@ def object_commands() -> tuple[ActionCommand, ...]:
             help="List the newest acts that persons did on the page, with who did them and why",
             func=list_acts,
             args=(_OF_KIND, _LIMIT, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="history",
+            help="Show the history of an object: its runs with their figures, the newest first",
+            func=show_history,
+            args=(_KIND, _NAME, _PART, _POINTS, _CURSOR, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
     )
 
@@ -91,6 +106,36 @@ def list_acts(args: Namespace) -> None:
         store = TidemarkHook(args.conn_id).open_store()
         found = store.read(lambda connection: newest_acts(connection, kind=args.kind, uid=None, limit=args.limit))
     print_rows([_act_row(one) for one in found], args.output)
+
+
+@suppress_logs_and_warning
+def show_history(args: Namespace) -> None:
+    """The object, then a table for each part of its history. JSON and YAML have the parts under the route's names.
+    `cursors` has a cursor for each part with further points. Exit code 1 if there is no such object.
+    """
+    from tidemark.control.object_histories import WITHOUT, history_of
+    from tidemark.control.object_list import find
+
+    def read(connection: Any) -> tuple[ShownObject, tuple[ShownPart, ...]]:
+        one = find(connection, args.kind, args.name, now=store.clock())
+        wanted = {"part": args.part, "cursor": args.cursor, "limit": args.limit}
+        return one, history_of(connection, args.kind, one.uid, **wanted)
+
+    with errors_in_words():
+        store = TidemarkHook(args.conn_id).open_store()
+        one, parts = store.read(read)
+    cursors = {shown.part.name: shown.cursor for shown in parts if shown.cursor is not None}
+    facts = {"kind": one.kind, "name": one.name, "uid": one.uid, "elsewhere": WITHOUT.get(one.kind), "cursors": cursors}
+    print_facts(facts, {shown.part.name: _points(shown) for shown in parts}, args.output)
+
+
+def _points(shown: ShownPart) -> list[dict[str, Any]]:
+    names = [field.name for field in shown.part.fields]
+    return [{name: _cell(point.values.get(name)) for name in names} for point in shown.points]
+
+
+def _cell(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _act_row(one: DoneAct) -> dict[str, Any]:

@@ -56,6 +56,7 @@ DROPPED_BY = {
     "refreshes of views": "materialized.store.refreshes:drop_refreshes",
     "reclusterings of tables": "clustering.store.reclusterings:drop_reclusterings",
     "upkeep of search paths": "search.store.history:drop_upkeeps",
+    "samples of objects": "control.samples:drop_samples",
 }
 """Kind of history → the function below `tidemark` that deletes it. The store does not import its subjects."""
 

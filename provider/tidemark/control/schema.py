@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-__all__ = ["SUBJECTS", "UtcDateTime", "acts", "all_tables", "metadata", "objects", "stores"]
+__all__ = ["SUBJECTS", "UtcDateTime", "acts", "all_tables", "metadata", "objects", "samples", "stores"]
 
 SUBJECTS = (
     "tidemark.acceleration.store.schema",
@@ -95,6 +95,18 @@ acts = sa.Table(
     sa.Column("revision", sa.Text, nullable=False),  # JSON: the facts that were shown to the person who decided
 )
 sa.Index("ix_tidemark_act_uid", acts.c.kind, acts.c.uid, acts.c.id)
+
+samples = sa.Table(
+    "tidemark_sample",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("uid", sa.String(36), nullable=False),
+    sa.Column("moved_at", UtcDateTime, nullable=False),  # the end of the run
+    sa.Column("run", sa.Text),
+    sa.Column("figures", sa.Text, nullable=False),  # JSON: name → number
+)
+sa.Index("ix_tidemark_sample_uid", samples.c.uid, samples.c.kind, samples.c.id)  # the newest of an object
 
 
 def all_tables() -> sa.MetaData:

@@ -176,3 +176,4 @@ chunks = sa.Table(
 )
 sa.Index("ix_tidemark_chunk_state", chunks.c.group_uid, chunks.c.state)
 sa.Index("ix_tidemark_chunk_committed_at", chunks.c.committed_at)
+sa.Index("ix_tidemark_chunk_group_committed_at", chunks.c.group_uid, chunks.c.committed_at)  # the newest of a group

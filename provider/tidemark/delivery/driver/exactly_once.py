@@ -300,6 +300,7 @@ def _evidence(statement: Statement, delivery: Delivery, *, found: bool) -> Evide
         rows=_counted(statement, delivery.rows or {}),
         found=found,
         changes=delivery.changes,
+        bytes=delivery.bytes,
     )
 
 

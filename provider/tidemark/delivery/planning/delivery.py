@@ -17,7 +17,7 @@ from tidemark.errors import VersionNotFound
 from tidemark.model.foreign_json import whole_number
 from tidemark.model.table_log import Commit
 
-__all__ = ["Delivery", "Finding", "RestorePoint", "judge", "row_counts"]
+__all__ = ["Delivery", "Finding", "RestorePoint", "bytes_written", "judge", "row_counts"]
 
 
 _UNSAID = -1
@@ -47,6 +47,7 @@ class Delivery:
     number: int | None = None  # the transaction number in the log, if it is not ours
     split: Split | None = None  # the split of the rows, if the statement has a quarantine
     changes: int | None = None  # rows that it read of the change set, if counted
+    bytes: int | None = None  # of the files that it wrote, if Delta counted them
 
 
 RestorePoint = Callable[[datetime], int]  # the newest version at or before a time
@@ -78,7 +79,15 @@ def judge(
         return Delivery(Finding.REWOUND, found_id, commit.version)
     split = parse_split(commit.user_metadata)
     changes = parse_changes(commit.user_metadata)
-    return Delivery(Finding.DELIVERED, found_id, commit.version, rows=row_counts(commit), split=split, changes=changes)
+    return Delivery(
+        Finding.DELIVERED,
+        found_id,
+        commit.version,
+        rows=row_counts(commit),
+        split=split,
+        changes=changes,
+        bytes=bytes_written(commit),
+    )
 
 
 def _origin(marked: list[tuple[Commit, Mark]]) -> tuple[Commit, Mark]:
@@ -143,6 +152,13 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
     "updated": ("numTargetRowsUpdated", "numUpdatedRows"),
     "deleted": ("numTargetRowsDeleted", "numDeletedRows"),
 }
+_BYTES = ("numTargetBytesAdded", "numAddedBytes", "numOutputBytes")
+
+
+def bytes_written(commit: Commit) -> int | None:
+    """The bytes of the data files that the commit wrote, by Delta's own metrics; None if it has none of them."""
+    found = (whole_number(commit.operation_metrics.get(metric)) for metric in _BYTES)
+    return next((count for count in found if count is not None), None)
 
 
 def row_counts(commit: Commit) -> dict[str, int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
 import sqlalchemy as sa
 
+from tidemark.control.samples import keep_sample
 from tidemark.control.store import ControlStore
 from tidemark.errors import PipeExists, PipeStale
 from tidemark.lake.storage import canonical_uri
@@ -154,19 +156,24 @@ def note_pipe_run(
     *,
     by: str | None = None,
     took_files: bool = True,
+    figures: Mapping[str, float] | None = None,
 ) -> bool:
     """Keep the end of a run: `at` its time, `by` its key. False if nothing was kept, since the pipe was dropped or a
     later run has ended. A second run changes nothing.
 
     `stalled`: the run could load nothing. A problem without it is one of the files, as of a skipped one. A run without
     a problem clears an earlier one. If it `took_files` is False, the problem of earlier files stays.
+    `figures`: the sample of the run for the history of the pipe; none if it took no files.
     """
     words = None if problem is None else store.hide(problem)[:_LONGEST_PROBLEM]
 
     def note(connection: sa.Connection) -> bool:
         if stalled is not None:
             return pipes.stall_pipe(connection, uid, stalled=stalled, problem=words or stalled.value, at=at, by=by)
-        return pipes.note_run(connection, uid, problem=words, at=at, by=by, keep=not took_files)
+        kept = pipes.note_run(connection, uid, problem=words, at=at, by=by, keep=not took_files)
+        if kept and figures:
+            keep_sample(connection, pipes.KIND, uid, at=at, run=by, figures=figures)
+        return kept
 
     return store.write(note)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -101,6 +102,7 @@ def run_pipe(
     pipe = get_pipe(store, name)
     if pipe.paused_at is not None:
         raise PipePaused(pipe=pipe.name, since=f"{pipe.paused_at:%Y-%m-%d %H:%M} UTC")
+    began = store.clock()
     try:
         request = _request(pipe, load_of_pipe(store, pipe, runtime.tables), wish)
         channel = None if channel_of is None or wish.asks_for_files else channel_of(pipe)
@@ -110,8 +112,26 @@ def run_pipe(
         if stalled is not None:
             note_pipe_run(store, pipe.uid, str(error), stalled, store.clock(), by=by)
         raise
-    note_pipe_run(store, pipe.uid, _problem(report), None, store.clock(), by=by, took_files=report.files > 0)
+    ended = store.clock()
+    figures = _figures(report, began, ended)
+    note_pipe_run(store, pipe.uid, _problem(report), None, ended, by=by, took_files=report.files > 0, figures=figures)
     return report
+
+
+def _figures(report: RunPipeReport, began: datetime, ended: datetime) -> Mapping[str, float]:
+    """The sample of a run; empty if it took no files."""
+    if not report.files:
+        return {}
+    return {
+        "files": report.files,
+        "files_loaded": report.files_loaded,
+        "files_with_errors": report.files_with_errors,
+        "rows": report.rows_loaded,
+        "bytes": report.bytes_loaded,
+        "errors": report.errors_seen,
+        "pending": report.pending,
+        "seconds": max(0.0, (ended - began).total_seconds()),
+    }
 
 
 def _run(

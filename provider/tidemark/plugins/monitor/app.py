@@ -33,6 +33,7 @@ from tidemark.plugins.monitor.act_routes import add_acts
 from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
 from tidemark.plugins.monitor.asking import API, NO_NUL, Connection, Kind, Limit, Text, gate_to, refusals
 from tidemark.plugins.monitor.gate import Gates
+from tidemark.plugins.monitor.history_routes import add_history
 from tidemark.plugins.monitor.object_answers import AnyObjectsAnswer, ObjectsPart, objects_answer
 from tidemark.plugins.monitor.overview_routes import add_overview
 from tidemark.plugins.monitor.replication_answers import ReplicationDetails, ReplicationsAnswer
@@ -68,7 +69,21 @@ Part = Literal[
     "overview.js",
     "acts.js",
     "copying.js",
+    "charts.js",
+    "history.js",
+    "trees.js",
     "monitor.css",
+]
+Vendored = Literal[
+    "d3-array.mjs",
+    "d3-color.mjs",
+    "d3-format.mjs",
+    "d3-interpolate.mjs",
+    "d3-path.mjs",
+    "d3-scale.mjs",
+    "d3-shape.mjs",
+    "d3-time-format.mjs",
+    "d3-time.mjs",
 ]
 Name = Annotated[
     str, Query(max_length=500, pattern=NO_NUL, description="Name of the stream. Empty: that of the transaction.")
@@ -106,6 +121,7 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     _add_objects(app, gates, clock)
     add_overview(app, gates, clock)
     add_acts(app, gates, clock)
+    add_history(app, gates, clock)
     return app
 
 
@@ -118,6 +134,10 @@ def _add_page(app: FastAPI) -> None:
     async def part(file: Part) -> FileResponse:
         kind = "text/css" if file.endswith(".css") else "text/javascript"
         return FileResponse(PAGE / file, media_type=kind)
+
+    @app.get("/page/vendor/{file}", include_in_schema=False)
+    async def vendored(file: Vendored) -> FileResponse:
+        return FileResponse(PAGE / "vendor" / file, media_type="text/javascript")
 
     @app.get(f"{API}/openapi.json", include_in_schema=False)
     async def schema(request: Request) -> JSONResponse:

@@ -10,7 +10,7 @@ from tidemark.control.object_kinds import KINDS
 from tidemark.plugins.monitor.connections import connection_ids
 from tidemark.plugins.monitor.gate import Gate, Gates
 
-__all__ = ["API", "NO_NUL", "Connection", "Kind", "Limit", "Text", "gate_to", "refusals"]
+__all__ = ["API", "NO_NUL", "Connection", "Cursor", "Kind", "Limit", "Text", "gate_to", "refusals"]
 
 API = "/api/v1"
 NO_NUL = r"^[^\x00]*$"  # PostgreSQL has no such character
@@ -19,6 +19,9 @@ Kind = Annotated[str | None, Query(pattern=f"^({'|'.join(KINDS)})$", description
 Text = Annotated[str, Query(max_length=500, pattern=NO_NUL)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 Connection = Annotated[str | None, Query(max_length=250, description="A Tidemark connection that is monitored.")]
+Cursor = Annotated[
+    str | None, Query(max_length=4000, description="The cursor of the part before, for the part that follows it.")
+]
 
 
 def gate_to(gates: Gates, connection: str | None) -> Gate:

@@ -14,7 +14,7 @@ from tidemark.control.object_list import ObjectsWish
 from tidemark.control.object_needs import RANKS, Place, place_of_cursor
 from tidemark.errors import InvalidArgument
 from tidemark.plugins.monitor.access import MayAct, ReadableDags
-from tidemark.plugins.monitor.asking import API, Connection, Kind, Limit, Text, gate_to, refusals
+from tidemark.plugins.monitor.asking import API, Connection, Cursor, Kind, Limit, Text, gate_to, refusals
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.gate import Gates
 from tidemark.plugins.monitor.overview_answers import ActsAnswer, OverviewAnswer, acts_answer, need_answer
@@ -23,9 +23,6 @@ from tidemark.streams.worker.object_needs import NeedsPage, needs_page
 
 __all__ = ["add_overview"]
 
-Cursor = Annotated[
-    str | None, Query(max_length=4000, description="The cursor of the part before, for the part that follows it.")
-]
 _NOTHING = NeedsPage(0, dict.fromkeys(RANKS, 0), {}, (), None)
 
 

@@ -131,6 +131,12 @@ object_writes = sa.Table(
 )
 
 sa.Index("ix_tidemark_object_write_closed_at", object_writes.c.closed_at)
+sa.Index(
+    "ix_tidemark_object_write_backfill",  # the newest, among many more applies
+    object_writes.c.opened_at,
+    sqlite_where=object_writes.c.kind == "backfill",
+    postgresql_where=object_writes.c.kind == "backfill",
+)
 
 replication_moves = sa.Table(
     "tidemark_replication_move",

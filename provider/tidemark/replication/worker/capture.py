@@ -20,6 +20,7 @@ from typing import Protocol
 
 import sqlalchemy as sa
 
+from tidemark.control.samples import keep_sample
 from tidemark.control.store import ControlStore
 from tidemark.errors import (
     EventLogChanged,
@@ -239,7 +240,23 @@ class _Capturing:
             captured = replace(captured, gtids=report.gtids, server=report.server or None)
         if captured.server not in (None, found.system_id):
             mark_copied_ahead(connection, self.store, found, by=self.by)
-        replications.advance(connection, found, captured, by=self.by)
+        moved = replications.advance(connection, found, captured, by=self.by)
+        if moved and batches > found.batches:
+            self._sampled(connection, found, report, at)
+
+    def _sampled(self, connection: sa.Connection, found: Replication, report: CaptureReport, at: datetime) -> None:
+        """`found`: as it was before. Its lag lasted until now, when the answer is stored."""
+        now, events = self.store.clock(), sum(report.events.values())
+        seconds = max(0.0, (now - at).total_seconds())
+        figures = {
+            "transactions": report.transactions,
+            "events": events,
+            **({"events_per_second": round(events / seconds, 1)} if seconds else {}),
+            "seconds": seconds,
+            "lag_seconds": max(0.0, (now - (found.captured_at or at)).total_seconds()),
+            "lag_bytes": report.lag_bytes,
+        }
+        keep_sample(connection, "replication", found.uid, at=now, run=self.by.run, figures=figures)
 
 
 def _reaches(replication: Replication, until: LogPosition) -> bool:

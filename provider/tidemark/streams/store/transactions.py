@@ -30,6 +30,7 @@ __all__ = [
     "mark_submitted",
     "of_run",
     "of_stream",
+    "planned_statement",
     "record_evidence",
     "release",
     "relocate_window",
@@ -273,6 +274,24 @@ def retarget(
     )
 
 
+def planned_statement(row: sa.RowMapping) -> Statement:
+    """The statement in a row that has the columns of `tidemark_statement`."""
+    target = TableRef(
+        name=row["target_name"],
+        path=row["target_path"],
+        table_id=row["target_table_id"],
+        addressing=Addressing(row["target_addressing"]),
+    )
+    return Statement(
+        number=row["number"],
+        write=from_json(PlannedWrite, row["planned_write"]),
+        target=target,
+        base_version=row["base_version"],
+        app_id=row["app_id"],
+        txn_version=row["txn_version"],
+    )
+
+
 def _of_key(key: TransactionKey) -> sa.Select[tuple[object, ...]]:
     return sa.select(transactions).where(
         transactions.c.dag_id == key.dag_id,
@@ -312,7 +331,7 @@ def _stored(connection: sa.Connection, row: sa.RowMapping | None) -> StoredTrans
         key=TransactionKey(row["dag_id"], row["run_id"], row["task_id"], row["map_index"]),
         state=TransactionState(row["state"]),
         windows=tuple(from_json(StreamWindow, text) for text in connection.execute(pinned).scalars()),
-        plan=Plan(tuple(_planned(statement) for statement in rows)),
+        plan=Plan(tuple(planned_statement(statement) for statement in rows)),
         owner=row["owner"],
         lease_until=row["lease_until"],
         submitted=row["submitted"],
@@ -324,20 +343,3 @@ def _stored(connection: sa.Connection, row: sa.RowMapping | None) -> StoredTrans
     found = {one["number"]: from_json(Evidence, one["evidence"]) for one in rows if one["evidence"] is not None}
     fenced = tuple(one["number"] for one in rows if one["fenced"])
     return StoredTransaction(row["id"], transaction, row["serial"], found, fenced)
-
-
-def _planned(row: sa.RowMapping) -> Statement:
-    target = TableRef(
-        name=row["target_name"],
-        path=row["target_path"],
-        table_id=row["target_table_id"],
-        addressing=Addressing(row["target_addressing"]),
-    )
-    return Statement(
-        number=row["number"],
-        write=from_json(PlannedWrite, row["planned_write"]),
-        target=target,
-        base_version=row["base_version"],
-        app_id=row["app_id"],
-        txn_version=row["txn_version"],
-    )

@@ -1,6 +1,7 @@
 // One stream: where it stands, its open window, what its transactions delivered, and the history of its offset.
 
 import { badge, behind, columns, failing, h, moment, number, pairs, scroll, section, staleIn, stateOf, svg, utc, who } from "./elements.js";
+import { historyLink } from "./lists.js";
 
 const WIDTH = 720;
 const HEIGHT = 220;
@@ -10,7 +11,7 @@ export function drawDetails(found) {
   const one = found.stream;
   return h(
     "article", {},
-    h("p", {}, h("a", { href: "./", id: "back" }, "← All streams")),
+    h("p", {}, h("a", { href: "./", id: "back" }, "← All streams"), historyLink("stream", one.name, found.connection)),
     h("div", { class: "top" }, facts(one, found), section("History of the offset", plot(found))),
     section("Consumptions", consumptions(one.health, found)),
     section("Open window", one.held ? openWindow(one.held, found) : h("p", { class: "quiet" }, "None: the stream is free.")),

@@ -1,6 +1,6 @@
 // What lists have in common: search, connections, pages, and a focus that stays.
 
-import { address, turn } from "./address.js";
+import { address, linkTo, turn } from "./address.js";
 import { h, number } from "./elements.js";
 
 export const PAGE = 50;
@@ -36,6 +36,12 @@ export function pages(found, one, many) {
       ? `${number(found.offset + 1)}–${number(last)} of ${number(found.total)} ${many}` : `past the last ${one}`),
     step("Next", found.offset + found.limit, last < found.total && found.offset < found.total),
   );
+}
+
+// What an object has done and taken, beside where it stands.
+export function historyLink(kind, name, connection) {
+  const href = linkTo({ history: name, kind }, connection);
+  return h("span", { class: "exact" }, h("a", { href, "aria-label": `History of ${kind.replaceAll("_", " ")} ${name}` }, "History"));
 }
 
 export function nothingFits(one, many, all) {

@@ -17,7 +17,13 @@ const refreshed = document.getElementById("refreshed");
 let asking = null;
 let timer = null;
 
+// The modules of charts come with the first history that is looked at.
+async function showHistory(signal) {
+  await (await import("./history.js")).showHistory(signal);
+}
+
 function shown() {
+  if (address.get("history")) return showHistory;
   if (address.has("stream") || address.has("dag_id")) return showStream;
   if (address.get("source")) return showSource;
   if (address.get("replication")) return showReplication;
@@ -27,6 +33,7 @@ function shown() {
 }
 
 function allOfThem() {
+  if (shown() === showHistory) return h("a", { href: linkTo({ view: "objects" }, address.get("connection")) }, "All objects");
   return [showReplication, showSource].includes(shown())
     ? h("a", { href: linkTo({ view: "replications" }, address.get("connection")) }, "All replications")
     : h("a", { href: "./" }, "All streams");

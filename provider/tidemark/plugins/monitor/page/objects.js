@@ -3,7 +3,7 @@
 import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, badge, bytes, fetchJson, h, moment, number, scroll, span } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, heading, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, heading, historyLink, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 
 const LAKE_WAIT = 3;
 const COLUMNS = [
@@ -95,7 +95,7 @@ function row(one, found) {
     "tr", { "data-any-object": `${one.kind} ${one.name}` },
     h("td", {}, badge(BADGES[one.severity] ?? "note", spoken(one.state))),
     h("td", {}, spoken(one.kind)),
-    h("th", { scope: "row" }, name),
+    h("th", { scope: "row" }, name, historyLink(one.kind, one.name, connection)),
     h("td", {}, moment(one.since, found.now)),
     h("td", {}, lag(one)),
     h("td", {}, one.owner ? airflowLink(`dags/${encodeURIComponent(one.owner)}`, one.owner) : "–"),

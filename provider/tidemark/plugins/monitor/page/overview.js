@@ -135,6 +135,7 @@ function facts(one, found) {
   if (one.log_path) parts.push([airflowLink(one.log_path, "task log")]);
   if (one.run_path) parts.push(["run ", airflowLink(one.run_path, one.run.run_id)]);
   if (one.owner) parts.push(["DAG ", airflowLink(`dags/${encodeURIComponent(one.owner)}`, one.owner)]);
+  parts.push([h("a", { href: linkTo({ history: one.name, kind: one.kind }, found.connections.length > 1 ? found.connection : "") }, "history")]);
   return parts.map((part) => h("span", { class: "fact" }, ...part));
 }
 

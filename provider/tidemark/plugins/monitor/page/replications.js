@@ -3,7 +3,7 @@
 import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, badge, bytes, columns, fetchJson, h, moment, number, pairs, scroll, section, span, who } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, historyLink, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 import { sourceBox } from "./sources.js";
 
 const FEW_ALERTS = 3;
@@ -90,7 +90,8 @@ function drawOne(found, wish) {
 function frame() {
   return h(
     "article", { id: "replication" },
-    h("p", {}, h("a", { href: linkTo({ view: "replications" }, address.get("connection")), id: "back" }, "← All replications")),
+    h("p", {}, h("a", { href: linkTo({ view: "replications" }, address.get("connection")), id: "back" }, "← All replications"),
+      historyLink("replication", address.get("replication"), address.get("connection"))),
     h("div", { class: "top", id: "facts" }),
     section("Alerts", h("div", { id: "alerts" })),
     section("Objects",

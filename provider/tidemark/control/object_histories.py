@@ -1,0 +1,228 @@
+"""The history of each kind of objects: its parts, the figures of each point, and the charts that are drawn of them.
+
+The route, the page and the command show these parts, and no others. The control store has all of it.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+
+from tidemark.control.object_kinds import resolved
+from tidemark.errors import InvalidArgument
+
+__all__ = [
+    "AT",
+    "HISTORIES",
+    "MOST",
+    "WITHOUT",
+    "Chart",
+    "Field",
+    "HistoryPart",
+    "Key",
+    "Point",
+    "PointsOf",
+    "Portion",
+    "Shape",
+    "ShownPart",
+    "Unit",
+    "history_of",
+    "newest_rows",
+    "parts_of",
+]
+
+MOST = 1000  # points of one portion
+
+HISTORIES = {
+    "stream": "streams.worker.histories:STREAM_HISTORY",
+    "change_stream": "change_streams.store.histories:CHANGE_STREAM_HISTORY",
+    "consumer_group": "change_streams.store.histories:CONSUMER_GROUP_HISTORY",
+    "replication": "replication.store.histories:REPLICATION_HISTORY",
+    "replicated_table": "replication.store.histories:REPLICATED_TABLE_HISTORY",
+    "pipe": "pipes.store.histories:PIPE_HISTORY",
+    "materialized_view": "materialized.store.histories:VIEW_HISTORY",
+    "dynamic_table": "materialized.store.histories:VIEW_HISTORY",
+    "clustered_table": "clustering.store.histories:CLUSTERED_TABLE_HISTORY",
+    "search_optimization": "search.store.histories:SEARCH_HISTORY",
+}
+"""Kind → the parts of its history, a tuple of HistoryPart, `module:name` below `tidemark`."""
+
+WITHOUT = {
+    "landing_table": "The commits of channels are in the log of the landing table. `lake.channel_history` reads them.",
+}
+"""Kind → why the control store has no history of it, and who has."""
+
+
+class Unit(StrEnum):
+    """The meaning of a figure, by which it is written and drawn."""
+
+    TIME = "time"
+    NUMBER = "number"
+    VERSION = "version"
+    ROWS = "rows"
+    BYTES = "bytes"
+    SECONDS = "seconds"
+    TEXT = "text"
+    TEXTS = "texts"
+    RUN = "run"  # the key of a task, or the name of a person
+
+
+class Shape(StrEnum):
+    """The form of a chart. STEPS: the value holds until the next point. TREE: lives of partitions with their parents,
+    each as wide as its load.
+    """
+
+    LINE = "line"
+    STEPS = "steps"
+    BARS = "bars"
+    TREE = "tree"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A figure of a point. `private`: only readers of the DAG of the point's run see it."""
+
+    name: str
+    words: str
+    unit: Unit
+    private: bool = False
+
+
+AT = Field("at", "When", Unit.TIME)
+"""The time of a point. Each part has it."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart over time of some fields of a part, which have one unit. `words`: what it shows, in a sentence."""
+
+    name: str
+    title: str
+    words: str
+    fields: tuple[str, ...]
+    shape: Shape = Shape.LINE
+
+
+Key = tuple[datetime | int | str, ...]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One entry of a history. `key`: its place, which no later entry changes. `values`: by the names of the fields."""
+
+    key: Key
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Portion:
+    """The portion that is asked for: `limit` points that are older than the one at `after`; None: the newest."""
+
+    after: Key | None
+    limit: int
+
+
+PointsOf = Callable[[sa.Connection, str, Portion], Sequence[Point]]
+
+
+@dataclass(frozen=True)
+class HistoryPart:
+    """A part of a history: points of one sort, newest first.
+
+    `points`: those of an object, by its uid, in a bounded number of queries. `key`: the types of a point's key.
+    """
+
+    name: str
+    words: str
+    fields: tuple[Field, ...]
+    charts: tuple[Chart, ...]
+    key: tuple[type, ...]
+    points: PointsOf
+
+
+@dataclass(frozen=True)
+class ShownPart:
+    """A portion of a part. `cursor`: for the portion that follows; None on the last one."""
+
+    part: HistoryPart
+    points: tuple[Point, ...]
+    cursor: str | None
+
+
+def parts_of(kind: str) -> tuple[HistoryPart, ...]:
+    """The parts that the kind has; none for a kind whose history is elsewhere."""
+    name = HISTORIES.get(kind)
+    found: tuple[HistoryPart, ...] = () if name is None else resolved(name)
+    return found
+
+
+def history_of(
+    connection: sa.Connection, kind: str, uid: str, *, part: str | None, cursor: str | None, limit: int
+) -> tuple[ShownPart, ...]:
+    """The newest points of each part, or of `part` alone; with a cursor, those that follow it.
+
+    Raises InvalidArgument for a part that the kind lacks, for a bad cursor, and for a cursor without a part.
+    """
+    if not 1 <= limit <= MOST:
+        raise InvalidArgument(argument="limit", value=limit, problem=f"1 to {MOST:,} points are read at once")
+    known = parts_of(kind)
+    chosen = tuple(one for one in known if part in (None, one.name))
+    if part is not None and not chosen:
+        names = ", ".join(one.name for one in known) or "none"
+        raise InvalidArgument(argument="part", value=part, problem=f"the parts of a {kind} are: {names}")
+    if cursor is not None and part is None:
+        raise InvalidArgument(argument="cursor", value=cursor, problem="name the part that it belongs to")
+    return tuple(_shown(connection, one, uid, cursor, limit) for one in chosen)
+
+
+def newest_rows(
+    connection: sa.Connection, query: sa.Select[Any], order: tuple[sa.ColumnElement[Any], ...], portion: Portion
+) -> Sequence[sa.RowMapping]:
+    """The rows of the query in that portion, newest first. `order`: the columns of the key."""
+    if portion.after is not None:
+        values = (sa.literal(value, column.type) for value, column in zip(portion.after, order, strict=True))
+        query = query.where(sa.tuple_(*order) < sa.tuple_(*values))
+    ordered = query.order_by(*(column.desc() for column in order)).limit(portion.limit)
+    return connection.execute(ordered).mappings().all()
+
+
+def _shown(connection: sa.Connection, part: HistoryPart, uid: str, cursor: str | None, limit: int) -> ShownPart:
+    after = None if cursor is None else _key_of(part, cursor)
+    found = part.points(connection, uid, Portion(after, limit + 1))
+    points = tuple(found[:limit])
+    return ShownPart(part, points, _cursor_of(part, points[-1].key) if len(found) > limit else None)
+
+
+def _cursor_of(part: HistoryPart, key: Key) -> str:
+    plain = [value.isoformat() if isinstance(value, datetime) else value for value in key]
+    return urlsafe_b64encode(json.dumps([part.name, *plain]).encode()).decode().rstrip("=")
+
+
+def _key_of(part: HistoryPart, cursor: str) -> Key:
+    try:
+        name, *plain = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if name != part.name or len(plain) != len(part.key):
+            raise ValueError("it is one of another part")
+        return tuple(_typed(kind, value) for kind, value in zip(part.key, plain, strict=True))
+    except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
+        problem = "it is not one that this part of a history has given"
+        raise InvalidArgument(argument="cursor", value=cursor, problem=problem) from error
+
+
+def _typed(kind: type, value: Any) -> datetime | int | str:
+    if kind is int and type(value) is int and 0 <= value < 1 << 63:
+        return value
+    if kind is str and isinstance(value, str) and value.isprintable():
+        return value
+    if kind is datetime and isinstance(value, str):
+        found = datetime.fromisoformat(value)
+        if found.tzinfo is not None:
+            return found.astimezone(UTC)
+    raise ValueError(f"{value!r} is no {kind.__name__}")

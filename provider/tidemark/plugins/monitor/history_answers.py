@@ -1,0 +1,139 @@
+"""The answer of the route of histories: for each part its fields, its charts and its points. Times are UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from tidemark.control.object_histories import WITHOUT, Chart, Field, HistoryPart, Point, ShownPart, Unit
+from tidemark.control.object_list import ShownObject
+from tidemark.plugins.monitor.actors import Actor, actor
+from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
+
+__all__ = ["HistoryAnswer", "KeptHistory", "history_answer"]
+
+
+@dataclass(frozen=True)
+class FieldAnswer:
+    """A figure that points have. `unit`: time, number, version, rows, bytes, seconds, text, texts or run.
+    `private`: only readers of the DAG of the point's run see its text.
+    """
+
+    name: str
+    words: str
+    unit: str
+    private: bool
+
+
+@dataclass(frozen=True)
+class ChartAnswer:
+    """A chart of some fields over `at`. `shape`: line, steps, bars or tree."""
+
+    name: str
+    title: str
+    words: str
+    fields: tuple[str, ...]
+    shape: str
+
+
+@dataclass(frozen=True)
+class PartAnswer:
+    """A part of the history. `points`: the newest first, each by the names of the fields; a run is an actor.
+    `cursor`: for the points that follow; None if there are none.
+    """
+
+    name: str
+    words: str
+    fields: tuple[FieldAnswer, ...]
+    charts: tuple[ChartAnswer, ...]
+    points: tuple[Mapping[str, Any], ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True)
+class HistoryAnswer:
+    """The history of an object. `view`: the address of the object's own view. `elsewhere`: why there are no parts.
+    `replications`: how many there are beside it.
+    """
+
+    connection: str
+    connections: tuple[str, ...]
+    now: datetime
+    kind: str
+    uid: str
+    name: str
+    view: Mapping[str, str] | None
+    elsewhere: str | None
+    parts: tuple[PartAnswer, ...]
+    replications: int
+
+
+@dataclass(frozen=True)
+class KeptHistory:
+    """All that the store has for the answer, as it was at one moment."""
+
+    connection: str
+    one: ShownObject
+    parts: tuple[ShownPart, ...]
+    replications: int
+
+
+def history_answer(
+    kept: KeptHistory, connections: tuple[str, ...], now: datetime, readable: Collection[str]
+) -> HistoryAnswer:
+    """The history as that reader may see it."""
+    one = kept.one
+    return HistoryAnswer(
+        connection=kept.connection,
+        connections=connections,
+        now=now,
+        kind=one.kind,
+        uid=one.uid,
+        name=one.name,
+        view=one.view,
+        elsewhere=WITHOUT.get(one.kind),
+        parts=tuple(_part(part, readable) for part in kept.parts),
+        replications=kept.replications,
+    )
+
+
+def _part(shown: ShownPart, readable: Collection[str]) -> PartAnswer:
+    part = shown.part
+    return PartAnswer(
+        name=part.name,
+        words=part.words,
+        fields=tuple(_field(field) for field in part.fields),
+        charts=tuple(_chart(chart) for chart in part.charts),
+        points=tuple(_point(part, point, readable) for point in shown.points),
+        cursor=shown.cursor,
+    )
+
+
+def _field(field: Field) -> FieldAnswer:
+    return FieldAnswer(field.name, field.words, field.unit.value, field.private)
+
+
+def _chart(chart: Chart) -> ChartAnswer:
+    return ChartAnswer(chart.name, chart.title, chart.words, chart.fields, chart.shape.value)
+
+
+def _point(part: HistoryPart, point: Point, readable: Collection[str]) -> Mapping[str, Any]:
+    runs = {
+        field.name: _actor(point.values.get(field.name), readable) for field in part.fields if field.unit is Unit.RUN
+    }
+    hidden = any(one is None or one.kind == "hidden" for one in runs.values())
+    return {field.name: _value(field, point, runs, hidden=hidden) for field in part.fields}
+
+
+def _value(field: Field, point: Point, runs: Mapping[str, Actor | None], *, hidden: bool) -> Any:
+    if field.name in runs:
+        found = runs[field.name]
+        return None if found is None else {name: said for name, said in asdict(found).items() if said is not None}
+    value = point.values.get(field.name)
+    return FOR_OTHERS if field.private and hidden and value is not None else value
+
+
+def _actor(said: str | None, readable: Collection[str]) -> Actor | None:
+    return None if said is None else actor(said, readable)

@@ -1,0 +1,79 @@
+// The history of an object of any kind: what the server says that there is, as charts and as tables.
+
+import { address, linkTo, turn } from "./address.js";
+import { chart, rows, table } from "./charts.js";
+import { fetchJson, h, number, section } from "./elements.js";
+import { drawHeader } from "./header.js";
+import { keepingFocus } from "./lists.js";
+import { states, tree } from "./trees.js";
+
+const POINTS = 200;
+const view = document.getElementById("view");
+let drawn = "";
+
+export async function showHistory(signal) {
+  const wish = {
+    connection: address.get("connection"),
+    kind: address.get("kind") ?? "",
+    name: address.get("history"),
+    part: address.get("part"),
+    cursor: address.get("cursor"),
+    limit: POINTS,
+  };
+  draw(await fetchJson("api/v1/history", wish, signal), wish);
+}
+
+// What somebody reads or has opened stays where it is: the same answer draws nothing.
+function draw(found, wish) {
+  drawHeader(`${spoken(found.kind)} ${found.name}`, "objects", found.replications);
+  const said = JSON.stringify([{ ...found, now: null }, wish]);
+  if (said === drawn && view.querySelector("#history")) return;
+  drawn = said;
+  const open = new Set([...view.querySelectorAll("details[open]")].map((one) => one.id));
+  keepingFocus(() => {
+    view.replaceChildren(article(found, wish));
+    for (const one of view.querySelectorAll("details")) one.open = open.has(one.id);
+  });
+}
+
+function article(found, wish) {
+  const connection = found.connections.length > 1 ? found.connection : "";
+  return h("article", { id: "history" },
+    h("p", {}, h("a", { href: linkTo({ view: "objects" }, connection), id: "back" }, "← All objects"),
+      found.view ? [" ", h("a", { href: linkTo(found.view, connection), id: "own-view" }, "Where it stands")] : null),
+    found.elsewhere ? h("p", {}, found.elsewhere) : null,
+    found.parts.map((part) => shownPart(part, found, wish)));
+}
+
+function shownPart(part, found, wish) {
+  if (part.points.length === 0) return section(part.words, h("p", { class: "quiet" }, wish.cursor ? "No older one." : "None yet."), turning(part, wish));
+  const charts = part.charts.map((one) => withStates(one, part, chart(part, one, tree(found.now))));
+  return section(part.words, h("div", { class: "charts" }, charts),
+    whole(part),
+    turning(part, wish));
+}
+
+// All figures of the points. A tree's own table has them already.
+function whole(part) {
+  if (part.charts.some(({ shape }) => shape === "tree")) return null;
+  return part.charts.length === 0 ? rows(part.words, part.fields, part.points)
+    : table(`part-${part.name}`, { title: part.words }, part.fields, part.points);
+}
+
+function withStates(one, part, figure) {
+  if (figure !== null && one.shape === "tree") figure.querySelector(".point-said").before(states(part.points));
+  return figure;
+}
+
+function turning(part, wish) {
+  if (part.cursor === null && !wish.cursor) return null;
+  return h("nav", { class: "pages", "aria-label": `Portions: ${part.words}` },
+    h("button", { type: "button", id: `newest-${part.name}`, disabled: !wish.cursor, onclick: () => turn({ part: "", cursor: "" }) }, "Newest of all parts"),
+    h("span", {}, `${number(part.points.length)} points`),
+    h("button", { type: "button", id: `older-${part.name}`, disabled: part.cursor === null,
+      onclick: () => turn({ part: part.name, cursor: part.cursor }) }, "Older"));
+}
+
+function spoken(name) {
+  return name.replaceAll("_", " ");
+}
