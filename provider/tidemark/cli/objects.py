@@ -8,6 +8,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
+from tidemark.cli.lineage import lineage_command
 from tidemark.control.object_kinds import KINDS
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -54,6 +55,7 @@ def object_commands() -> tuple[ActionCommand, ...]:
             func=list_acts,
             args=(_OF_KIND, _LIMIT, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
+        lineage_command(),
     )
 
 

@@ -33,6 +33,7 @@ from tidemark.plugins.monitor.act_routes import add_acts
 from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
 from tidemark.plugins.monitor.asking import API, NO_NUL, Connection, Kind, Limit, Text, gate_to, refusals
 from tidemark.plugins.monitor.gate import Gates
+from tidemark.plugins.monitor.lineage_routes import add_lineage
 from tidemark.plugins.monitor.object_answers import AnyObjectsAnswer, ObjectsPart, objects_answer
 from tidemark.plugins.monitor.overview_routes import add_overview
 from tidemark.plugins.monitor.replication_answers import ReplicationDetails, ReplicationsAnswer
@@ -105,6 +106,7 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     _add_sources(app)
     _add_objects(app, gates, clock)
     add_overview(app, gates, clock)
+    add_lineage(app, gates, clock)
     add_acts(app, gates, clock)
     return app
 
