@@ -9,6 +9,7 @@ from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
 from tidemark.cli.lineage import lineage_command
+from tidemark.cli.runs import run_command
 from tidemark.control.object_kinds import KINDS
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -56,6 +57,7 @@ def object_commands() -> tuple[ActionCommand, ...]:
             args=(_OF_KIND, _LIMIT, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
         lineage_command(),
+        run_command(),
     )
 
 

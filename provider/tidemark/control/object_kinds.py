@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.run_keys import RunPart
 from tidemark.control.ties import Tie
 
 __all__ = ["KINDS", "Advice", "Finding", "Lag", "ObjectEntry", "ObjectKind", "Severity", "kind_named", "resolved"]
@@ -101,6 +102,7 @@ ViewOf = Callable[[str, str | None], Mapping[str, str]]
 FindingsOf = Callable[[sa.Connection, datetime], Mapping[str, Finding]]
 MarksOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, Mapping[str, str]]]
 TiesOf = Callable[[sa.Connection], Sequence[Tie]]
+TouchedBy = Callable[[sa.Connection, RunPart], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ class ObjectKind:
     by name, that must not have changed since a person saw them.
 
     For lineage: `ties` is the name of what finds the ties of all objects of the kind, by a fixed number of queries.
+    `touched` is the name of what finds the objects that tasks touched, by uid, with words for what they did.
     """
 
     name: str
@@ -131,6 +134,7 @@ class ObjectKind:
     acts: str | None = None
     marks: MarksOf | None = None
     ties: str | None = None
+    touched: str | None = None
 
     def lags_of(self, connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
         """The lag of each of these objects, by uid; objects without a known lag are left out."""
@@ -143,6 +147,13 @@ class ObjectKind:
             return ()
         found: TiesOf = resolved(self.ties)
         return found(connection)
+
+    def touched_by(self, connection: sa.Connection, part: RunPart) -> Mapping[str, str]:
+        """The objects of the kind that these tasks touched, by uid, with words for what they did."""
+        if self.touched is None:
+            return {}
+        found: TouchedBy = resolved(self.touched)
+        return found(connection, part)
 
     def advice_for(self, state: str, name: str, within: str | None) -> Advice:
         """The way out of that state of an object."""

@@ -37,6 +37,7 @@ from tidemark.plugins.monitor.lineage_routes import add_lineage
 from tidemark.plugins.monitor.object_answers import AnyObjectsAnswer, ObjectsPart, objects_answer
 from tidemark.plugins.monitor.overview_routes import add_overview
 from tidemark.plugins.monitor.replication_answers import ReplicationDetails, ReplicationsAnswer
+from tidemark.plugins.monitor.run_routes import add_runs
 from tidemark.plugins.monitor.security import SECURITY, SecurityHeaders
 from tidemark.plugins.monitor.source_answers import SourceAnswer
 from tidemark.plugins.monitor.source_reading import SourceReader
@@ -69,7 +70,10 @@ Part = Literal[
     "overview.js",
     "acts.js",
     "copying.js",
+    "lineage.js",
+    "runs.js",
     "monitor.css",
+    "lineage.css",
 ]
 Name = Annotated[
     str, Query(max_length=500, pattern=NO_NUL, description="Name of the stream. Empty: that of the transaction.")
@@ -107,6 +111,7 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     _add_objects(app, gates, clock)
     add_overview(app, gates, clock)
     add_lineage(app, gates, clock)
+    add_runs(app, gates, clock)
     add_acts(app, gates, clock)
     return app
 
@@ -120,6 +125,10 @@ def _add_page(app: FastAPI) -> None:
     async def part(file: Part) -> FileResponse:
         kind = "text/css" if file.endswith(".css") else "text/javascript"
         return FileResponse(PAGE / file, media_type=kind)
+
+    @app.get("/page/vendor/dagre.mjs", include_in_schema=False)
+    async def layout() -> FileResponse:
+        return FileResponse(PAGE / "vendor" / "dagre.mjs", media_type="text/javascript")
 
     @app.get(f"{API}/openapi.json", include_in_schema=False)
     async def schema(request: Request) -> JSONResponse:

@@ -161,4 +161,5 @@ REPLICATED_TABLE = ObjectKind(
     view=_view,
     advice=_OF_TABLES,
     ties="replication.store.ties:table_ties",
+    touched="replication.store.touched:tables_of_runs",
 )

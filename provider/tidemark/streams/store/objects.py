@@ -129,4 +129,5 @@ STREAM = ObjectKind(
     acts="streams.worker.acts:STREAM_ACTS",
     marks=stream_marks,
     ties="streams.store.ties:stream_ties",
+    touched="streams.store.run_transactions:streams_of_runs",
 )

@@ -4,7 +4,7 @@ looks at logs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -22,7 +22,7 @@ from tidemark.streams.worker.object_needs import NOTHING_KNOWN, Known, look_at, 
 from tidemark.streams.worker.object_states import judged, questions_behind
 from tidemark.streams.worker.sources import Tables
 
-__all__ = ["LineageWish", "ShownLineage", "part_of", "read_lineage", "shown_lineage"]
+__all__ = ["LineageWish", "ShownLineage", "known_objects", "part_of", "read_lineage", "shown_lineage"]
 
 DEPTH, MOST = 3, 2000
 
@@ -77,14 +77,24 @@ def shown_lineage(connection: sa.Connection, part: Part, known: Known, *, now: d
     kinds of objects; 500 objects of a kind are read at a time.
     """
     keys = [node.key for node in part.nodes if node.kind != TABLE]
+    objects, unseen = known_objects(connection, keys, known, now=now)
+    return ShownLineage(_without_ended(part, objects), objects, unseen)
+
+
+def known_objects(
+    connection: sa.Connection, keys: Sequence[Key], known: Known, *, now: datetime
+) -> tuple[dict[Key, ShownObject], frozenset[Key]]:
+    """The live ones among these objects with what earlier looks found, and the keys of those that only a log knows and
+    that no look has seen: they have no lag.
+    """
     found = of_keys(connection, keys, now=now)
     questions = questions_behind(connection, found)
     seen = {uid: still_holds(known.seen.get((kind, uid)), questions.get(uid)) for kind, uid in keys}
     told = {(one.kind, one.uid): one for one in judged(found, seen, now)}
     asked = (key for key, one in told.items() if kind_named(one.kind).look is not None)
     unseen = frozenset(key for key in asked if seen[key[1]] is None)
-    unknown = {key: replace(told[key], lag_seconds=None, lag_amount=None, lag_unit=None) for key in unseen}
-    return ShownLineage(_without_ended(part, told), told | unknown, unseen)
+    told |= {key: replace(told[key], lag_seconds=None, lag_amount=None, lag_unit=None) for key in unseen}
+    return told, unseen
 
 
 def read_lineage(store: ControlStore, tables: Tables, wish: LineageWish) -> ShownLineage:
