@@ -36,8 +36,8 @@ class TouchedAnswer:
 class RunAnswer:
     """The work of the tasks of a DAG, of a run, or of one task. `transactions`: the newest, newest first, each with its
     windows, its rows, and the evidence of each target; `older`: there are more. `touched`: objects that the tasks of a
-    run touched; `more_touched`: how many are left out. `owned`: objects that a run of the DAG created or wrote last, the
-    worst first, of `total`. `unseen`: uids of objects whose lag is not known, since no look has read their logs yet.
+    run touched; `more_touched`: how many are left out. `owned`: objects that a run of the DAG created or wrote last,
+    the worst first, of `total`. `unseen`: uids of objects whose lag is not known, since no look has read their logs.
     """
 
     connection: str
@@ -73,10 +73,10 @@ def add_runs(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
 
         It reads the control store alone. Logs are looked at in the background.
         """
+        gate, now = gate_to(gates, connection), clock()
         if dag_id not in readable:
             raise HTTPException(403, NO_RIGHT)
         part = _part(dag_id, run_id, task_id, map_index)
-        gate, now = gate_to(gates, connection), clock()
         monitored, found = await gate.ask(lambda monitored: (monitored, _read(monitored, gate, part, now)))
         return _answer(monitored, found, part, now, readable)
 

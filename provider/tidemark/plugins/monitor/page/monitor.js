@@ -6,8 +6,8 @@ import { followTheme, h } from "./elements.js";
 import { showLineage } from "./lineage.js";
 import { showObjects } from "./objects.js";
 import { showOverview } from "./overview.js";
-import { showRun } from "./runs.js";
 import { showReplication, showReplications } from "./replications.js";
+import { showRun } from "./runs.js";
 import { showSource } from "./sources.js";
 import { showStream, showStreams } from "./streams.js";
 
