@@ -53,7 +53,7 @@ class Graph:
 @dataclass(frozen=True)
 class Part:
     """Nodes and the edges between them. `total`: how many nodes fit; `nodes` has fewer of them if they are too many.
-    `centre`: the node around which it lies.
+    `centre`: the node that was asked for.
     """
 
     nodes: tuple[Node, ...]

@@ -1,4 +1,4 @@
-"""A part of the graph as text for programs that draw: Mermaid and DOT. Names stand in quotes, with markup escaped."""
+"""A part of the graph as text for programs that draw: Mermaid and DOT. Names are in quotes, with markup escaped."""
 
 from __future__ import annotations
 

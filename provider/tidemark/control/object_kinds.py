@@ -119,7 +119,7 @@ class ObjectKind:
     acts that a person may do, a tuple of `tidemark.control.object_acts.ObjectAct`. `marks`: further facts of an object,
     by name, that must not have changed since a person saw them.
 
-    For lineage: `ties` is the name of what finds the ties of all objects of the kind, by a fixed number of queries.
+    For lineage: `ties` names what finds the ties of all objects of the kind. It takes a fixed number of queries.
     `touched` is the name of what finds the objects that tasks touched, by uid, with words for what they did.
     """
 

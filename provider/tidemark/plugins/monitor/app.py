@@ -72,6 +72,7 @@ Part = Literal[
     "copying.js",
     "lineage.js",
     "runs.js",
+    "vendor/dagre.mjs",
     "monitor.css",
     "lineage.css",
 ]
@@ -121,14 +122,10 @@ def _add_page(app: FastAPI) -> None:
     async def page() -> FileResponse:
         return FileResponse(PAGE / "index.html")
 
-    @app.get("/page/{file}", include_in_schema=False)
+    @app.get("/page/{file:path}", include_in_schema=False)
     async def part(file: Part) -> FileResponse:
         kind = "text/css" if file.endswith(".css") else "text/javascript"
         return FileResponse(PAGE / file, media_type=kind)
-
-    @app.get("/page/vendor/dagre.mjs", include_in_schema=False)
-    async def layout() -> FileResponse:
-        return FileResponse(PAGE / "vendor" / "dagre.mjs", media_type="text/javascript")
 
     @app.get(f"{API}/openapi.json", include_in_schema=False)
     async def schema(request: Request) -> JSONResponse:

@@ -72,7 +72,7 @@ def _newest_ids() -> sa.Select[tuple[str]]:
 
 
 def _of_others() -> sa.ColumnElement[bool]:
-    """The windows of live streams of which none of the newest transactions took: such streams have few."""
+    """The windows of live streams that are in none of the newest transactions. Such streams have few windows."""
     taken = sa.select(_window.stream_uid).where(_newest())
     others = sa.select(_of.uid).where(_of.dropped_at.is_(None), _of.uid.not_in(taken.scalar_subquery()))
     return _window.stream_uid.in_(others)

@@ -1,6 +1,4 @@
-"""Lineage as it is shown: a part of the graph with the states and lags of its objects, from the store and from earlier
-looks at logs.
-"""
+"""A part of the lineage with the states and lags of its objects, from the store and from earlier looks at logs."""
 
 from __future__ import annotations
 
@@ -84,8 +82,8 @@ def shown_lineage(connection: sa.Connection, part: Part, known: Known, *, now: d
 def known_objects(
     connection: sa.Connection, keys: Sequence[Key], known: Known, *, now: datetime
 ) -> tuple[dict[Key, ShownObject], frozenset[Key]]:
-    """The live ones among these objects with what earlier looks found, and the keys of those that only a log knows and
-    that no look has seen: they have no lag.
+    """The live ones among these objects with the findings of earlier looks. The keys are those of objects whose lag
+    only a log tells, and that no look has seen. Their lag is None.
     """
     found = of_keys(connection, keys, now=now)
     questions = questions_behind(connection, found)
@@ -98,7 +96,7 @@ def known_objects(
 
 
 def read_lineage(store: ControlStore, tables: Tables, wish: LineageWish) -> ShownLineage:
-    """The same for a caller who waits: the logs of the objects that are shown are looked at first, for 30 seconds at
+    """The same for a caller who waits. The logs of the objects that are shown are looked at first, for 30 seconds at
     most. Raises InvalidArgument as `part_of`.
     """
     part = part_of(store.read(read_graph), wish)
