@@ -357,6 +357,8 @@ def test_nothing_that_is_asked_brings_a_500(app: FastAPI, ask: Caller) -> None:
         "/api/v1/objects": True,
         "/api/v1/overview": True,
         "/api/v1/acts": True,
+        "/api/v1/lineage": True,
+        "/api/v1/run": True,
         "/api/v1/objects/{kind}/{uid}/acts/{act}": True,
     }
 
@@ -384,5 +386,8 @@ def test_the_page_is_where_the_base_url_says(base_url: str, href: str, monkeypat
     from tidemark.plugins.tidemark import TidemarkPlugin
 
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", base_url)
-    (view,) = TidemarkPlugin().external_views
+    view, *tabs = TidemarkPlugin().external_views
     assert SimpleNamespace(**view).href == href
+    assert [tab["destination"] for tab in tabs] == ["dag", "dag_run", "task_instance"]
+    assert all(tab["href"].startswith(f"{href}?view=run&dag_id={{DAG_ID}}") for tab in tabs)
+    assert len({one["url_route"] for one in (view, *tabs)}) == 4  # Airflow finds them by these alone

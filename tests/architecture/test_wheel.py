@@ -36,11 +36,8 @@ def test_the_wheel_holds_every_module_and_nothing_of_the_tests(wheel: Path) -> N
         others = {name.split("/")[0] for name in archive.namelist()} - {"tidemark"}
     package = REPOSITORY / "provider"
     modules = {str(file.relative_to(package)) for file in (package / "tidemark").rglob("*.py")}
-    page = {
-        str(file.relative_to(package))
-        for file in (package / "tidemark/plugins/monitor/page").rglob("*")
-        if file.is_file()
-    }
+    every = (package / "tidemark/plugins/monitor/page").rglob("*")
+    page = {str(file.relative_to(package)) for file in every if file.is_file()}
     assert page
     assert modules | page <= held
     assert all(name.endswith(".dist-info") for name in others)

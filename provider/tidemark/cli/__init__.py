@@ -35,7 +35,7 @@ def _of_changes() -> tuple[GroupCommand, ...]:
     return (
         GroupCommand(
             name="objects",
-            help="List the objects of every kind in one list, show one with its history, and list the acts on them",
+            help="List the objects of every kind, show one, its history, its lineage, and the acts on objects",
             subcommands=object_commands(),
         ),
         GroupCommand(

@@ -9,6 +9,8 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
+from tidemark.cli.lineage import lineage_command
+from tidemark.cli.runs import run_command
 from tidemark.control.object_kinds import KINDS
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -69,6 +71,8 @@ def object_commands() -> tuple[ActionCommand, ...]:
             func=show_history,
             args=(_KIND, _NAME, _PART, _POINTS, _CURSOR, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
+        lineage_command(),
+        run_command(),
     )
 
 

@@ -13,6 +13,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.run_keys import RunPart
+from tidemark.control.ties import Tie
+
 __all__ = ["KINDS", "Advice", "Finding", "Lag", "ObjectEntry", "ObjectKind", "Severity", "kind_named", "resolved"]
 
 
@@ -98,6 +101,8 @@ LagsOf = Callable[[sa.Connection, Sequence[str], datetime], Mapping[str, Lag]]
 ViewOf = Callable[[str, str | None], Mapping[str, str]]
 FindingsOf = Callable[[sa.Connection, datetime], Mapping[str, Finding]]
 MarksOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, Mapping[str, str]]]
+TiesOf = Callable[[sa.Connection], Sequence[Tie]]
+TouchedBy = Callable[[sa.Connection, RunPart], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,9 @@ class ObjectKind:
     facts, by uid. `advice` has the way out of each state, and for all others that of `""`. `acts` is the name of the
     acts that a person may do, a tuple of `tidemark.control.object_acts.ObjectAct`. `marks`: further facts of an object,
     by name, that must not have changed since a person saw them.
+
+    For lineage: `ties` names what finds the ties of all objects of the kind. It takes a fixed number of queries.
+    `touched` is the name of what finds the objects that tasks touched, by uid, with words for what they did.
     """
 
     name: str
@@ -125,11 +133,27 @@ class ObjectKind:
     advice: Mapping[str, Advice] = field(default_factory=dict)
     acts: str | None = None
     marks: MarksOf | None = None
+    ties: str | None = None
+    touched: str | None = None
 
     def lags_of(self, connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
         """The lag of each of these objects, by uid; objects without a known lag are left out."""
         found: LagsOf = resolved(self.lags)
         return found(connection, uids, now)
+
+    def ties_of(self, connection: sa.Connection) -> Sequence[Tie]:
+        """The ties of all objects of the kind; those of ended ones may be among them."""
+        if self.ties is None:
+            return ()
+        found: TiesOf = resolved(self.ties)
+        return found(connection)
+
+    def touched_by(self, connection: sa.Connection, part: RunPart) -> Mapping[str, str]:
+        """The objects of the kind that these tasks touched, by uid, with words for what they did."""
+        if self.touched is None:
+            return {}
+        found: TouchedBy = resolved(self.touched)
+        return found(connection, part)
 
     def advice_for(self, state: str, name: str, within: str | None) -> Advice:
         """The way out of that state of an object."""

@@ -9,10 +9,16 @@ from urllib.parse import urlsplit
 from airflow.sdk.configuration import conf
 from airflow.sdk.plugins_manager import AirflowPlugin
 
-__all__ = ["URL_PREFIX", "URL_ROUTE", "TidemarkPlugin"]
+__all__ = ["TABS", "URL_PREFIX", "URL_ROUTE", "TidemarkPlugin"]
 
 URL_PREFIX = "/tidemark"
 URL_ROUTE = "tidemark"
+TABS = {
+    "dag": "dag_id={DAG_ID}",
+    "dag_run": "dag_id={DAG_ID}&run_id={RUN_ID}",
+    "task_instance": "dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={MAP_INDEX}",
+}
+"""Airflow's pages that have a tab of ours, with the question of each. Airflow fills the places in braces."""
 
 
 class TidemarkPlugin(AirflowPlugin):
@@ -31,7 +37,8 @@ class TidemarkPlugin(AirflowPlugin):
                 "destination": "nav",
                 "category": "browse",
                 "url_route": URL_ROUTE,
-            }
+            },
+            *(_tab(destination, question) for destination, question in TABS.items()),
         ]
 
     @cached_property
@@ -40,6 +47,16 @@ class TidemarkPlugin(AirflowPlugin):
         from tidemark.plugins.monitor.app import build_app
 
         return [{"name": "Tidemark", "app": build_app(), "url_prefix": URL_PREFIX}]
+
+
+def _tab(destination: str, question: str) -> dict[str, str]:
+    """A tab has a route of its own: Airflow finds views by their routes alone."""
+    return {
+        "name": "Tidemark",
+        "href": f"{_base_path()}{URL_PREFIX}/?view=run&{question}",
+        "destination": destination,
+        "url_route": f"{URL_ROUTE}-{destination.replace('_', '-')}",
+    }
 
 
 def _base_path() -> str:

@@ -114,6 +114,7 @@ CHANGE_STREAM = ObjectKind(
     "change_streams.store.objects:change_stream_lags",
     stopped=frozenset({"suspended"}),
     advice=_OF_STREAMS,
+    ties="change_streams.store.ties:change_stream_ties",
 )
 CONSUMER_GROUP = ObjectKind(
     "consumer_group",
@@ -122,4 +123,5 @@ CONSUMER_GROUP = ObjectKind(
     stopped=frozenset({"paused"}),
     advice=_OF_GROUPS,
     acts="change_streams.worker.acts:GROUP_ACTS",
+    ties="change_streams.store.ties:group_ties",
 )

@@ -28,6 +28,7 @@ LANDING_TABLE = ObjectKind(
     _entries,
     "channels.store.objects:landing_lags",
     look="channels.worker.landing_states:LANDING_LOOK",
+    ties="channels.store.ties:landing_ties",
     advice={
         "": Advice(
             "Look at its channels: let the writers of silent ones write again, or close these. A writer whose "

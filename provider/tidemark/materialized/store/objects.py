@@ -72,6 +72,8 @@ def _kind(kind: KeptKind) -> ObjectKind:
         stopped=frozenset({ViewState.SUSPENDED.value}),
         advice=_ADVICE,
         acts="materialized.worker.acts:VIEW_ACTS",
+        ties=f"materialized.store.ties:{kind.value}_ties",
+        touched="materialized.store.touched:views_of_runs",
     )
 
 

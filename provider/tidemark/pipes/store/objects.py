@@ -67,4 +67,5 @@ PIPE = ObjectKind(
     stopped=frozenset({PipeState.PAUSED.value}),
     advice=_ADVICE,
     acts="pipes.worker.acts:PIPE_ACTS",
+    ties="pipes.store.ties:pipe_ties",
 )

@@ -34,9 +34,11 @@ from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
 from tidemark.plugins.monitor.asking import API, NO_NUL, Connection, Kind, Limit, Text, gate_to, refusals
 from tidemark.plugins.monitor.gate import Gates
 from tidemark.plugins.monitor.history_routes import add_history
+from tidemark.plugins.monitor.lineage_routes import add_lineage
 from tidemark.plugins.monitor.object_answers import AnyObjectsAnswer, ObjectsPart, objects_answer
 from tidemark.plugins.monitor.overview_routes import add_overview
 from tidemark.plugins.monitor.replication_answers import ReplicationDetails, ReplicationsAnswer
+from tidemark.plugins.monitor.run_routes import add_runs
 from tidemark.plugins.monitor.security import SECURITY, SecurityHeaders
 from tidemark.plugins.monitor.source_answers import SourceAnswer
 from tidemark.plugins.monitor.source_reading import SourceReader
@@ -72,7 +74,10 @@ Part = Literal[
     "charts.js",
     "history.js",
     "trees.js",
+    "lineage.js",
+    "runs.js",
     "monitor.css",
+    "lineage.css",
 ]
 Vendored = Literal[
     "d3-array.mjs",
@@ -84,6 +89,7 @@ Vendored = Literal[
     "d3-shape.mjs",
     "d3-time-format.mjs",
     "d3-time.mjs",
+    "dagre.mjs",
 ]
 Name = Annotated[
     str, Query(max_length=500, pattern=NO_NUL, description="Name of the stream. Empty: that of the transaction.")
@@ -120,6 +126,8 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     _add_sources(app)
     _add_objects(app, gates, clock)
     add_overview(app, gates, clock)
+    add_lineage(app, gates, clock)
+    add_runs(app, gates, clock)
     add_acts(app, gates, clock)
     add_history(app, gates, clock)
     return app

@@ -17,7 +17,7 @@ from tidemark.plugins.monitor.status_cache import NotYet, Unreadable
 from tidemark.streams.worker.object_states import Seen, judged, questions_behind
 from tidemark.streams.worker.questions import LogQuestion
 
-__all__ = ["AnyObjectAnswer", "AnyObjectsAnswer", "ObjectsPart", "for_reader", "objects_answer"]
+__all__ = ["AnyObjectAnswer", "AnyObjectsAnswer", "ObjectsPart", "any_object_answer", "for_reader", "objects_answer"]
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ async def objects_answer(
         total=kept.page.total,
         limit=part.limit,
         offset=part.offset,
-        objects=tuple(_answer(one, readable) for one in judged(kept.page.objects, seen, now)),
+        objects=tuple(any_object_answer(one, readable) for one in judged(kept.page.objects, seen, now)),
         kinds=kept.kinds,
     )
 
@@ -121,7 +121,8 @@ def _seen(status: Any) -> Seen:
     return status.words if isinstance(status, Unreadable) else status
 
 
-def _answer(one: ShownObject, readable: Collection[str]) -> AnyObjectAnswer:
+def any_object_answer(one: ShownObject, readable: Collection[str]) -> AnyObjectAnswer:
+    """The object as that reader may see it."""
     return AnyObjectAnswer(
         kind=one.kind,
         uid=one.uid,

@@ -152,7 +152,14 @@ REPLICATION = ObjectKind(
     stopped=frozenset({ReplicationState.PAUSED.value, ReplicationState.DRAINING.value}),
     advice=_OF_REPLICATIONS,
     acts="replication.worker.acts:REPLICATION_ACTS",
+    ties="replication.store.ties:replication_ties",
 )
 REPLICATED_TABLE = ObjectKind(
-    "replicated_table", _tables, "replication.worker.status:table_lags", view=_view, advice=_OF_TABLES
+    "replicated_table",
+    _tables,
+    "replication.worker.status:table_lags",
+    view=_view,
+    advice=_OF_TABLES,
+    ties="replication.store.ties:table_ties",
+    touched="replication.store.touched:tables_of_runs",
 )

@@ -128,4 +128,6 @@ STREAM = ObjectKind(
     advice=_ADVICE,
     acts="streams.worker.acts:STREAM_ACTS",
     marks=stream_marks,
+    ties="streams.store.ties:stream_ties",
+    touched="streams.store.run_transactions:streams_of_runs",
 )

@@ -39,6 +39,7 @@ __all__ = [
     "renumber",
     "retarget",
     "set_serial",
+    "stored_of",
     "take_over",
 ]
 
@@ -327,10 +328,15 @@ def _stored(connection: sa.Connection, row: sa.RowMapping | None) -> StoredTrans
     pinned = sa.select(windows.c.pinned).where(windows.c.transaction_id == row["id"]).order_by(windows.c.position)
     planned = sa.select(statements).where(statements.c.transaction_id == row["id"]).order_by(statements.c.number)
     rows = connection.execute(planned).mappings().all()
+    return stored_of(row, connection.execute(pinned).scalars().all(), rows)
+
+
+def stored_of(row: sa.RowMapping, pinned: Sequence[str], rows: Sequence[sa.RowMapping]) -> StoredTransaction:
+    """The transaction of that row, with the texts of its windows and the rows of its statements, both in order."""
     transaction = Transaction(
         key=TransactionKey(row["dag_id"], row["run_id"], row["task_id"], row["map_index"]),
         state=TransactionState(row["state"]),
-        windows=tuple(from_json(StreamWindow, text) for text in connection.execute(pinned).scalars()),
+        windows=tuple(from_json(StreamWindow, text) for text in pinned),
         plan=Plan(tuple(planned_statement(statement) for statement in rows)),
         owner=row["owner"],
         lease_until=row["lease_until"],

@@ -33,6 +33,7 @@ __all__ = [
     "look_at",
     "look_at_all",
     "needs_page",
+    "still_holds",
     "without_ended",
 ]
 
@@ -187,7 +188,7 @@ def _needs(
 ) -> tuple[Need, ...]:
     found = of_keys(connection, keys, now=now)
     questions = questions_behind(connection, found)
-    seen = {uid: _still_holds(known.seen.get(key), questions.get(uid)) for key in keys for uid in (key[1],)}
+    seen = {uid: still_holds(known.seen.get(key), questions.get(uid)) for key in keys for uid in (key[1],)}
     beside = dict(_beside(connection, found, findings))
     told = zip(found, judged(found, seen, now), strict=True)
     needs = (
@@ -198,7 +199,7 @@ def _needs(
     return tuple(one for one in needs if one is not None)
 
 
-def _still_holds(answer: tuple[tuple[Hashable, ...], Seen] | None, question: LogQuestion | None) -> Seen:
+def still_holds(answer: tuple[tuple[Hashable, ...], Seen] | None, question: LogQuestion | None) -> Seen:
     """The answer, if the object is where it was when its logs were asked."""
     same = answer is not None and question is not None and answer[0] == question.holds_for
     return answer[1] if same and answer is not None else None

@@ -8,6 +8,7 @@ const VIEWS = [
   ["overview", "Overview", { view: "overview" }],
   ["objects", "Objects", { view: "objects" }], ["streams", "Streams", {}],
   ["replications", "Replications", { view: "replications" }],
+  ["lineage", "Lineage", { view: "lineage" }],
 ];
 
 export function drawHeader(where, view, replications) {

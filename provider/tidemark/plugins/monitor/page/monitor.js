@@ -3,9 +3,11 @@
 
 import { address, linkTo, whenTurned } from "./address.js";
 import { followTheme, h } from "./elements.js";
+import { showLineage } from "./lineage.js";
 import { showObjects } from "./objects.js";
 import { showOverview } from "./overview.js";
 import { showReplication, showReplications } from "./replications.js";
+import { showRun } from "./runs.js";
 import { showSource } from "./sources.js";
 import { showStream, showStreams } from "./streams.js";
 
@@ -24,16 +26,19 @@ async function showHistory(signal) {
 
 function shown() {
   if (address.get("history")) return showHistory;
+  if (address.get("view") === "run") return showRun;
   if (address.has("stream") || address.has("dag_id")) return showStream;
   if (address.get("source")) return showSource;
   if (address.get("replication")) return showReplication;
   if (address.get("view") === "objects") return showObjects;
   if (address.get("view") === "overview") return showOverview;
+  if (address.get("view") === "lineage") return showLineage;
   return address.get("view") === "replications" ? showReplications : showStreams;
 }
 
 function allOfThem() {
   if (shown() === showHistory) return h("a", { href: linkTo({ view: "objects" }, address.get("connection")) }, "All objects");
+  if (shown() === showLineage) return h("a", { href: linkTo({ view: "lineage" }, address.get("connection")) }, "The whole lineage");
   return [showReplication, showSource].includes(shown())
     ? h("a", { href: linkTo({ view: "replications" }, address.get("connection")) }, "All replications")
     : h("a", { href: "./" }, "All streams");

@@ -1,0 +1,96 @@
+"""`airflow tidemark objects run`: the work of the tasks of a DAG, of a run, or of one task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
+from airflow.utils.cli import suppress_logs_and_warning
+
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, shown_time
+from tidemark.control.run_keys import RunPart
+from tidemark.hooks.tidemark import TidemarkHook
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from tidemark.control.object_list import ShownObject
+    from tidemark.streams.store.transactions import StoredTransaction
+
+__all__ = ["run_command"]
+
+_DAG = Arg(("dag_id",), help="Id of the DAG")  # type: ignore[no-untyped-call]
+_RUN = Arg(("run_id",), help="Id of one run; without it, all of them", nargs="?")  # type: ignore[no-untyped-call]
+_TASK = Arg(("task_id",), help="Id of one task of the run", nargs="?")  # type: ignore[no-untyped-call]
+_INDEX = Arg(("--map-index",), help="One mapped instance of the task", type=int)  # type: ignore[no-untyped-call]
+
+
+def run_command() -> ActionCommand:
+    """One more command of `objects`."""
+    return ActionCommand(
+        name="run",
+        help="Show what the tasks of a DAG, of a run or one task did: objects, windows with rows, and evidence",
+        func=show_run,
+        args=(_DAG, _RUN, _TASK, _INDEX, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+    )
+
+
+@suppress_logs_and_warning
+def show_run(args: Namespace) -> None:
+    """Facts, then a row per window, per write, per object that was touched, and per object that the DAG owns."""
+    from tidemark.streams.worker.runs import read_run
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        part = RunPart(args.dag_id, args.run_id, args.task_id, args.map_index if args.task_id else None)
+        found = read_run(hook.open_store(), hook.open_table, part)
+    facts = {**vars(part), "objects_owned": found.total, "older_transactions": found.older}
+    parts = {
+        "windows": [row for one in found.transactions for row in _windows(one)],
+        "writes": [row for one in found.transactions for row in _writes(one)],
+        "touched": [{**_object(one), "did": did} for one, did in found.touched],
+        "owned": [_object(one) for one in found.owned],
+    }
+    print_facts(facts, parts, args.output)
+
+
+def _windows(one: StoredTransaction) -> Iterator[dict[str, Any]]:
+    from tidemark.streams.worker.statistics import changes_of
+
+    transaction, evidence = one.transaction, tuple(one.all_evidence.values())
+    for window in transaction.windows:
+        yield {
+            "transaction": str(transaction.key),
+            "state": transaction.state.value,
+            "opened_at": shown_time(transaction.opened_at),
+            "stream": window.stream_name,
+            "from": window.start,
+            "to": window.end,
+            "rows": changes_of(window, transaction.plan.statements, evidence),
+        }
+
+
+def _writes(one: StoredTransaction) -> Iterator[dict[str, Any]]:
+    evidence = one.all_evidence
+    for statement in one.transaction.plan.statements:
+        found = evidence.get(statement.number)
+        yield {
+            "transaction": str(one.transaction.key),
+            "number": statement.number,
+            "target": statement.target.name,
+            "write_as": statement.write.write_as.value,
+            "version": None if found is None else found.commit_version,
+            "rows": None if found is None else ", ".join(f"{count} {how}" for how, count in sorted(found.rows.items())),
+        }
+
+
+def _object(one: ShownObject) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "name": one.name,
+        "state": one.state,
+        "severity": one.severity.value,
+        "problem": one.trouble,
+        "uid": one.uid,
+    }

@@ -1,0 +1,28 @@
+"""The tasks that a question is about, and the condition on the keys of their runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+__all__ = ["RunPart"]
+
+
+@dataclass(frozen=True)
+class RunPart:
+    """All tasks of a DAG; those of one run; one task of it; or one of its mapped instances. -1: it is not mapped."""
+
+    dag_id: str
+    run_id: str | None = None
+    task_id: str | None = None
+    map_index: int | None = None
+
+    def has(self, run: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
+        """Whether the run in that column, a key `dag/run/task/index`, is one of these."""
+        parts = (self.dag_id, self.run_id, self.task_id, None if self.map_index is None else str(self.map_index))
+        said = [one for one in parts if one is not None]
+        if len(said) == len(parts):
+            return run == "/".join(said)
+        return run.startswith("/".join(said) + "/", autoescape=True)

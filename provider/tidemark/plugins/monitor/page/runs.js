@@ -1,0 +1,127 @@
+// The work of tasks, as a tab of Airflow's own pages shows it: of a DAG, of a run, or of one task.
+
+import { address, linkTo } from "./address.js";
+import { badge, bytes, columns, fetchJson, h, moment, number, scroll, section, span, who } from "./elements.js";
+import { drawHeader } from "./header.js";
+import { connections, keepingFocus } from "./lists.js";
+
+const BADGES = { failed: "bad", warning: "warn", waiting: "note", ok: "good" };
+const SOON = 2000;
+
+const view = document.getElementById("view");
+let drawn = "";
+
+// Airflow leaves the place of an index as it is if a task is not mapped.
+function given(name) {
+  const value = address.get(name) ?? "";
+  return /^\{[A-Z_]+\}$/.test(value) ? "" : value;
+}
+
+function wished() {
+  const task = given("task_id");
+  return {
+    connection: address.get("connection"), dag_id: given("dag_id"), run_id: given("run_id"), task_id: task,
+    map_index: task ? given("map_index") || "-1" : "",
+  };
+}
+
+export async function showRun(signal) {
+  const wish = wished();
+  let found = await fetchJson("api/v1/run", wish, signal);
+  draw(found);
+  if (found.unseen.length === 0) return;
+  await new Promise((done) => setTimeout(done, SOON));
+  found = await fetchJson("api/v1/run", wish, signal);
+  draw(found);
+}
+
+function draw(found) {
+  drawHeader([found.dag_id, found.run_id, found.task_id].filter(Boolean).join(", "), "run", 1);
+  const minute = Math.floor(new Date(found.now) / 60000);
+  const said = JSON.stringify([minute, { ...found, now: null }]);
+  if (said === drawn && view.querySelector("#owned")) return;
+  drawn = said;
+  keepingFocus(() => view.replaceChildren(...[
+    found.connections.length > 1 ? h("div", { id: "tools" }, connections(found)) : null,
+    found.run_id === null ? null : touched(found),
+    windows(found),
+    writes(found),
+    owned(found),
+  ].filter(Boolean)));
+}
+
+function touched(found) {
+  const more = found.more_touched > 0 ? h("p", { class: "quiet" }, `and ${number(found.more_touched)} more`) : null;
+  return h("div", { id: "touched" }, section(found.task_id ? "What this task touched" : "What this run touched",
+    found.touched.length === 0 ? h("p", { class: "quiet" }, "No object that still exists.")
+      : objects("Objects that were touched", found, found.touched.map((one) => [one.object, one.did])), more));
+}
+
+function owned(found) {
+  const left = found.total - found.owned.length;
+  return h("div", { id: "owned" }, section("Objects of this DAG",
+    h("p", { class: "quiet" }, "Runs of this DAG have created them, or have written them last."),
+    found.owned.length === 0 ? h("p", { class: "quiet" }, "None.")
+      : objects("Objects of this DAG", found, found.owned.map((one) => [one, null])),
+    left > 0 ? h("p", { class: "quiet" }, `and ${number(left)} more`) : null));
+}
+
+function objects(label, found, rows) {
+  const connection = found.connections.length > 1 ? found.connection : "";
+  const did = rows.some(([, words]) => words !== null);
+  return scroll(label, h("table", {}, h("caption", { class: "aside" }, label),
+    columns(["State", "Kind", "Object", "Lag", ...(did ? ["Done"] : []), "Problem", "Lineage"]),
+    h("tbody", {}, rows.map(([one, words]) => h("tr", { "data-object-of-run": `${one.kind} ${one.name}` },
+      h("td", {}, badge(BADGES[one.severity] ?? "note", spoken(one.state))),
+      h("td", {}, spoken(one.kind)),
+      h("th", { scope: "row" }, one.view ? h("a", { href: linkTo(one.view, connection) }, one.name) : one.name),
+      h("td", {}, found.unseen.includes(one.uid) ? "not known yet" : lag(one)),
+      did ? h("td", {}, words) : null,
+      h("td", { class: "clipped" }, one.problem ? h("span", { class: "words", title: one.problem }, one.problem) : "–"),
+      h("td", {}, h("a", { href: linkTo({ view: "lineage", object: `${one.kind}/${one.uid}` }, connection),
+        "aria-label": `Lineage of ${spoken(one.kind)} ${one.name}` }, "lineage")))))));
+}
+
+function windows(found) {
+  const rows = found.transactions.flatMap((one) => one.windows.map((window) => [one, window]));
+  if (rows.length === 0) return section("Windows", h("p", { class: "quiet" }, "No window of a stream was taken."));
+  const label = found.older ? `Windows of the newest ${number(found.transactions.length)} transactions` : "Windows";
+  return section("Windows", scroll(label, h("table", { id: "windows" }, h("caption", {}, label),
+    columns(["Task", "Stream", "Versions", "Rows", "State", "Opened", "Ended"]),
+    h("tbody", {}, rows.map(([one, window]) => h("tr", { class: one.asked_for ? "asked" : null },
+      h("td", {}, who(one.owner)),
+      h("th", { scope: "row" }, h("a", { href: linkTo({ stream: window.stream }) }, window.stream)),
+      h("td", { class: "number" }, window.initial_rows ? `rows at ${number(window.from_version)}`
+        : `(${number(window.from_version)}, ${number(window.to_version)}]`),
+      h("td", { class: "number" }, number(window.rows)),
+      h("td", {}, one.state),
+      h("td", {}, moment(one.opened_at, found.now)),
+      h("td", {}, moment(one.closed_at, found.now))))))));
+}
+
+function writes(found) {
+  const rows = found.transactions.flatMap((one) => one.writes.map((write) => [one, write]));
+  if (rows.length === 0) return null;
+  return section("Evidence of each target", scroll("Evidence of each target", h("table", { id: "evidence" },
+    h("caption", { class: "aside" }, "Evidence of each target, as its own log has it"),
+    columns(["Task", "Target", "Written by", "Version", "Rows"]),
+    h("tbody", {}, rows.map(([one, write]) => h("tr", {},
+      h("td", {}, who(one.owner, { short: true })),
+      h("th", { scope: "row" }, write.target),
+      h("td", {}, write.write_as),
+      h("td", { class: "number" }, write.version === null ? "not yet" : number(write.version)),
+      h("td", {}, write.rows === null ? "–" : counted(write.rows))))))));
+}
+
+function counted(rows) {
+  return Object.entries(rows).map(([what, count]) => `${number(count)} ${what}`).join(", ") || "none";
+}
+
+function lag(one) {
+  if (one.lag_amount !== null) return one.lag_unit === "bytes" ? bytes(one.lag_amount) : `${number(one.lag_amount)} ${one.lag_unit}`;
+  return one.lag_seconds === null ? "–" : span(one.lag_seconds);
+}
+
+function spoken(name) {
+  return name.replaceAll("_", " ").toLowerCase();
+}

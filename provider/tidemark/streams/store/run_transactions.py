@@ -1,0 +1,55 @@
+"""The transactions of tasks: the newest of a DAG, of a run, or of one task, in a fixed number of queries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from tidemark.control.run_keys import RunPart
+from tidemark.delivery.model.transactions import TransactionState
+from tidemark.streams.store.schema import statements, transactions, windows
+from tidemark.streams.store.transactions import StoredTransaction, stored_of
+
+__all__ = ["streams_of_runs", "transactions_of_runs"]
+
+_of = transactions.c
+
+
+def transactions_of_runs(connection: sa.Connection, part: RunPart, *, most: int) -> tuple[StoredTransaction, ...]:
+    """The newest `most` of these tasks that were not released, newest first. Three queries."""
+    query = sa.select(transactions).where(*_mine(part)).order_by(_of.opened_at.desc(), _of.id).limit(most)
+    rows = connection.execute(query).mappings().all()
+    ids = [row["id"] for row in rows]
+    pinned: dict[str, list[str]] = defaultdict(list)
+    of_window = (windows.c.transaction_id, windows.c.pinned)
+    theirs = sa.select(*of_window).where(windows.c.transaction_id.in_(ids)).order_by(windows.c.position)
+    for row in connection.execute(theirs):
+        pinned[row.transaction_id].append(row.pinned)
+    planned: dict[str, list[sa.RowMapping]] = defaultdict(list)
+    plans = sa.select(statements).where(statements.c.transaction_id.in_(ids)).order_by(statements.c.number)
+    for one in connection.execute(plans).mappings():
+        planned[one["transaction_id"]].append(one)
+    return tuple(stored_of(row, pinned[row["id"]], planned[row["id"]]) for row in rows)
+
+
+def streams_of_runs(connection: sa.Connection, part: RunPart) -> Mapping[str, str]:
+    """The streams from which these tasks took, by uid, with words. One query."""
+    taken = sa.func.count(windows.c.transaction_id)
+    query = (
+        sa.select(windows.c.stream_uid, taken)
+        .join(transactions, _of.id == windows.c.transaction_id)
+        .where(*_mine(part))
+        .group_by(windows.c.stream_uid)
+    )
+    return {uid: f"{count} window{'s' if count != 1 else ''} taken" for uid, count in connection.execute(query)}
+
+
+def _mine(part: RunPart) -> list[sa.ColumnElement[bool]]:
+    """The conditions for which the index of keys is."""
+    wanted = [_of.state != TransactionState.RELEASED.value, _of.dag_id == part.dag_id]
+    for column, value in ((_of.run_id, part.run_id), (_of.task_id, part.task_id), (_of.map_index, part.map_index)):
+        if value is not None:
+            wanted.append(column == value)
+    return wanted
