@@ -177,11 +177,13 @@ def job_ended(spec: JobSpec, seconds: float, outcome: str) -> None:
     _emit("job_duration", timedelta(seconds=seconds), {**streams, "kind": spec.kind}, outcome=outcome)
 
 
-def task_ended(operator: str, kind: str, names: Sequence[str], *, seconds: float, outcome: str, attempt: int) -> None:
-    """Reports the end of an attempt of a task. `outcome`: `success`, `skipped`, or the name of its error."""
+def task_ended(operator: str, kind: str, name: str, *, seconds: float, outcome: str, attempt: int) -> None:
+    """Reports the end of an attempt of a task. `name`: of its object; empty for none or several. `outcome`: `success`,
+    `skipped`, or the name of its error.
+    """
     from datetime import timedelta
 
-    of: _Names = {"kind": kind, "object": names}
+    of = {"kind": kind, "object": name}
     _emit("task_duration", timedelta(seconds=seconds), of, operator=operator, outcome=outcome)
     _emit("task_seconds", round(seconds, 3), of, operator=operator, outcome=outcome)
     if outcome not in ("success", "skipped"):
@@ -224,7 +226,7 @@ def _tag(tag: str, by_name: _Names) -> str:
     given = by_name[tag]
     names = (given,) if isinstance(given, str) else given
     if tag not in ("stream", "replication", "object") or not wanted():
-        return cleaned("_and_".join(names))
+        return cleaned("_and_".join(names)) or OTHER
     kind = str(by_name.get("kind", OTHER)) if tag == "object" else tag
     return cleaned("_and_".join(dict.fromkeys(_own.tag(kind, name) for name in names)))
 
