@@ -93,5 +93,6 @@ def _row(one: Metric) -> dict[str, Any]:
         "unit": one.unit,
         "tags": ", ".join((*one.objects, *one.tags)),
         "sent_by": "metrics emit" if one.looks else "tasks",
+        "prometheus": one.prometheus,
         "meaning": one.meaning,
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
-__all__ = ["METRICS", "OTHER", "Metric", "MetricType", "Together", "cleaned", "prometheus_name"]
+__all__ = ["METRICS", "OTHER", "Metric", "MetricType", "Together", "cleaned"]
 
 OTHER = "other"
 """The tag of all objects that have none of their own."""
@@ -47,6 +47,12 @@ class Metric:
     tags: tuple[str, ...] = ()
     looks: bool = False
     together: Together = Together.MOST
+
+    @property
+    def prometheus(self) -> str:
+        """The name in Prometheus, as OpenTelemetry's translation makes it. A timer is a histogram of that name."""
+        ending = {MetricType.COUNTER: "_total", MetricType.TIMER: "_milliseconds", MetricType.GAUGE: ""}[self.type]
+        return f"airflow_tidemark_{self.name}{ending}"
 
 
 _COUNTER, _GAUGE, _TIMER = MetricType.COUNTER, MetricType.GAUGE, MetricType.TIMER
@@ -190,11 +196,3 @@ def cleaned(name: str) -> str:
         return fit
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{fit[: LONGEST_NAME - 9]}_{digest}"
-
-
-def prometheus_name(metric: Metric, prefix: str = "airflow") -> str:
-    """The name in Prometheus, as OpenTelemetry's translation and our mapping of statsd_exporter make it. A timer is a
-    histogram there, of milliseconds by OpenTelemetry.
-    """
-    whole = f"{prefix}_tidemark_{metric.name}"
-    return f"{whole}_total" if metric.type is MetricType.COUNTER else whole
