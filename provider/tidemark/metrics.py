@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OwnNames",
     "delivered",
+    "emit_gauges",
     "failed",
     "failing",
     "job_ended",
@@ -199,6 +200,19 @@ def worked_on(kind: str, name: str, *, rows: int | None, size: int | None) -> No
         _emit("object_rows", rows, of)
     if size is not None:
         _emit("object_bytes", size, of)
+
+
+def emit_gauges(conn_id: str = "tidemark_default") -> int:
+    """Looks at every object of a Tidemark connection, sends its lag, time to stale and severity, and returns the number
+    of gauges. For a task of its own; logs are waited for at most 30 seconds. A second call looks and sends again.
+
+    Raises AirflowNotFoundException, InvalidArgument, StoreError.
+    """
+    from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.streams.worker.gauges import look_for_gauges
+
+    hook = TidemarkHook(conn_id)
+    return observed(look_for_gauges(hook.open_store(), hook.open_table))
 
 
 def observed(readings: Iterable[Reading]) -> int:

@@ -9,7 +9,6 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
-from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -53,9 +52,8 @@ def emit(args: Namespace) -> None:
         if args.every is not None and not args.every >= 1:
             raise SystemExit("--every takes seconds, from 1 on.")
         _begin()
-        hook = TidemarkHook(args.conn_id)
         while True:
-            print(f"{_sent(hook)} gauges were sent.", flush=True)
+            print(f"{metrics.emit_gauges(args.conn_id)} gauges were sent.", flush=True)
             if args.every is None:
                 return
             time.sleep(args.every)
@@ -77,13 +75,6 @@ def _begin() -> None:
 
     legacy = conf.getboolean("metrics", "legacy_names_on", fallback=True)
     stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=legacy)
-
-
-def _sent(hook: TidemarkHook) -> int:
-    from tidemark import metrics
-    from tidemark.streams.worker.gauges import look_for_gauges
-
-    return metrics.observed(look_for_gauges(hook.open_store(), hook.open_table))
 
 
 def _row(one: Metric) -> dict[str, Any]:
