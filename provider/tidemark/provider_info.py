@@ -76,6 +76,7 @@ def get_provider_info() -> dict[str, object]:
             "tidemark.notifications.stale_stream.StaleStreamNotifier",
             "tidemark.notifications.idle_channel.ChannelIdleNotifier",
             "tidemark.notifications.troubled_pipe.PipeTroubleNotifier",
+            "tidemark.notifications.needing_objects.NeedingObjectsNotifier",
         ],
         "extra-links": ["tidemark.links.streams.WindowLink", "tidemark.links.streams.SparkUiLink"],
         "asset-uris": [{"schemes": ["x-tidemark"], "handler": None}],
