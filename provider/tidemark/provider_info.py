@@ -76,6 +76,7 @@ def get_provider_info() -> dict[str, object]:
             "tidemark.notifications.stale_stream.StaleStreamNotifier",
             "tidemark.notifications.idle_channel.ChannelIdleNotifier",
             "tidemark.notifications.troubled_pipe.PipeTroubleNotifier",
+            "tidemark.notifications.needing_objects.NeedingObjectsNotifier",
         ],
         "extra-links": ["tidemark.links.streams.WindowLink", "tidemark.links.streams.SparkUiLink"],
         "asset-uris": [{"schemes": ["x-tidemark"], "handler": None}],
@@ -174,6 +175,14 @@ _OPTIONS: dict[str, object] = {
         "type": "string",
         "example": "tidemark_default,tidemark_finance",
         "default": "",
+    },
+    "metrics_objects": {
+        "description": "How many objects of a kind have metrics of their own, the first by name; all others share the "
+        "tag other. 0: none has.",
+        "version_added": "0.1.0",
+        "type": "integer",
+        "example": "200",
+        "default": "1000",
     },
     "driver_environment": {
         "description": "Names of the worker's environment variables that drivers get beside the usual ones, if the "

@@ -387,7 +387,7 @@ def test_a_stream_goes_on_on_the_table_that_replaced_its_own(
 def test_a_stream_with_little_time_left_is_told_by_mail(
     run_dag: RunDag, quiet_shop: SyntheticTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.airflow.examples.watch_streams import watch_streams
+    from tests.airflow.examples.watch_streams import watch_objects, watch_streams
 
     sent: list[tuple[Any, str]] = []
     monkeypatch.setattr(smtplib, "SMTP", lambda **_: MailServer(sent))
@@ -399,6 +399,10 @@ def test_a_stream_with_little_time_left_is_told_by_mail(
     ((to, message),) = sent
     assert "data@example.org" in to
     assert "Stream 'order_changes' on shop.orders has 2" in message
+    assert run_dag(watch_objects).state == "success"
+    (_, (_, message)) = sent
+    assert "<b>warning</b>: stream order_changes is nearly stale" in message
+    assert "Delta keeps what the stream needs until" in message
 
 
 def test_a_change_stream_over_a_shop_is_made_altered_and_dropped(

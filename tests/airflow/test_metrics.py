@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from airflow.sdk import DAG
+from airflow.sdk import DAG, task
 
+from tests.airflow.command_line import run_airflow
 from tests.airflow.evidence import FOR_EVERY_STATEMENT
 from tests.airflow.runs import Outcome
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tidemark import metrics
+from tidemark.control.object_kinds import KINDS, Severity
 from tidemark.delivery.model.transactions import CommitResult, DeliveredWindow
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.metrics import METRICS
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import StreamMode
 from tidemark.operators.consume import ConsumeStreamOperator
@@ -29,7 +33,8 @@ pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]
 StandIn = Callable[[str], Path]
 FIRST, SECOND = datetime(2026, 4, 1, tzinfo=UTC), datetime(2026, 4, 2, tzinfo=UTC)
-DOCS = Path(__file__).parents[2] / "provider/docs/how-to/watch-streams.md"
+DOCS = Path(__file__).parents[2] / "provider/docs/reference/metrics.md"
+COUNTS = len(KINDS) * len(Severity) + 3  # of objects by kind and severity, and of needs
 
 
 class Listener:
@@ -41,19 +46,21 @@ class Listener:
         self.socket.settimeout(0.3)
         self.port = self.socket.getsockname()[1]
 
-    def heard(self) -> dict[str, str]:
-        """Name → value and kind of all of ours since the last time; counts are added up."""
+    def heard(self, *, of_tasks: bool = False) -> dict[str, str]:
+        """Name → value and kind of all of ours since the last time; counts are added up. `of_tasks`: those of each
+        task's end, which are left out else.
+        """
         found: dict[str, str] = {}
-        counts: Counter[str] = Counter()
+        counts: defaultdict[str, float] = defaultdict(float)
         try:
             while True:
                 for line in self.socket.recv(65536).decode().splitlines():
                     name, _, told = line.partition(":")
-                    if "tidemark" not in name:
+                    if "tidemark" not in name or (".task_" in name) != of_tasks:
                         continue
                     number, _, kind = told.partition("|")
-                    counts[name] += int(number) if kind == "c" else 0
-                    found[name.removeprefix("airflow.tidemark.")] = f"{counts[name]}|c" if kind == "c" else told
+                    counts[name] += float(number) if kind == "c" else 0
+                    found[name.removeprefix("airflow.tidemark.")] = f"{counts[name]:g}|c" if kind == "c" else told
         except TimeoutError:
             return found
 
@@ -219,10 +226,51 @@ def test_the_end_of_a_replications_run_tells_lag_and_failures(listener: Listener
     }  # fmt: skip
 
 
-def test_every_metric_is_in_the_docs_and_every_documented_one_exists() -> None:
-    source = Path(metrics.__file__).read_text()
-    told = set(re.findall(r'_(?:count|gauge)\("(\w+)"|"timing", "(\w+)"|"(windows_\w+)"', source))
-    names = {name for found in told for name in found if name}
-    documented = set(re.findall(r"^\| `tidemark\.(\w+)`", DOCS.read_text(), re.MULTILINE))
-    assert documented == names
-    assert len(names) == 15
+def test_the_end_of_a_task_tells_its_seconds_and_its_failures(
+    listener: Listener, source: SyntheticTable, run_dag: RunDag, spark_submit: StandIn
+) -> None:
+    spark_submit("exit 1")
+    assert run_dag(consuming("metrics_task"), FIRST).state == "failed"
+    heard = listener.heard(of_tasks=True)
+    assert heard["task_failures.stream.order__changes"] == heard["task_failures"] == "1|c"
+    assert heard["task_duration.stream.order__changes"].endswith("|ms")
+    spark_submit(FOR_EVERY_STATEMENT)
+    assert run_dag(consuming("metrics_task"), FIRST).state == "success"
+    heard = listener.heard(of_tasks=True)
+    assert "task_failures" not in heard
+    assert 0 < float(heard["task_seconds.stream.order__changes"].removesuffix("|c")) < 60
+
+
+def test_a_command_sends_the_gauges_of_every_object(listener: Listener, source: SyntheticTable) -> None:
+    assert run_airflow("tidemark", "metrics", "emit", "--every", "0").returncode == 1
+    said = run_airflow("tidemark", "metrics", "emit")
+    heard = listener.heard()
+    assert (said.returncode, said.stdout) == (0, f"{COUNTS + 5} gauges were sent.\n")
+    assert heard["object_lag_amount.stream.order__changes"] == "4|g"
+    assert float(heard["object_hours_to_stale.stream.order__changes"].removesuffix("|g")) > 24
+    assert heard["object_severity.stream.order__changes"] == "0|g"
+    assert heard["needs"] == "0|g"
+
+
+def test_a_task_sends_them_too(listener: Listener, source: SyntheticTable, run_dag: RunDag) -> None:
+    with DAG("metrics_gauges", schedule=None) as dag:
+        task(metrics.emit_gauges, task_id="emit")("tidemark_default")
+    outcome = run_dag(dag, FIRST)
+    assert outcome.state == "success"
+    assert listener.heard()["object_lag_amount.stream.order__changes"] == "4|g"
+
+
+def test_without_a_backend_the_command_says_so(airflow_home: Path, source: SyntheticTable) -> None:
+    said = run_airflow("tidemark", "metrics", "emit")
+    assert said.returncode == 1
+    assert "statsd_on" in said.stderr
+
+
+def test_every_metric_is_in_the_docs_and_in_the_command_and_every_documented_one_exists(airflow_home: Path) -> None:
+    documented = re.findall(
+        r"^\| `tidemark\.(\w+)` \| (\w+) \| ([^|]+) \| .* \| ([^|]*) \|$", DOCS.read_text(), re.MULTILINE
+    )
+    wanted = [(one.name, one.type.value, one.unit, ", ".join((*one.objects, *one.tags))) for one in METRICS.values()]
+    assert sorted(documented) == sorted(wanted)
+    listed = json.loads(run_airflow("tidemark", "metrics", "list", "--output", "json").stdout)
+    assert [one["name"] for one in listed] == [f"tidemark.{name}" for name in METRICS]

@@ -10,6 +10,7 @@ from tidemark.cli.clean import clean_command
 from tidemark.cli.clustering import clustering_commands
 from tidemark.cli.consumer_groups import consumer_group_commands
 from tidemark.cli.ingest import ingest_commands
+from tidemark.cli.metrics import metric_commands
 from tidemark.cli.objects import object_commands
 from tidemark.cli.overview import overview_command
 from tidemark.cli.pipes import pipe_commands
@@ -88,6 +89,9 @@ def _of_queries_and_services() -> tuple[GroupCommand, ...]:
         ),
         GroupCommand(
             name="ingest", help="Run the ingest service, and manage its writers' tokens", subcommands=ingest_commands()
+        ),
+        GroupCommand(
+            name="metrics", help="Send gauges of all objects, and list all metrics", subcommands=metric_commands()
         ),
         GroupCommand(name="db", help="Migrate and check the control store", subcommands=store_commands()),
     )

@@ -23,6 +23,7 @@ __all__ = [
     "count_kinds",
     "find",
     "fitting",
+    "folded_name_at",
     "live",
     "of_keys",
     "page",
@@ -157,6 +158,13 @@ def count_kinds(connection: sa.Connection) -> dict[str, int]:
     """How many objects of each kind live; kinds without any are left out."""
     query = sa.select(_of.kind, sa.func.count()).where(*live(ObjectsWish())).group_by(_of.kind)
     return {kind: int(count) for kind, count in connection.execute(query)}
+
+
+def folded_name_at(connection: sa.Connection, kind: str, place: int) -> str | None:
+    """The name, in lower case, of the live object of that kind at that place from 0 on; None if there are fewer."""
+    query = sa.select(_of.folded_name).where(*live(ObjectsWish(kind=kind))).order_by(_of.folded_name)
+    found: str | None = connection.execute(query.limit(1).offset(place)).scalar_one_or_none()
+    return found
 
 
 _ORDER: dict[ObjectOrder, sa.ColumnElement[object]] = {

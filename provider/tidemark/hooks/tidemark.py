@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import cached_property
+from datetime import timedelta
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from tidemark.control.store import ControlStore
     from tidemark.hooks._origins import ConnectionExtra
     from tidemark.hooks.settings import TidemarkSettings
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_CONN_ID", "TidemarkHook"]
 
 DEFAULT_CONN_ID = "tidemark_default"
+PATIENCE_OF_METRICS = timedelta(seconds=2)  # a metric is a hint
 _OPTIONS = ("lake_root", "control_store", "spark_master", "spark_mode", "driver_environment", "jobs_root")
 
 
@@ -103,9 +103,16 @@ class TidemarkHook(BaseHook):
 
         `patience`: the time for retries of an unreachable server, half a minute by default. Raises StoreUrlInvalid.
         """
-        from tidemark.control.store import PATIENCE, ControlStore
+        from tidemark import metrics
+        from tidemark.control.store import PATIENCE
 
-        patience = PATIENCE if patience is None else patience
+        store = self._store(PATIENCE if patience is None else patience)
+        metrics.names_from(self.settings.control_store, partial(self._store, PATIENCE_OF_METRICS))
+        return store
+
+    def _store(self, patience: timedelta) -> ControlStore:
+        from tidemark.control.store import ControlStore
+
         origin = self.origin_of("control_store")
         return ControlStore(self.settings.control_store, patience=patience, hide=_without_secrets, origin=origin)
 

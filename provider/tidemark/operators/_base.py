@@ -20,6 +20,7 @@ from tidemark.model.foreign_json import whole_number
 from tidemark.model.statements import TransactionKey
 from tidemark.operators._error_log import useful_line_first
 from tidemark.operators._history import drop_old_history
+from tidemark.operators._measures import measured
 from tidemark.operators._retries import retry_policy
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class TidemarkOperator(BaseOperator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "execute" in vars(cls):
-            cls.execute = useful_line_first(vars(cls)["execute"])  # type: ignore[method-assign]
+            cls.execute = useful_line_first(measured(vars(cls)["execute"]))  # type: ignore[method-assign]
 
     def __init__(self, *, conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
         kwargs.setdefault("retry_policy", retry_policy())

@@ -8,6 +8,7 @@ from airflow.sdk import DAG
 
 from tidemark.assets import pipe_files_asset, stream_asset, stream_data_asset
 from tidemark.notifications.idle_channel import ChannelIdleNotifier
+from tidemark.notifications.needing_objects import NeedingObjectsNotifier
 from tidemark.notifications.stale_stream import StaleStreamNotifier
 from tidemark.notifications.troubled_pipe import PipeTroubleNotifier
 from tidemark.operators.alter_channel import AlterChannelOperator
@@ -129,7 +130,9 @@ with DAG(
     pipe = CreatePipeOperator(task_id="pipe", pipe="shop.files", copy_statement="copy.sql")
     files_wait = PipePendingSensor(task_id="files_wait", pipe="shop.files", deferrable=True)
     load = RunPipeOperator(task_id="load", pipe="shop.files", on_failure_callback=PipeTroubleNotifier())
-    refresh = RefreshPipeOperator(task_id="refresh", pipe="shop.files")
+    refresh = RefreshPipeOperator(
+        task_id="refresh", pipe="shop.files", on_failure_callback=NeedingObjectsNotifier(kind="pipe")
+    )
     copy_files >> pipe >> refresh >> files_wait >> load
     kept = CreateDynamicTableOperator(task_id="kept", view="shop.kept", query="kept.sql", target_lag="1 hour")
     fresh_view = CreateMaterializedViewOperator(task_id="fresh_view", view="shop.fresh", query="kept.sql")

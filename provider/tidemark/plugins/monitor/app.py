@@ -32,6 +32,7 @@ from tidemark.plugins.monitor.access import ReadableDags, require_reader, requir
 from tidemark.plugins.monitor.act_routes import add_acts
 from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
 from tidemark.plugins.monitor.asking import API, NO_NUL, Connection, Kind, Limit, Text, gate_to, refusals
+from tidemark.plugins.monitor.etags import ETags, documented
 from tidemark.plugins.monitor.gate import Gates
 from tidemark.plugins.monitor.history_routes import add_history
 from tidemark.plugins.monitor.lineage_routes import add_lineage
@@ -60,6 +61,7 @@ _REFUSED = (
 Part = Literal[
     "monitor.js",
     "address.js",
+    "answers.js",
     "elements.js",
     "header.js",
     "lists.js",
@@ -115,6 +117,7 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
         openapi_url=None,  # served below, behind the same check
         dependencies=[Depends(require_reader)],
     )
+    app.add_middleware(ETags)
     app.add_middleware(SecurityHeaders)
     for kind in (TidemarkError, AirflowNotFoundException, SQLAlchemyError, OSError):
         app.add_exception_handler(kind, _in_words)
@@ -149,7 +152,7 @@ def _add_page(app: FastAPI) -> None:
 
     @app.get(f"{API}/openapi.json", include_in_schema=False)
     async def schema(request: Request) -> JSONResponse:
-        return JSONResponse(request.app.openapi())
+        return JSONResponse(documented(request.app.openapi()))
 
 
 def _add_streams(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:

@@ -1,5 +1,7 @@
 // How things are drawn: elements, times, who did something, links into Airflow. Texts are set as text, never as markup.
 
+import { fetchAnswer } from "./answers.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 export function h(tag, attributes = {}, ...children) {
@@ -174,15 +176,15 @@ export class Refused extends Error {
 
 export async function fetchJson(path, parameters, signal) {
   const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  let answer;
+  let told;
   try {
-    answer = await fetch(`${path}?${new URLSearchParams(given)}`, { signal, headers: { Accept: "application/json" } });
+    told = await fetchAnswer(`${path}?${new URLSearchParams(given)}`, { signal, headers: { Accept: "application/json" } });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, "Airflow's API server does not answer. This page tries again.");
   }
-  if (answer.ok) return answer.json();
-  throw new Refused(answer.status, await words(answer));
+  if (told.ok) return told.found;
+  throw new Refused(told.answer.status, await words(told.answer));
 }
 
 async function words(answer) {

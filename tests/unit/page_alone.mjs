@@ -1,0 +1,81 @@
+// The page's own modules without a browser: a document that holds nothing, a clock that is set by hand, a server that
+// keeps the questions. Prints what was asked, as JSON.
+
+const asked = [];
+const timers = new Map();
+const handlers = {};
+const nothing = new Proxy(function () {}, {
+  get: (_, name) => (name === Symbol.toPrimitive ? () => "" : name === Symbol.iterator ? [][Symbol.iterator] : name === "textContent" ? "" : nothing),
+  set: () => true,
+  apply: () => nothing,
+  has: () => true,
+});
+
+globalThis.window = globalThis;
+globalThis.parent = globalThis;
+globalThis.location = { search: "?view=replications", pathname: "/tidemark/" };
+globalThis.history = { replaceState() {} };
+globalThis.MutationObserver = class { observe() {} };
+globalThis.document = new Proxy({ hidden: false }, {
+  get: (own, name) => (name === "hidden" ? own.hidden : name === "baseURI" ? "http://airflow/tidemark/"
+    : name === "addEventListener" ? (type, act) => (handlers[type] = act) : name === "activeElement" ? null
+    : name === "querySelectorAll" ? () => [] : name === "querySelector" ? () => null : nothing),
+});
+let next = 1;
+globalThis.setTimeout = (act, after) => (timers.set(next, [act, after]), next++);
+globalThis.clearTimeout = (id) => timers.delete(id);
+
+let now = Date.UTC(2026, 10, 27, 12);
+const told = () => ({ now: new Date(now).toISOString(), connection: "c", connections: ["c"], store: "ready", replications: [], streams: 0 });
+globalThis.fetch = async (url, { headers }) => {
+  const known = headers["If-None-Match"] ?? null;
+  asked.push({ url, known });
+  const times = JSON.stringify({ now: new Date(now).toISOString() });
+  if (known) return new Response(null, { status: 304, headers: { ETag: known, "Tidemark-Times": times } });
+  return new Response(JSON.stringify(told()), { status: 200, headers: { ETag: 'W/"one"' } });
+};
+
+const settle = () => new Promise((done) => setImmediate(done));
+async function pass() {
+  for (let turn = 0; turn < 10; turn++) await settle();
+}
+async function fire() {
+  const [id, [act]] = [...timers].find(([, [, after]]) => after === 10_000);
+  timers.delete(id);
+  act();
+  await pass();
+}
+
+const page = process.argv[2];
+if (process.argv[3] === "refreshes") {
+  await import(`${page}/monitor.js`);
+  await pass();
+  const steps = [asked.length];
+  await fire(); // seen
+  steps.push(asked.length);
+  hide(true);
+  await fire(); // not seen: the timer runs out, and nothing is asked
+  steps.push(asked.length, [...timers.values()].filter(([, after]) => after === 10_000).length);
+  handlers.visibilitychange();
+  await pass();
+  steps.push(asked.length);
+  hide(false);
+  handlers.visibilitychange();
+  await pass();
+  steps.push(asked.length);
+  console.log(JSON.stringify({ steps, asked }));
+} else {
+  const { fetchAnswer } = await import(`${page}/answers.js`);
+  const body = { now: "2026-11-27T12:00:00Z", rows: [{ lag_seconds: 10, hours_left: 2 }, { lag_seconds: 0, hours_left: null, name: "a" }] };
+  globalThis.fetch = async (url, { headers }) => headers["If-None-Match"]
+    ? new Response(null, { status: 304, headers: { "Tidemark-Times": '{"now": "2026-11-27T13:00:00Z"}' } })
+    : new Response(JSON.stringify(body), { status: 200, headers: { ETag: 'W/"one"' } });
+  const first = await fetchAnswer("a", { headers: {} });
+  const second = await fetchAnswer("a", { headers: {} });
+  const third = await fetchAnswer("a", { headers: {} });
+  console.log(JSON.stringify({ first: first.found, second: second.found, third: third.found }));
+}
+
+function hide(hidden) {
+  document = new Proxy(document, { get: (own, name) => (name === "hidden" ? hidden : own[name]) });
+}
