@@ -52,7 +52,9 @@ def bytes_of_changes(commit: Commit) -> int:
     """Bytes of the files that the version adds and removes, as the log has them. A file in both, which has another
     deletion vector, counts once, and one whose size nobody says not at all.
     """
-    return sum({file.path: file.size or 0 for file in (*commit.removes, *commit.adds) if file.data_change}.values())
+    sizes = {file.path: file.size or 0 for file in commit.removes if file.data_change}
+    sizes |= {file.path: file.size for file in commit.adds if file.data_change}
+    return sum(sizes.values())
 
 
 def _rows(file: AddFile | RemoveFile) -> int:
