@@ -26,7 +26,7 @@ CLASSES := -XX:SharedArchiveFile=$(CURDIR)/.cache/spark.jsa -Xlog:cds=off -Xlog:
 AIRFLOW := env AIRFLOW_HOME="$(HOME_DIR)" AIRFLOW__CORE__DAGS_FOLDER="$(CURDIR)/dags" AIRFLOW__CORE__LOAD_EXAMPLES=False \
   PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONWARNINGS=ignore JAVA_TOOL_OPTIONS="$(or $(JAVA_TOOL_OPTIONS),$(SHORT_LIVED_JVM) $(CLASSES))"
 
-.PHONY: help setup test test-quick test-all coverage demo demo-replication demo-ingest soak ui lint bench clean check-java
+.PHONY: help setup test test-quick test-all coverage compat demo demo-replication demo-ingest soak ui lint bench clean check-java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -59,6 +59,9 @@ test-quick: $(STAMP) ## lint, what needs no Spark, and a test with Spark for eac
 test-all: $(STAMP) ## long runs, all failpoints, whole deployments: SHARD=1/8
 	@$(PYTEST) -n $(WORKERS) --timeout 3600 -m nightly --splits $(word 2,$(SHARD)) --group $(word 1,$(SHARD)) --durations-path tests/nightly_seconds.json \
 	  --splitting-algorithm least_duration $(MORE)
+
+compat: ## a slice of the tests with other versions of Python, Airflow and Spark: NAME=spark-4.1
+	@for name in $(or $(NAME),$$(.ci/compat | cut -d" " -f1)); do .ci/compat $$name || exit 1; done
 
 coverage: $(STAMP) ## lines and branches that `make test` runs, drivers included
 	@rm -rf .coverage.d && mkdir .coverage.d

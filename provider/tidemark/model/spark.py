@@ -1,14 +1,67 @@
-"""The packages and settings that a Spark session needs for Delta Lake, S3, Avro and the databases."""
+"""The packages and settings that a Spark session needs for Delta Lake, S3, Avro and the databases.
+
+They are those of the PySpark that is installed, or of the newest one that is supported if there is none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
+from typing import NamedTuple
 
-__all__ = ["AVRO_PACKAGE", "DELTA_PACKAGE", "DELTA_SETTINGS", "MARIADB_PACKAGE", "POSTGRESQL_PACKAGE", "S3_SETTINGS"]
+__all__ = [
+    "AVRO_PACKAGE",
+    "DELTA_PACKAGE",
+    "DELTA_SETTINGS",
+    "MARIADB_PACKAGE",
+    "POSTGRESQL_PACKAGE",
+    "S3_SETTINGS",
+    "SparkRelease",
+    "release_of",
+]
 
-DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
-AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"  # Spark's reader of Avro files; 4.2 has no release of its own
+
+class SparkRelease(NamedTuple):
+    """The packages that fit a release of Spark. `avro`: the version of Spark's reader of Avro files; `hadoop`: that of
+    the Hadoop that Spark brings.
+    """
+
+    delta: str
+    avro: str
+    hadoop: str
+
+
+_RELEASES: Mapping[str, SparkRelease] = MappingProxyType(
+    {
+        "4.1": SparkRelease("io.delta:delta-spark_4.1_2.13:4.4.0", avro="4.1.1", hadoop="3.4.2"),
+        "4.2": SparkRelease(
+            "io.delta:delta-spark_4.2_2.13:4.4.0", avro="4.1.1", hadoop="3.5.0"
+        ),  # no reader of its own
+    }
+)
+
+
+def release_of(pyspark: str) -> SparkRelease:
+    """The packages for that version of PySpark. Raises ImportError for one that is not supported."""
+    found = _RELEASES.get(".".join(pyspark.split(".")[:2]))
+    if found is None:
+        raise ImportError(f"Tidemark runs on Spark {' or '.join(_RELEASES)}, and PySpark {pyspark} is installed.")
+    return found
+
+
+def _installed() -> str:
+    for package in ("pyspark", "pyspark-client"):
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            continue
+    return max(_RELEASES)
+
+
+_SPARK = release_of(_installed())
+DELTA_PACKAGE = _SPARK.delta
+AVRO_PACKAGE = f"org.apache.spark:spark-avro_2.13:{_SPARK.avro}"
 POSTGRESQL_PACKAGE = "org.postgresql:postgresql:42.7.14"  # the JDBC driver of a backfill
 MARIADB_PACKAGE = "org.mariadb.jdbc:mariadb-java-client:3.5.6"  # that of MySQL and MariaDB
 
@@ -22,7 +75,7 @@ DELTA_SETTINGS: Mapping[str, str] = MappingProxyType(
 
 _AWS_SDK = "2.35.4"
 _S3_PACKAGES = (
-    "org.apache.hadoop:hadoop-aws:3.5.0",
+    f"org.apache.hadoop:hadoop-aws:{_SPARK.hadoop}",
     *(f"software.amazon.awssdk:{part}:{_AWS_SDK}" for part in ("s3", "s3-transfer-manager", "sts", "apache-client")),
     f"software.amazon.awssdk:netty-nio-client:{_AWS_SDK}",
 )
