@@ -310,6 +310,8 @@ def test_a_history_is_walked_by_keyboard_and_has_tables(page: Page) -> None:
     assert newest is not None
     assert newest.endswith("To: 24")
     assert page.one(f"{chart} svg").accessible_name == "Offset over commits of the table"
+    axis = [one.text for one in page.chrome.find_elements(By.CSS_SELECTOR, f"{chart} .axes text")]
+    assert {"0", "5", "10", "15", "20", "25"} <= set(axis)
     page.press(f"{chart} .mark[tabindex='0']", Keys.ARROW_LEFT)
     page.until(lambda: page.reads(f"{chart}-said").endswith("To: 21"))
     ActionChains(page.chrome).send_keys(Keys.HOME).perform()
@@ -335,7 +337,8 @@ def test_a_tree_of_partitions_says_the_state_of_each(page: Page) -> None:
         page.wears(theme)
         page.one(f"{tree} .mark")
         assert page.barriers() == []
-    page.picture("history", height=820)
+    page.chrome.execute_script("scrollTo(0, 0)")
+    page.picture("history", height=760)
 
 
 def test_a_link_leads_to_a_window_and_the_window_to_its_run(page: Page) -> None:

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from tests.engine.pipes.desk import Desk
+from tidemark.control.object_histories import Portion
+from tidemark.control.samples import sampled
+from tidemark.control.store import ControlStore
 from tidemark.errors import (
     InvalidArgument,
     PipeExists,
@@ -50,6 +53,12 @@ def test_a_run_loads_new_files_and_a_second_one_finds_nothing(piped: Desk) -> No
     (pipe,) = piped.lake.show_pipes(like="P")
     assert pipe.stalled is None
     assert pipe.problem is None  # the last run took a good file
+    store = ControlStore(piped.store)
+    runs = store.read(lambda c: sampled(c, "pipe", pipe.uid, Portion(None, 10)))
+    names = ("files", "files_loaded", "files_with_errors", "rows", "errors")
+    assert [[one.values[name] for name in names] for one in runs] == [[1, 1, 0, 1, 0], [2, 1, 1, 1, 1]]
+    assert runs[0].values["bytes"] == 4
+    store.close()
 
 
 def test_the_problem_of_files_stays_with_the_pipe_until_a_run_takes_others(piped: Desk) -> None:

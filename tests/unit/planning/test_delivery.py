@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tidemark.delivery.model.marks import Mark, MarkedWindow, MarkKind
-from tidemark.delivery.planning.delivery import Finding, judge, row_counts
+from tidemark.delivery.planning.delivery import Finding, bytes_written, judge, row_counts
 from tidemark.model.table_log import Commit
 
 MARK = Mark(
@@ -155,3 +155,17 @@ def test_a_restore_by_time_goes_to_the_version_of_that_time():
 )
 def test_rows_are_what_delta_counted(operation, metrics, rows):
     assert row_counts(commit(1, operation, metrics=metrics)) == rows
+
+
+@pytest.mark.parametrize(
+    ("operation", "metrics", "size"),
+    [
+        ("WRITE", {"numOutputBytes": "512", "numOutputRows": "5"}, 512),
+        ("MERGE", {"numTargetBytesAdded": "700", "numTargetBytesRemoved": "900"}, 700),
+        ("UPDATE", {"numAddedBytes": "0", "numRemovedBytes": "3"}, 0),
+        ("DELETE", {}, None),
+        ("WRITE", {"numOutputBytes": "many"}, None),
+    ],
+)
+def test_bytes_are_those_of_the_files_that_the_commit_wrote(operation, metrics, size):
+    assert bytes_written(commit(1, operation, metrics=metrics)) == size

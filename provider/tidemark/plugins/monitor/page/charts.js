@@ -173,7 +173,7 @@ const short = format(".3~s");
 // The values of an axis and how they are said: all of them in one unit, and long numbers in short.
 function measure(unit, domain) {
   const [name, size] = unit === "seconds" ? (LONG.find(([, one]) => domain[1] >= 2 * one) ?? ["s", 1]) : ["", 1];
-  const ticks = scaleLinear(domain.map((value) => value / size)).ticks(4).map((tick) => tick * size);
+  const ticks = scaleLinear(domain.map((value) => value / size), [0, 1]).ticks(4).map((tick) => tick * size);
   if (unit === "seconds") return { ticks, said: (value) => `${number(Math.round((value / size) * 100) / 100)} ${name}` };
   const whole = ticks.filter((tick) => Number.isInteger(tick) || !WHOLE.has(unit));
   if (unit === "bytes") return { ticks: whole, said: bytes };
