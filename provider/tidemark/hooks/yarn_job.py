@@ -39,6 +39,11 @@ _MOST_OF_DIAGNOSTICS = 1000
 log = logging.getLogger(__name__)
 
 
+def utc_now() -> datetime:
+    """The wall clock in UTC, as deadlines have it."""
+    return datetime.now(UTC)
+
+
 class YarnDrivers:
     """The drivers of one YARN, for this attempt and for later ones on any worker: a Cluster of `streams.worker`.
 
@@ -46,11 +51,19 @@ class YarnDrivers:
     and the application when it is found, and when it has ended.
     """
 
-    def __init__(self, manager: ResourceManager, files: ClusterFiles, *, pause: float = _SECONDS_BETWEEN_LOOKS) -> None:
+    def __init__(
+        self,
+        manager: ResourceManager,
+        files: ClusterFiles,
+        *,
+        pause: float = _SECONDS_BETWEEN_LOOKS,
+        patience: float = _PATIENCE,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
         self.manager, self.files = manager, files
         self.leaves = False
         self.told: Callable[[str, YarnApplication], None] = lambda job_id, application: None
-        self._pause, self._patience = pause, _PATIENCE
+        self._pause, self._patience, self._clock = pause, patience, clock
         self._stopping = threading.Event()
         self._stopped_because: str | None = None
         self._waited_for: tuple[str, str] | None = None
@@ -120,7 +133,7 @@ class YarnDrivers:
             if application.final:
                 self.told(driver.job_id, application)
                 return self._last_word(driver, application)
-            if asked_at is None and (self._stopped_because or datetime.now(UTC) > driver.deadline + GRACE):
+            if asked_at is None and (self._stopped_because or self._clock() > driver.deadline + GRACE):
                 self._stopped_because = self._stopped_because or "deadline"
                 asked_at = time.monotonic()
                 self._ask_to_stop(driver.job_id, application_id)
