@@ -143,7 +143,6 @@ def test_kubernetes_without_airflows_provider_for_it_is_refused_with_the_command
 @pytest.mark.parametrize(
     ("spark", "settings", "named"),
     [
-        ({**YARN, "extra": {"deploy-mode": "cluster"}}, {}, "deploy mode 'cluster'"),
         ({**KUBERNETES, "extra": {"deploy-mode": "cluster"}}, {}, "deploy mode 'cluster'"),
         ({"host": "spark://h", "port": 7077, "extra": {"deploy-mode": "cluster"}}, {}, "deploy mode 'cluster'"),
         (YARN, {"spark.submit.deployMode": "cluster"}, "deploy mode 'cluster'"),

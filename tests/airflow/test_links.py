@@ -13,6 +13,7 @@ from airflow.sdk import DAG, BaseOperator
 
 from tests.airflow.runs import Outcome
 from tidemark.links.streams import SparkUiLink, WindowLink
+from tidemark.links.yarn import YarnLink
 from tidemark.operators._base import TidemarkOperator
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
@@ -115,4 +116,4 @@ def test_a_task_of_a_replication_has_no_window_to_lead_to() -> None:
         replicate("r", replication="shop")
     ours = [task for task in dag.tasks if isinstance(task, TidemarkOperator)]
     assert len(ours) == 6
-    assert {tuple(type(link) for link in task.operator_extra_links) for task in ours} == {(SparkUiLink,)}
+    assert {tuple(type(link) for link in task.operator_extra_links) for task in ours} == {(SparkUiLink, YarnLink)}

@@ -40,11 +40,12 @@ def store_of(hook: TidemarkHook, *, dry_run: bool) -> ControlStore:
 
 def runtime_of(hook: TidemarkHook) -> Runtime:
     """The runtime through which a command that runs a job acts. Raises SparkNotFound if no job could be run."""
+    from tidemark.hooks.cluster_runtime import on_its_cluster
     from tidemark.hooks.spark_job import SparkJob
 
     job = SparkJob(hook.settings)
     job.require_ready()
-    return hook.runtime(job.run)
+    return on_its_cluster(hook.runtime(job.run), job)
 
 
 def confirm(question: str, *, yes: bool) -> None:

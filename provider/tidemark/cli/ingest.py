@@ -15,7 +15,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg, 
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
-from tidemark.errors import InvalidArgument
+from tidemark.errors import InvalidArgument, NotYetSupported
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -133,6 +133,11 @@ def serve(args: Namespace) -> None:
         require_safe_address(request)
         job = SparkJob(replace(hook.settings, spark_mode=SparkMode.SUBMIT))
         job.require_ready()
+        if job.in_cluster:
+            instead = (
+                "The service serves this host: name a Tidemark connection whose Spark connection has no deploy-mode."
+            )
+            raise NotYetSupported(feature="The ingest service in deploy mode 'cluster'", instead=instead)
         runtime = hook.runtime(job.run)
         with kept_pipes(runtime.store, hook.settings.ingest_pipes), _told_to_stop() as stop:
             served = run_service(runtime, request, on_stop=stop)

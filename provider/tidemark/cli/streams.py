@@ -195,13 +195,15 @@ def finish(args: Namespace) -> None:
 
     Refused while the holder's lease is valid: it may be at work. Exit code 1 if the plan fails again.
     """
+    from tidemark.hooks.cluster_runtime import on_its_cluster
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.statements import TransactionKey
     from tidemark.streams.worker.finish import finish as finish_transaction
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
-        runtime = hook.runtime(SparkJob(hook.settings).run)
+        job = SparkJob(hook.settings)
+        runtime = on_its_cluster(hook.runtime(job.run), job)
         ended = finish_transaction(
             runtime,
             args.name,

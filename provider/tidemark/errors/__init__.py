@@ -10,6 +10,7 @@ from tidemark.errors import (
     change_streams,
     channels,
     clustering,
+    clusters,
     external_tables,
     jobs,
     kafka,
@@ -32,6 +33,8 @@ from tidemark.errors.acceleration import *
 from tidemark.errors.change_streams import *
 from tidemark.errors.channels import *
 from tidemark.errors.clustering import *
+from tidemark.errors.clusters import *
+from tidemark.errors.clusters import ClusterUnreachable
 from tidemark.errors.external_tables import *
 from tidemark.errors.jobs import *
 from tidemark.errors.kafka import *
@@ -53,7 +56,7 @@ from tidemark.errors.targets import *
 from tidemark.errors.tree import *
 from tidemark.errors.views import *
 
-PASSING = (StorageUnreachable, StoreUnreachable, StoreBusy, BrokerUnreachable)
+PASSING = (StorageUnreachable, StoreUnreachable, StoreBusy, BrokerUnreachable, ClusterUnreachable)
 """Errors that may be over in a minute. A caller that waits anyway asks again."""
 
 __all__ = ["PASSING"]
@@ -61,6 +64,7 @@ __all__ += acceleration.__all__
 __all__ += change_streams.__all__
 __all__ += channels.__all__
 __all__ += clustering.__all__
+__all__ += clusters.__all__
 __all__ += external_tables.__all__
 __all__ += jobs.__all__
 __all__ += kafka.__all__

@@ -74,9 +74,11 @@ TidemarkError
 ├── StoreError
 │   └── StoreUrlInvalid · StoreUnreachable · StoreRefused · StoreBusy · StoreNotMigrated · StoreTooNew
 │       StoreOlderThanLake
+├── ClusterError                a cluster that runs drivers
+│   └── ClusterUnreachable · ClusterRefused · ApplicationUnknown · DriverMayRunOn (DriverEndUnproven)
 └── JobError
     └── JobDied · JobLeftNoResult · JobCancelled · JobDeadlineExceeded · JobFailed · JavaNotFound · SparkNotFound
-        SparkMasterUnfit · DirectoryNotPrivate · JobFilesUnusable
+        SparkMasterUnfit · DirectoryNotPrivate · JobFilesUnusable · DriverDied
 """
 
 from __future__ import annotations

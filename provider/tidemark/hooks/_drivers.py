@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sys
@@ -20,6 +21,7 @@ from tidemark.model.codec import from_json, to_json
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.source_connection import SourceConnection
 from tidemark.model.spark import DELTA_SETTINGS
+from tidemark.model.yarn import driver_tag
 from tidemark.warm_spark.scratch import make_scratch, with_scratch
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from tidemark.warm_spark.start import Taken
 
 __all__ = [
+    "CLUSTER_ENVIRONMENT",
     "JOB_SETTINGS",
     "LOCAL_SETTINGS",
     "SOURCE",
@@ -46,6 +49,7 @@ STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
 SOURCE = "TIDEMARK_SOURCE"
 SOURCE_CONNECTION = "TIDEMARK_SOURCE_CONNECTION"
 SPARK_LOG = "spark.log"
+CLUSTER_ENVIRONMENT = "TIDEMARK_SECRETS"  # a name by which Spark redacts its value
 _SESSION = "session.json"
 
 JOB_SETTINGS: Mapping[str, str] = {
@@ -127,6 +131,40 @@ class Drivers:
             name="tidemark",
         )
 
+    def in_cluster(self, files: JobFiles, job_id: str) -> Driver:
+        """A spark-submit that hands the driver to YARN. The driver's archive is in the lake, its environment in a
+        setting that is in no argument.
+        """
+        from tidemark.hooks._submission import ClusterSubmission
+
+        return ClusterSubmission(
+            self.connection,
+            spark_log=files.spark_log,
+            conf=self.cluster_settings(job_id),
+            packages=",".join(self._all_packages()) or None,
+            application_args=list(files.arguments),
+            environment=with_scratch(self._for_python(), make_scratch(files.directory)),
+            inherited=files.inherited,
+            name="tidemark",
+        )
+
+    def cluster_settings(self, job_id: str) -> dict[str, str]:
+        """The settings of a driver in YARN. Its application has the tag of the job, by which any worker finds it, and
+        one attempt, since Airflow's retry is the next. Raises InvalidArgument as `submitted_settings`.
+        """
+        conf = self.submitted_settings()
+        master_env = "spark.yarn.appMasterEnv."
+        return {
+            **conf,
+            "spark.ui.enabled": self.settings.spark_conf.get("spark.ui.enabled", "true"),
+            "spark.yarn.tags": ",".join(filter(None, (conf.get("spark.yarn.tags"), driver_tag(job_id)))),
+            "spark.yarn.maxAppAttempts": "1",
+            "spark.yarn.submit.waitAppCompletion": "false",
+            f"{master_env}PYSPARK_PYTHON": conf["spark.pyspark.python"],
+            f"{master_env}PYSPARK_DRIVER_PYTHON": conf["spark.pyspark.driver.python"],
+            f"{master_env}{CLUSTER_ENVIRONMENT}": _in_one_word(self._of_the_job()),
+        }
+
     def submitted_settings(self) -> dict[str, str]:
         """The settings of a submitted driver. Raises InvalidArgument if they do not suffice for an accelerated one."""
         from tidemark.acceleration.planning.settings import accelerated_settings
@@ -190,12 +228,26 @@ class Drivers:
         if self.python_path:
             more = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
             environment["PYTHONPATH"] = os.pathsep.join((*self.python_path, *more))
+        return {**environment, **self._connections()}
+
+    def _connections(self) -> dict[str, str]:
+        """The variables of lake and source, which have secrets."""
+        found = {}
         if self.settings.storage_options:
-            environment[STORAGE_OPTIONS] = json.dumps(dict(self.settings.storage_options))
+            found[STORAGE_OPTIONS] = json.dumps(dict(self.settings.storage_options))
         if self.source is not None:
-            name = SOURCE if isinstance(self.source, SourceAddress) else SOURCE_CONNECTION
-            environment[name] = to_json(self.source)
-        return environment
+            found[SOURCE if isinstance(self.source, SourceAddress) else SOURCE_CONNECTION] = to_json(self.source)
+        return found
+
+    def _of_the_job(self) -> dict[str, str]:
+        """The variables that a driver on a node gets: those that the connection names, and not the others of this
+        host.
+        """
+        names = (*self.settings.driver_environment, KILL_AT, KILL_ONCE)
+        beginnings = tuple(one[:-1] for one in names if one.endswith("*"))
+        passed = self.known().passed.items()
+        wanted = {name: value for name, value in passed if name in names or name.startswith(beginnings)}
+        return {**wanted, **self._connections()}
 
     def _for_python(self) -> dict[str, str]:
         """Worker and driver use one Python; pip's own spark-submit is last on the PATH."""
@@ -232,3 +284,8 @@ class Drivers:
     def _all_packages(self) -> Sequence[str]:
         named = (self.settings.spark_packages or "").split(",")
         return tuple(name.strip() for name in (*named, *self.packages) if name.strip())
+
+
+def _in_one_word(environment: Mapping[str, str]) -> str:
+    """Variables as one word: YARN writes the environment of a container into a shell script, and escapes no quote."""
+    return base64.b64encode(json.dumps(dict(environment)).encode()).decode()

@@ -24,11 +24,20 @@ from tidemark.hooks._job_files import SECRETS
 from tidemark.hooks._secrets import is_secret_setting, mask
 from tidemark.hooks.connect_driver import is_connect
 
-__all__ = ["Submission", "cluster_settings", "master_of", "require_client_mode", "spark_connection"]
+__all__ = [
+    "ClusterSubmission",
+    "Submission",
+    "cluster_settings",
+    "is_cluster_mode",
+    "master_of",
+    "require_client_mode",
+    "spark_connection",
+]
 
 _CLUSTER_MODE = (
     "Its driver would be on another host, and its end could not be confirmed. Leave out deploy-mode, or make "
-    "it client: the driver runs beside the task, its executors on the cluster."
+    "it client: the driver runs beside the task, its executors on the cluster. On YARN, deploy-mode of the Spark "
+    "connection may be cluster."
 )
 _TYPES = ("spark", "spark_connect")
 _MASTERS = "Use local, spark://…, yarn, k8s://…, or Spark Connect."
@@ -38,9 +47,9 @@ def spark_connection(conn_id: str | None, master: str) -> Connection:
     """The Spark connection `conn_id`, or one to `master` if None. Errors name the connection, or the master's origin.
 
     Raises AirflowNotFoundException for an unknown id (the submit hook would use YARN), and InvalidArgument for a
-    connection of another type. Raises NotYetSupported for deploy mode cluster, and for a master other than local,
-    standalone, YARN, Kubernetes and Spark Connect. Raises SparkMasterUnfit if this host cannot reach YARN or
-    Kubernetes.
+    connection of another type. Raises NotYetSupported for deploy mode cluster without YARN, and for a master other
+    than local, standalone, YARN, Kubernetes and Spark Connect. Raises SparkMasterUnfit if this host cannot reach YARN
+    or Kubernetes.
     """
     if conn_id is None:
         connection = Connection(conn_id="tidemark_spark", conn_type="spark", host=master)
@@ -54,9 +63,16 @@ def spark_connection(conn_id: str | None, master: str) -> Connection:
     said = f"{master!r} ({_origin_of(conn_id)})"
     if not (master in ("local", "yarn") or master.startswith(("local[", "spark://", "k8s://"))):
         raise NotYetSupported(feature=f"Spark master {said}", instead=_MASTERS)
-    require_client_mode(connection.extra_dejson.get("deploy-mode"))
+    if not is_cluster_mode(connection):
+        require_client_mode(connection.extra_dejson.get("deploy-mode"))
     _require_way_to(master, said)
     return connection
+
+
+def is_cluster_mode(connection: Connection) -> bool:
+    """Whether the drivers of the connection's jobs run in YARN."""
+    in_cluster = connection.extra_dejson.get("deploy-mode") == "cluster"
+    return in_cluster and not is_connect(connection) and master_of(connection) == "yarn"
 
 
 def require_client_mode(deploy_mode: str | None) -> None:
@@ -99,12 +115,13 @@ def _is_installed(module: str) -> bool:
 
 
 def cluster_settings(connection: Connection) -> Mapping[str, str]:
-    """The default settings of jobs on YARN and Kubernetes: an executor's Python is that of its node or image. Executors
-    run no Python but users' functions. Empty for other masters.
+    """The default settings of jobs on YARN and Kubernetes: an executor's Python is that of its node or image, and so is
+    that of a driver in the cluster. Executors run no Python but users' functions. Empty for other masters.
     """
     if not _of_a_cluster_manager(master_of(connection)):
         return {}
-    return {"spark.pyspark.driver.python": sys.executable, "spark.pyspark.python": "python3"}
+    driver = "python3" if is_cluster_mode(connection) else sys.executable
+    return {"spark.pyspark.driver.python": driver, "spark.pyspark.python": "python3"}
 
 
 def _of_a_cluster_manager(master: str) -> bool:
@@ -129,6 +146,8 @@ class Submission(SparkSubmitHook):
     worker's. `inherited`: descriptors that live as long as the driver.
     """
 
+    _deploy_mode_on_clusters = "client"
+
     def __init__(
         self,
         connection: Connection,
@@ -147,7 +166,7 @@ class Submission(SparkSubmitHook):
         super().__init__(
             conn_id=connection.conn_id,
             conf={name: value for name, value in conf.items() if name not in self._secret_settings},
-            deploy_mode="client" if _of_a_cluster_manager(master_of(connection)) else None,
+            deploy_mode=self._deploy_mode_on_clusters if _of_a_cluster_manager(master_of(connection)) else None,
             **arguments,
         )
         self._environment = dict(environment)
@@ -207,6 +226,12 @@ class Submission(SparkSubmitHook):
         text = "".join(f"{name}={_escaped(value)}\n" for name, value in self._secret_settings.items())
         with secret_file(self.spark_log.with_name(SECRETS), text) as (self._properties_file, read_from):
             yield read_from
+
+
+class ClusterSubmission(Submission):
+    """A `spark-submit` that hands its driver to YARN, and ends before the driver does."""
+
+    _deploy_mode_on_clusters = "cluster"
 
 
 def _escaped(value: str) -> str:

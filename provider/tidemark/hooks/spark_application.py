@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from tidemark.errors import JobDied
+from tidemark.errors import JobDied, NotYetSupported
 from tidemark.hooks._drivers import JobFiles
 from tidemark.hooks._files import private_directory
 from tidemark.hooks._job_files import alive
@@ -35,6 +35,9 @@ class SparkApplication(SparkJob):
         Raises errors of `require_ready` before the start, and JobDied for a bad exit code.
         """
         mode = self._ready()
+        if self.in_cluster:
+            instead = "Name a Spark connection without it: an application of yours runs beside its task."
+            raise NotYetSupported(feature="An application in deploy mode 'cluster'", instead=instead)
         if mode is SparkMode.WARM and needs_jvm:
             mode = SparkMode.SUBMIT
         directory = private_directory(self._settings.jobs_root) / str(uuid4())

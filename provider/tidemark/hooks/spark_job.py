@@ -28,6 +28,7 @@ from tidemark.errors import (
     TidemarkError,
     WarmSparkEnded,
 )
+from tidemark.failpoints import failpoint
 from tidemark.hooks._acceleration import require_submitted
 from tidemark.hooks._archive import forgetting_the_archive
 from tidemark.hooks._drivers import Drivers, JobFiles
@@ -40,15 +41,19 @@ from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.source_connection import SourceConnection
+from tidemark.streams.model.transaction_jobs import WRITE
+from tidemark.streams.worker.clusters import DriverGoesOn, LeftDriver
 from tidemark.warm_spark.scratch import remove_scratch
 
 if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
     from tidemark.hooks.warm_spark import WarmSpark
+    from tidemark.hooks.yarn_job import YarnDrivers
 
 __all__ = ["SparkJob", "local_path"]
 
 _APPLICATION = Path(tidemark.__file__).parent / "jobs" / "__main__.py"
+_IN_CLUSTER = _APPLICATION.with_name("in_cluster.py")
 _SPEC = "spec.json"
 _DEADLINE_GRACE_SECONDS = 30.0  # longer than the job's own grace
 
@@ -59,10 +64,10 @@ class SparkJob:
     """A submitter. `tidemark.streams.worker` calls `run`, and `on_kill` calls `cancel`.
 
     The driver runs on this host, on the Spark of the settings. That is a JVM of spark-submit, with executors perhaps on
-    a cluster, or a running Spark Connect server. `python_path` is added to the driver's PYTHONPATH, so that it can
-    import the modules of DAG files. `source`: the database or connection that the job reads, passed by environment.
-    `packages`: jars that the job needs beside those of the settings. `factor`: the scale factor of query acceleration;
-    None for none.
+    a cluster, or a running Spark Connect server. With deploy mode cluster the driver runs in YARN. `python_path` is
+    added to the PYTHONPATH of a driver on this host, so that it can import the modules of DAG files. `source`: the
+    database or connection that the job reads, passed by environment. `packages`: jars that the job needs beside those
+    of the settings. `factor`: the scale factor of query acceleration; None for none.
     """
 
     def __init__(
@@ -96,13 +101,17 @@ class SparkJob:
         JobDeadlineExceeded after it. Then the whole process group has ended, and its work in a Spark Connect server.
         JobMayRunOn means that the server did not answer, and JobFilesUnusable a full disk of this host.
         """
-        began, outcome = time.monotonic(), "failed"
+        began = time.monotonic()
+        outcome: str | None = "failed"
         try:
             answer = self._run(spec)
             outcome = "done" if answer.error is None else answer.error.error
             return answer
         except TidemarkError as error:
             outcome = type(error).__name__
+            raise
+        except DriverGoesOn:
+            outcome = None
             raise
         except ConnectionError:  # of Airflow's supervisor, not of a file
             raise
@@ -111,10 +120,13 @@ class SparkJob:
             directory = str(local_path(spec.result_uri).parent)
             raise JobFilesUnusable(key=_about(spec), directory=directory, problem=str(error)) from error
         finally:
-            job_ended(spec, time.monotonic() - began, outcome)
+            if outcome is not None:
+                job_ended(spec, time.monotonic() - began, outcome)
 
     def _run(self, spec: JobSpec) -> JobResult:
         mode = self._ready()
+        if self.in_cluster:
+            return self._run_in_cluster(spec)
         answer = self._attempt(spec, mode)
         if mode is SparkMode.WARM and _failed_by(answer, SparkServerUnreachable):
             log.warning("The warm Spark of this host did not answer; the job begins again in a new one.")
@@ -153,8 +165,52 @@ class SparkJob:
                 shutil.rmtree(directory, ignore_errors=True)
                 result.unlink(missing_ok=True)
 
+    def _run_in_cluster(self, spec: JobSpec) -> JobResult:
+        """The application's id is told before anything waits for it. Raises as `run`, ClusterError for a driver of
+        which nobody knows whether it has ended, and DriverGoesOn.
+        """
+        cluster, job_id = self.cluster, local_path(spec.result_uri).name.partition(".")[0]
+        driver = LeftDriver(job_id, None, _about(spec), spec.deadline)
+        with self._deadline(spec):
+            submission = self._hand_over(spec, job_id)
+            failpoint("cluster.submitted")
+            try:
+                application = cluster.find(job_id)
+                if application is not None:
+                    cluster.told(job_id, application)
+                    found_again = spec.kind == WRITE.name  # by a later attempt, as the store has it
+                    return cluster.outcome(driver, application.id, leaves=cluster.leaves and found_again)
+            except OSError as error:  # of this host: it says nothing about the driver
+                raise cluster.may_run_on(driver, job_id, str(error)) from error
+        if self._stopped_because == "cancelled":
+            raise JobCancelled(key=driver.about)
+        if self._stopped_because == "deadline":
+            raise JobDeadlineExceeded(key=driver.about, deadline=spec.deadline)
+        log.error("The log of spark-submit is kept in %s", submission.spark_log)
+        raise JobDied(key=driver.about, exit_code=submission.exit_code, tail="\n".join(submission.tail))
+
+    def _hand_over(self, spec: JobSpec, job_id: str) -> Driver:
+        """The spark-submit that has ended. Its own log and temporary files are on this host, the job's in the lake."""
+        sweep_hourly((self._settings.jobs_root, *self._settings.former_jobs_roots), datetime.now(UTC))
+        directory = private_directory(self._settings.jobs_root) / job_id
+        directory.mkdir(mode=0o700, exist_ok=True)
+        files = self.cluster.files
+        placed = files.put(files.spec(spec, job_id), job_id)
+        with worked_for(directory), alive(directory) as inherited:
+            submission = self.drivers.in_cluster(JobFiles(directory, placed.arguments, inherited), job_id)
+            self._submission = submission
+            with self._ending_the_group(submission):
+                submission.submit(str(_IN_CLUSTER), cwd=str(directory))
+        with contextlib.suppress(OSError):  # the sweep removes the rest
+            remove_scratch(directory)
+        if submission.exit_code == 0:
+            shutil.rmtree(directory, ignore_errors=True)
+        return submission
+
     def cancel(self) -> None:
-        """Sets the cancel marker, then ends the process group: spark-submit, the JVM and the Python driver."""
+        """Sets the cancel marker, then ends the process group: spark-submit, the JVM and the Python driver. An
+        application in YARN is killed there.
+        """
         self._stop("cancelled")
 
     def require_ready(self) -> None:
@@ -179,6 +235,8 @@ class SparkJob:
         if mode is SparkMode.CONNECT:
             return mode
         require_client_mode(self._settings.spark_conf.get("spark.submit.deployMode"))
+        if self.in_cluster:
+            self._require_cluster(mode)
         environment = drivers.environment()
         require_java(environment)
         if shutil.which("spark-submit", path=environment["PATH"]) is None:
@@ -192,6 +250,28 @@ class SparkJob:
 
         connection = spark_connection(self._settings.spark_conn_id, self._settings.spark_master)
         return Drivers(self._settings, connection, self._python_path, self._source, self._packages, self._factor)
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether drivers run in YARN. Raises errors of `require_ready`."""
+        from tidemark.hooks._submission import is_cluster_mode
+
+        return is_cluster_mode(self.drivers.connection)
+
+    @cached_property
+    def cluster(self) -> YarnDrivers:
+        """The drivers in YARN. Raises SparkMasterUnfit if nobody names its REST interface."""
+        from tidemark.hooks._cluster_files import ClusterFiles
+        from tidemark.hooks._yarn_address import resource_manager
+        from tidemark.hooks.yarn_job import YarnDrivers
+
+        return YarnDrivers(resource_manager(self.drivers.connection), ClusterFiles(self._settings))
+
+    def _require_cluster(self, mode: SparkMode) -> None:
+        if mode is not SparkMode.SUBMIT:
+            problem = "the Spark connection has deploy mode cluster, so each job is submitted; leave spark_mode empty"
+            raise InvalidArgument(argument="spark_mode", value=mode.value, problem=problem)
+        self.cluster  # noqa: B018 - its address is known
 
     def warm_spark(self) -> WarmSpark:
         """The warm Spark of this host for these jobs, whether or not it runs. Raises InvalidArgument if they run
@@ -297,6 +377,8 @@ class SparkJob:
             self._cancel_marker.touch()
         if self._submission is not None:
             end_group(self._submission)
+        if "cluster" in vars(self):
+            self.cluster.stop(why)
 
 
 def local_path(uri: str) -> Path:

@@ -16,6 +16,7 @@ from tidemark import metrics
 from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.links.streams import SparkUiLink, WindowLink, push_links
+from tidemark.links.yarn import YarnLink
 from tidemark.model.foreign_json import whole_number
 from tidemark.model.statements import TransactionKey
 from tidemark.operators._error_log import useful_line_first
@@ -57,7 +58,7 @@ class TidemarkOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("conn_id",)
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql", "writes": "json"}
-    operator_extra_links: Collection[BaseOperatorLink] = (WindowLink(), SparkUiLink())
+    operator_extra_links: Collection[BaseOperatorLink] = (WindowLink(), SparkUiLink(), YarnLink())
     ui_color = "#d8eef0"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -12,6 +12,7 @@ from airflow.sdk import AssetAlias, BaseOperatorLink
 from tidemark.assets import replicated_alias
 from tidemark.errors import InvalidArgument
 from tidemark.links.streams import SparkUiLink
+from tidemark.links.yarn import YarnLink
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of, seconds_of, whole_number_of
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ _OPTIONS = (
 class ReplicationOperator(TidemarkOperator):
     """An operator of a replication. It takes no window of a stream, so its only link is Spark's."""
 
-    operator_extra_links: Collection[BaseOperatorLink] = (SparkUiLink(),)
+    operator_extra_links: Collection[BaseOperatorLink] = (SparkUiLink(), YarnLink())
 
 
 @dataclass(frozen=True)

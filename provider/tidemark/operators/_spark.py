@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tidemark.acceleration.planning.settings import factor_of
+from tidemark.links.yarn import show_application
 from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
 from tidemark.operators._constants import check_constants
 
@@ -16,10 +18,13 @@ if TYPE_CHECKING:
     from tidemark.model.source_address import SourceAddress
     from tidemark.model.source_connection import SourceConnection
     from tidemark.model.streams import TableRef
+    from tidemark.model.yarn import YarnApplication
+    from tidemark.streams.worker.clusters import DriverGoesOn
     from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["SparkOperator"]
 
+_LONGER_THAN_THE_TRIGGER = timedelta(minutes=5)  # which keeps the deadline itself
 _FACTOR = "query_acceleration_max_scale_factor"
 
 
@@ -40,6 +45,7 @@ class SparkOperator(TidemarkOperator):
         super().__init__(**kwargs)
         self.query_acceleration_max_scale_factor = query_acceleration_max_scale_factor
         self._jobs: list[SparkJob] = []
+        self._application_page = ""
         check_constants(self, query_acceleration_max_scale_factor=factor_of)
 
     def runtime(
@@ -48,13 +54,16 @@ class SparkOperator(TidemarkOperator):
         functions: bool = False,
         source: SourceAddress | SourceConnection | None = None,
         packages: Sequence[str] = (),
+        leaves: bool = False,
     ) -> Runtime:
         """The runtime of this task's steps; to be called inside `execute`.
 
         `functions`: jobs can import the modules beside the DAG file. `source`: the database or connection that
-        they read; `packages`: jars that they need. Raises SparkNotFound at once where no job could be run.
+        they read; `packages`: jars that they need. `leaves`: a driver in a cluster that runs ends the attempt with
+        DriverGoesOn. Raises SparkNotFound at once where no job could be run.
         """
         from tidemark.hooks._acceleration import run_kept
+        from tidemark.hooks.cluster_runtime import on_its_cluster
         from tidemark.hooks.spark_job import SparkJob
 
         path = python_path_of(self) if functions else ()
@@ -62,7 +71,17 @@ class SparkOperator(TidemarkOperator):
         job = SparkJob(self.hook.settings, python_path=path, source=source, packages=packages, factor=factor)
         self._jobs.append(job)
         job.require_ready()
-        return self.hook.runtime(run_kept(self.hook, job, factor))
+
+        def show(application: YarnApplication) -> None:
+            self._application_page = job.cluster.manager.page_of(application)
+            show_application(self._application_page)
+
+        return on_its_cluster(self.hook.runtime(run_kept(self.hook, job, factor)), job, leaves=leaves, told=show)
+
+    @property
+    def application_page(self) -> str:
+        """The page of the newest application in YARN; empty for drivers elsewhere."""
+        return self._application_page
 
     def table_by_name(self, context: Context, name: str, *, anew: bool = True) -> TableRef:
         """The table of that name, with its identity. A job asks Spark's catalog for a name that only it knows.
@@ -121,3 +140,27 @@ class SparkOperator(TidemarkOperator):
     def on_kill(self) -> None:
         """End the job that runs; the next attempt continues from the stored state."""
         self.cancel_job()
+
+    def wait_in_the_triggerer(self, left: DriverGoesOn) -> NoReturn:
+        """Defer until the application of the driver has ended; then the attempt begins again, and finds it."""
+        from tidemark.hooks.yarn_job import GRACE
+        from tidemark.triggers.yarn import YarnApplicationTrigger
+
+        end = left.deadline + GRACE
+        self.log.info("Waiting in the triggerer for the application %s.", left.application)
+        self.defer(
+            trigger=YarnApplicationTrigger(
+                application=left.application,
+                job_id=left.job_id,
+                addresses=self._jobs[-1].cluster.manager.addresses,
+                end=end.isoformat(),
+                conn_id=self.conn_id,
+            ),
+            method_name="continue_after_wait",
+            timeout=max(end - datetime.now(UTC), timedelta()) + _LONGER_THAN_THE_TRIGGER,
+        )
+
+    def continue_after_wait(self, context: Context, event: dict[str, Any]) -> Any:
+        """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found."""
+        self.log.info("Application %s: %s, %s.", event["application"], event["status"], event["problem"])
+        return self.execute(context)

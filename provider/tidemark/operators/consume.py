@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.configuration import conf
+
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
 from tidemark.operators._base import (
     LineageMixin,
@@ -65,6 +67,8 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     :param dry_run: say what would be read, touch nothing. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
+    :param deferrable: wait in the triggerer for a driver in YARN, which outlives the worker; see "Run on a cluster".
+        Default: `[operators] default_deferrable`.
     """
 
     template_fields: Sequence[str] = (
@@ -91,6 +95,7 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         until: datetime | str | None = None,
         dry_run: bool | str = False,
         skip_when_empty: bool | str = False,
+        deferrable: bool | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("outlets", default_outlets(stream))
@@ -110,6 +115,9 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         self.until = until
         self.only_plan = dry_run  # BaseOperator.dry_run is a method
         self.skip_when_empty = skip_when_empty
+        if deferrable is None:
+            deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
+        self.deferrable = deferrable
         check_targets(self)
         check_bounds(self)
         check_constants(self, only_plan=lambda _, value: flag_of("dry_run", value), skip_when_empty=flag_of)
@@ -117,25 +125,29 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
     @failures_counted("stream")
     def execute(self, context: Context) -> dict[str, Any]:
         """The window that was delivered; for a dry run what would be read."""
+        from tidemark.streams.worker.clusters import DriverGoesOn
         from tidemark.streams.worker.consume import consume
 
         requests, hook, uri = write_requests(vars(self)), self.hook, cache(partial(self.table_uri, context))
         for request in requests:
             planned_writes(replace(request, quarantine=None), uri)  # refuses, before a table is made
-        runtime = self.runtime(functions=True)
+        runtime = self.runtime(functions=True, leaves=self.deferrable)
         bound = bound_of(
             max_commits=self.max_commits, max_rows=self.max_rows, max_bytes=self.max_bytes, until=self.until
         )
         if flag_of("dry_run", self.only_plan):
             return self._explained(runtime, requests, bound, context)
-        consumed = consume(
-            runtime,
-            key=key_of(context),
-            streams=streams_of(requests),
-            writes=self._writes(runtime, requests, bound, context, uri),
-            owner=owner_of(context),
-            bound=bound,
-        )
+        try:
+            consumed = consume(
+                runtime,
+                key=key_of(context),
+                streams=streams_of(requests),
+                writes=self._writes(runtime, requests, bound, context, uri),
+                owner=owner_of(context),
+                bound=bound,
+            )
+        except DriverGoesOn as left:
+            self.wait_in_the_triggerer(left)
         if not consumed.delivered_before:
             tell_lag(hook, consumed.result)
         return announce(

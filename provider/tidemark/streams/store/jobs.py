@@ -19,6 +19,7 @@ __all__ = [
     "end",
     "given_another_table",
     "insert",
+    "keep_application",
     "may_be_alive",
     "unseen",
 ]
@@ -35,11 +36,14 @@ class StoredJob:
 
 @dataclass(frozen=True)
 class UnseenJob:
-    """A writing job that nobody saw end. `host`: where its processes can be found; None if that is unknown."""
+    """A writing job that nobody saw end. `host`: where its processes can be found; None if that is unknown.
+    `application`: the id of its driver in a cluster, None if it is not known, or the driver is elsewhere.
+    """
 
     id: str
     host: str | None
     deadline: datetime
+    application: str | None = None
 
 
 def insert(
@@ -77,6 +81,11 @@ def insert(
         )
 
 
+def keep_application(connection: sa.Connection, job_id: str, application: str) -> None:
+    """The id of the job's driver in a cluster. A second call writes the same; nothing without a row of the job."""
+    connection.execute(jobs.update().where(jobs.c.id == job_id).values(application=application))
+
+
 def end(connection: sa.Connection, job_id: str, *, at: datetime, outcome: str) -> None:
     """The job can write no more. A second call keeps the first time."""
     connection.execute(
@@ -106,11 +115,11 @@ def unseen(connection: sa.Connection, transaction_id: str) -> tuple[UnseenJob, .
     More than `may_be_alive`: a deadline alone is proof only with a fence behind it (V11).
     """
     query = (
-        sa.select(jobs.c.id, jobs.c.host, jobs.c.deadline)
+        sa.select(jobs.c.id, jobs.c.host, jobs.c.deadline, jobs.c.application)
         .where(jobs.c.transaction_id == transaction_id, _writing(), jobs.c.ended_at.is_(None))
         .order_by(jobs.c.deadline, jobs.c.id)
     )
-    return tuple(UnseenJob(row.id, row.host, row.deadline) for row in connection.execute(query))
+    return tuple(UnseenJob(row.id, row.host, row.deadline, row.application) for row in connection.execute(query))
 
 
 def given_another_table(

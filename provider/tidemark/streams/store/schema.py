@@ -164,6 +164,7 @@ jobs = sa.Table(
     sa.Column("ended_at", UtcDateTime),  # None: it may be alive until its deadline (step 18)
     sa.Column("outcome", sa.Text),
     sa.Column("host", sa.Text),  # where its processes can be found; None: nowhere
+    sa.Column("application", sa.Text),  # of a driver in a cluster
 )
 
 job_targets = sa.Table(

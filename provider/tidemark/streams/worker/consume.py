@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tidemark.model.statements import PlannedWrite, TransactionKey
 from tidemark.streams.planning.bounds import UNBOUNDED, Bound
 from tidemark.streams.worker.begin import begin
+from tidemark.streams.worker.clusters import DriverGoesOn
 from tidemark.streams.worker.commit import commit
 from tidemark.streams.worker.outcomes import Begun, Consumed, Delivered, Opened
 from tidemark.streams.worker.pinned import tell_pinned
@@ -45,6 +46,8 @@ def deliver(runtime: Runtime, begun: Begun) -> Consumed:
     try:
         submit(runtime, begun.transaction)
         result = commit(runtime.store, begun.transaction.key, tables=runtime.tables)
+    except DriverGoesOn:
+        raise
     except BaseException as error:
         end_attempt(runtime.store, begun.transaction.key, error, tables=runtime.tables)
         raise

@@ -10,6 +10,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import from_record
 from tidemark.model.jobs import Job, JobResult, JobSpec
 from tidemark.model.statements import TransactionKey
+from tidemark.streams.worker.clusters import Cluster
 from tidemark.streams.worker.hosts import UNKNOWN_HOST, Host
 from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPaths, Limits, RunJob
 from tidemark.streams.worker.sources import Tables, open_table
@@ -23,7 +24,8 @@ Report = TypeVar("Report")
 @dataclass(frozen=True)
 class Runtime:
     """The control store, a way to run jobs with the paths of their files, and a way to open tables' logs. `host`: where
-    the jobs are started. `serves_views`: streams that belong to views may be moved.
+    the jobs are started. `serves_views`: streams that belong to views may be moved. `cluster`: the host, if drivers
+    outlive their worker there.
     """
 
     store: ControlStore
@@ -33,6 +35,7 @@ class Runtime:
     limits: Limits = DEFAULT_LIMITS
     host: Host = UNKNOWN_HOST
     serves_views: bool = False
+    cluster: Cluster | None = None
 
     def deadline(self) -> datetime:
         """When a job that is ordered now has stopped itself."""

@@ -19,6 +19,7 @@ from tidemark.streams.worker.catalog import forget_moved
 from tidemark.streams.worker.following import follow_windows
 from tidemark.streams.worker.job_orders import NewJob, order_job, run_to_the_end, same_window
 from tidemark.streams.worker.lease import LeaseKept
+from tidemark.streams.worker.left_drivers import take_up_drivers
 from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["submit"]
@@ -37,13 +38,15 @@ def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | 
     """Run the statements (`only` those numbers; default: all) as one job; their evidence is kept and returned.
 
     A second run starts no job for what has evidence already. A job that it starts finds the marks of what was written
-    and not reported. The lease is renewed while the job runs. Raises SubmitRefused, with no job started, if the
+    and not reported. A driver in a cluster that an earlier attempt started is waited for first. The lease is renewed
+    while the job runs. Raises SubmitRefused, with no job started, if the
     transaction is no longer the one given (V7). Raises RelocationRefused if a source was moved and cannot be followed
     (R90). Raises CommitRefused if the job's evidence speaks of something else, and every error that the job reports.
     """
     numbers = _numbers(transaction, only)
     if transaction.result is not None:
         return tuple(one for one in transaction.result.evidence if one.number in numbers)
+    take_up_drivers(runtime, transaction)
     store, new = runtime.store, NewJob.draw(runtime)
     transaction = follow_windows(store, transaction, runtime.tables)
     decision = store.write(lambda connection: _decide(connection, transaction, numbers, new))

@@ -12,6 +12,7 @@ from tidemark.errors import CatalogTableMoved, StreamLocked
 from tidemark.errors.lasting import OF_THE_PLAN
 from tidemark.model.statements import TransactionKey, WriteAs
 from tidemark.streams.store import transactions
+from tidemark.streams.worker.clusters import DriverGoesOn
 from tidemark.streams.worker.commit import commit
 from tidemark.streams.worker.limits import Limits
 from tidemark.streams.worker.older_store import require_knows
@@ -45,6 +46,8 @@ def takeover(
         require_knows(store, taken, tables)
         submit(runtime, taken)
         return commit(store, key, tables=tables, by=by)
+    except DriverGoesOn:
+        raise
     except BaseException as error:
         if give_back and _is_of_the_plan(error, taken) and let_go(store, key, holder=by, tables=tables):
             log.warning("Transaction %s can never be finished, and was taken back: %s", key, error)

@@ -1,0 +1,106 @@
+"""The files of jobs whose drivers run in a cluster: in the lake, which both sides see."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import tempfile
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemark.errors import StorageRefused, StorageUnreachable
+from tidemark.hooks._archive import spark_side_archive
+from tidemark.lake.orphans import sweep_directories
+from tidemark.lake.storage import Storage
+from tidemark.model.codec import from_json, to_json
+from tidemark.model.jobs import JobResult, JobSpec
+
+if TYPE_CHECKING:
+    from tidemark.hooks.settings import TidemarkSettings
+
+__all__ = ["ClusterFiles", "Placed"]
+
+_FOLDER = "cluster_jobs"
+_ARCHIVE, _SPEC, _RESULT, _CANCEL = "tidemark.zip", "spec.json", "result.json", "cancel"
+_KEPT_FOR = timedelta(days=7)
+_LOOKED_AT = 200
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The arguments of a driver: the places of archive and spec, and the hashes of what was written there."""
+
+    archive: str
+    archive_sha256: str
+    spec: str
+    spec_sha256: str
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """As `jobs/in_cluster.py` takes them."""
+        return (self.archive, self.archive_sha256, self.spec, self.spec_sha256)
+
+
+class ClusterFiles:
+    """The directories of jobs in the lake, `<lake root>/_tidemark/cluster_jobs/<job id>`. They have no secrets."""
+
+    def __init__(self, settings: TidemarkSettings) -> None:
+        self._root = f"{settings.workspace}/{_FOLDER}"
+        self._options = settings.storage_options
+        self._storage = Storage(self._root, settings.storage_options)
+
+    def spec(self, spec: JobSpec, job_id: str) -> JobSpec:
+        """The spec with result and cancel marker in the lake."""
+        return replace(spec, result_uri=self._place(job_id, _RESULT), cancel_uri=self._place(job_id, _CANCEL))
+
+    def put(self, spec: JobSpec, job_id: str) -> Placed:
+        """Writes archive and spec. A second call writes the same."""
+        with tempfile.TemporaryDirectory(prefix="tidemark-archive-") as directory:
+            archive = spark_side_archive(Path(directory)).read_bytes()
+        told = to_json(spec).encode()
+        self._storage.write(f"{job_id}/{_ARCHIVE}", archive)
+        self._storage.write(f"{job_id}/{_SPEC}", told)
+        places = self._place(job_id, _ARCHIVE), self._place(job_id, _SPEC)
+        return Placed(places[0], hashlib.sha256(archive).hexdigest(), places[1], hashlib.sha256(told).hexdigest())
+
+    def result(self, job_id: str) -> JobResult | None:
+        """The driver's last word; None if it has said none. Raises ValueError for one of another release."""
+        try:
+            text = self._storage.read_bytes(f"{job_id}/{_RESULT}").decode("utf-8")
+        except FileNotFoundError:
+            return None
+        found: JobResult = from_json(JobResult, text)
+        return found
+
+    def result_place(self, job_id: str) -> str:
+        """The place of the result, for messages."""
+        return self._place(job_id, _RESULT)
+
+    def cancel(self, job_id: str) -> None:
+        """Sets the marker, which stays. A driver that runs stops within seconds, and one that begins stops at once."""
+        self._storage.write(f"{job_id}/{_CANCEL}", b"")
+
+    def remove(self, job_id: str) -> None:
+        """Removes the files of a job that has surely ended, and of those that nobody wrote for seven days. Files that
+        cannot be removed are logged.
+        """
+        file_system, root = self._storage.file_system()
+        try:
+            file_system.rm(f"{root}/{job_id}", recursive=True)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            log.warning("The files of the job in %s/%s could not be removed: %s", self._root, job_id, error)
+        try:
+            before = datetime.now(UTC) - _KEPT_FOR
+            sweep_directories(self._root, self._options, older_than=before, at_most=_LOOKED_AT)
+        except (StorageRefused, StorageUnreachable) as error:
+            log.warning("Files of dead jobs in %s could not be removed: %s", self._root, error)
+
+    def _place(self, job_id: str, name: str) -> str:
+        """A local path, or a URI."""
+        return f"{self._root.removeprefix('file://')}/{job_id}/{name}"

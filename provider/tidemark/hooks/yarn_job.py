@@ -1,0 +1,232 @@
+"""Jobs whose drivers run in YARN: submitted, found again by any worker, waited for, and ended."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from tidemark.errors import (
+    ApplicationUnknown,
+    ClusterError,
+    ClusterUnreachable,
+    DriverDied,
+    DriverEndUnproven,
+    DriverMayRunOn,
+    JobCancelled,
+    JobDeadlineExceeded,
+    JobLeftNoResult,
+    LakeError,
+)
+from tidemark.hooks._cluster_files import ClusterFiles
+from tidemark.hooks.yarn import ResourceManager
+from tidemark.model.jobs import JobResult
+from tidemark.model.yarn import YarnApplication, driver_tag, surely_ended
+from tidemark.streams.worker.clusters import DriverGoesOn, LeftDriver
+
+__all__ = ["GRACE", "YarnDrivers"]
+
+GRACE = timedelta(seconds=60)  # after a deadline, at which a job stops itself
+_SECONDS_BETWEEN_LOOKS = 2.0
+_SECONDS_TO_END = 60.0  # until the state of an application that was killed must be final
+_SECONDS_TO_PROVE = 15.0  # in which a node ends the container of an application that was killed
+_PATIENCE = 300.0  # with a resource manager that does not answer
+_MOST_OF_DIAGNOSTICS = 1000
+
+log = logging.getLogger(__name__)
+
+
+def utc_now() -> datetime:
+    """The wall clock in UTC, as deadlines have it."""
+    return datetime.now(UTC)
+
+
+class YarnDrivers:
+    """The drivers of one YARN, for this attempt and for later ones on any worker: a Cluster of `streams.worker`.
+
+    `leaves`: a task leaves a writing driver that runs, to wait in the triggerer. `told`: is called with the job's id
+    and the application when it is found, and when it has ended.
+    """
+
+    def __init__(
+        self,
+        manager: ResourceManager,
+        files: ClusterFiles,
+        *,
+        pause: float = _SECONDS_BETWEEN_LOOKS,
+        patience: float = _PATIENCE,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.manager, self.files = manager, files
+        self.leaves = False
+        self.told: Callable[[str, YarnApplication], None] = lambda job_id, application: None
+        self._pause, self._patience, self._clock = pause, patience, clock
+        self._stopping = threading.Event()
+        self._stopped_because: str | None = None
+        self._waited_for: tuple[str, str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the cluster, the same on each worker."""
+        return self.manager.name
+
+    def end(self, job_id: str) -> bool:
+        """Whether the job can write no more: its marker is set, its application killed, and its end proven.
+
+        False also if YARN does not answer. A job that has not begun stops at the marker. A second call is harmless.
+        """
+        try:
+            application = self.find(job_id)
+            if application is None:
+                return True
+            self._ask_to_stop(job_id, application.id)
+            until = time.monotonic() + _SECONDS_TO_END
+            while not (application := self.manager.application(application.id)).final:
+                if time.monotonic() > until:
+                    return False
+                time.sleep(self._pause)
+            return self._proven(application)
+        except (ClusterError, LakeError) as error:
+            log.warning("It is not known whether job %s still runs: %s", job_id, error)
+            return False
+
+    def find(self, job_id: str) -> YarnApplication | None:
+        """The application of the job by its tag. None if it has none, and never will: its marker is set then, and one
+        that is submitted later stops at once.
+        """
+        found = self.manager.tagged(driver_tag(job_id))
+        if not found:
+            self.files.cancel(job_id)
+            found = self.manager.tagged(driver_tag(job_id))
+        return found[0] if found else None
+
+    def wait_for(self, driver: LeftDriver) -> JobResult | None:
+        """As `Cluster.wait_for`. Only writing jobs are left, and a later attempt finds those again."""
+        application_id = driver.application
+        if application_id is None:
+            found = self.find(driver.job_id)
+            if found is None:
+                return None
+            application_id = found.id
+        return self.outcome(driver, application_id, leaves=self.leaves)
+
+    def outcome(self, driver: LeftDriver, application_id: str, *, leaves: bool = False) -> JobResult:
+        """The result of the driver after its end.
+
+        Raises JobError if it has surely ended without a result. Raises ClusterError if that is not known, and
+        DriverGoesOn if it runs, and this attempt `leaves` it.
+        """
+        self._waited_for = (driver.job_id, application_id)
+        asked_at: float | None = None
+        said = False
+        while True:
+            try:
+                application = self._look(application_id)
+            except ApplicationUnknown as unknown:
+                return self._without_application(driver, unknown)
+            if not said:
+                self._say(driver, application)
+                said = True
+            if application.final:
+                self.told(driver.job_id, application)
+                return self._last_word(driver, application)
+            if asked_at is None and (self._stopped_because or self._clock() > driver.deadline + GRACE):
+                self._stopped_because = self._stopped_because or "deadline"
+                asked_at = time.monotonic()
+                self._ask_to_stop(driver.job_id, application_id)
+            if asked_at is not None and time.monotonic() - asked_at > _SECONDS_TO_END:
+                problem = f"YARN still calls it {application.state} a minute after it was told to end"
+                raise self.may_run_on(driver, application_id, problem)
+            if asked_at is None and leaves:
+                raise DriverGoesOn(application_id, driver.job_id, driver.deadline)
+            self._stopping.wait(self._pause) if asked_at is None else time.sleep(self._pause)
+
+    def stop(self, why: str) -> None:
+        """Sets the marker and kills the application that is waited for. The one who waits sees the end."""
+        self._stopped_because = self._stopped_because or why
+        if self._waited_for is not None:
+            self._ask_to_stop(*self._waited_for)
+        self._stopping.set()
+
+    def may_run_on(self, driver: LeftDriver, application: str, problem: str) -> DriverMayRunOn:
+        """The error for a driver of which nobody knows whether it has ended."""
+        return DriverMayRunOn(key=driver.about, application=application, problem=problem, deadline=driver.deadline)
+
+    def _say(self, driver: LeftDriver, application: YarnApplication) -> None:
+        page = self.manager.page_of(application)
+        log.info("The driver of %s is the application %s: %s", driver.about, application.id, page)
+        self.told(driver.job_id, application)
+
+    def _look(self, application_id: str) -> YarnApplication:
+        """The application, with patience for a resource manager that restarts."""
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                return self.manager.application(application_id)
+            except ClusterUnreachable as error:
+                if time.monotonic() > until or self._stopped_because == "cancelled":
+                    raise
+                log.warning("%s", error)
+            self._stopping.wait(self._pause)
+
+    def _ask_to_stop(self, job_id: str, application_id: str) -> None:
+        """By the marker and by YARN. One that fails leaves it to the other."""
+        for act in (partial(self.files.cancel, job_id), partial(self.manager.kill, application_id)):
+            try:
+                act()
+            except (ClusterError, LakeError) as error:
+                log.warning("One of two ways to end %s failed: %s", application_id, error)
+
+    def _last_word(self, driver: LeftDriver, application: YarnApplication) -> JobResult:
+        result = self.files.result(driver.job_id)
+        if result is not None:
+            if result.error is None:
+                self.files.remove(driver.job_id)
+            return result
+        if not self._proven(application):
+            self.files.cancel(driver.job_id)
+            raise DriverEndUnproven(
+                key=driver.about,
+                application=application.id,
+                state=application.state,
+                problem="its node manager does not confirm it",
+                deadline=driver.deadline,
+            )
+        if self._stopped_because == "cancelled":
+            raise JobCancelled(key=driver.about)
+        if self._stopped_because == "deadline":
+            raise JobDeadlineExceeded(key=driver.about, deadline=driver.deadline)
+        if application.succeeded:
+            raise JobLeftNoResult(key=driver.about, result_uri=self.files.result_place(driver.job_id))
+        raise DriverDied(
+            key=driver.about,
+            application=application.id,
+            state=application.state,
+            final_status=application.final_status,
+            diagnostics=application.diagnostics[-_MOST_OF_DIAGNOSTICS:] or "(no diagnostics)",
+            tail=self.manager.driver_log(application),
+        )
+
+    def _without_application(self, driver: LeftDriver, unknown: ApplicationUnknown) -> JobResult:
+        result = self.files.result(driver.job_id)
+        if result is not None:
+            return result
+        self.files.cancel(driver.job_id)
+        raise DriverEndUnproven(
+            key=driver.about,
+            application=unknown.facts["application"],
+            state="unknown",
+            problem="YARN has forgotten it",
+            deadline=driver.deadline,
+        )
+
+    def _proven(self, application: YarnApplication) -> bool:
+        until = time.monotonic() + _SECONDS_TO_PROVE
+        while not surely_ended(application, None if application.succeeded else self.manager.node_of(application)):
+            if time.monotonic() > until:
+                return False
+            time.sleep(self._pause)
+        return True

@@ -1,0 +1,87 @@
+"""Drivers in a cluster whose worker is gone: the next attempt waits for them, and starts no other (PROTOCOL step 8)."""
+
+from __future__ import annotations
+
+import logging
+
+import sqlalchemy as sa
+
+from tidemark.control.store import ControlStore
+from tidemark.delivery.model.transactions import Transaction, TransactionState
+from tidemark.errors import DriverEndUnproven, JobError
+from tidemark.model.jobs import JobResult
+from tidemark.streams.model.transaction_jobs import WRITE
+from tidemark.streams.store import jobs, transactions
+from tidemark.streams.store.jobs import UnseenJob
+from tidemark.streams.worker.clusters import Cluster, LeftDriver
+from tidemark.streams.worker.lease import LeaseKept
+from tidemark.streams.worker.runtime import Runtime
+
+__all__ = ["keep_application", "take_up_drivers"]
+
+log = logging.getLogger(__name__)
+
+
+def keep_application(store: ControlStore, job_id: str, application: str) -> None:
+    """Stores the cluster's id of the job's application, before anything waits for it. Jobs without a transaction have
+    no row; their applications are found by their tags. A second call writes the same.
+    """
+    store.write(lambda connection: jobs.keep_application(connection, job_id, application))
+
+
+def take_up_drivers(runtime: Runtime, transaction: Transaction) -> None:
+    """Wait for each driver of the transaction that nobody saw end. Its evidence and its end are stored.
+
+    A driver that failed, or never began, leaves the work to a new job. So does one that YARN gave up without proof of
+    its end. It was told to stop, and marks in the targets keep it from writing twice. Raises ClusterError if the
+    cluster does not answer, and DriverGoesOn. A second run continues with those that are left.
+    """
+    cluster = runtime.cluster
+    if cluster is None:
+        return
+    for transaction_id, job in _left(runtime, cluster, transaction):
+        log.info("Job %s of %s was started before; its driver is looked for in the cluster.", job.id, transaction.key)
+        driver = LeftDriver(job.id, job.application, str(transaction.key), job.deadline)
+        try:
+            with LeaseKept(runtime.store, transaction_id, transaction.superseded_by, runtime.limits):
+                result = cluster.wait_for(driver)
+        except DriverEndUnproven as unproven:
+            log.warning("%s", unproven)
+            continue
+        except JobError as error:
+            log.warning("A driver that was left has ended: %s", error)
+            _end(runtime.store, job, type(error).__name__)
+            continue
+        _keep(runtime.store, transaction_id, job, result)
+
+
+def _left(runtime: Runtime, cluster: Cluster, transaction: Transaction) -> list[tuple[str, UnseenJob]]:
+    def look(connection: sa.Connection) -> list[tuple[str, UnseenJob]]:
+        stored = transactions.current(connection, transaction.key)
+        if stored is None or stored.transaction.state is not TransactionState.OPEN:
+            return []
+        return [(stored.id, job) for job in jobs.unseen(connection, stored.id) if job.host == cluster.name]
+
+    return runtime.store.read(look)
+
+
+def _keep(store: ControlStore, transaction_id: str, job: UnseenJob, result: JobResult | None) -> None:
+    """Evidence and end in one transaction. What does not fit the plan is not kept: the next job looks at the marks."""
+    if result is None or result.error is not None:
+        outcome = "it never began" if result is None or result.error is None else result.error.error
+        log.info("Job %s left nothing: %s.", job.id, outcome)
+        _end(store, job, outcome)
+        return
+    evidence = WRITE.reported(result).evidence
+
+    def keep(connection: sa.Connection) -> None:
+        for one in evidence:
+            transactions.record_evidence(connection, transaction_id, one)
+        jobs.end(connection, job.id, at=store.clock(), outcome="done")
+
+    store.write(keep)
+
+
+def _end(store: ControlStore, job: UnseenJob, outcome: str) -> None:
+    now = store.clock()
+    store.write(lambda connection: jobs.end(connection, job.id, at=now, outcome=outcome))

@@ -1,0 +1,119 @@
+"""Waiting in the triggerer until an application of YARN has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from tidemark.errors import ApplicationUnknown, ClusterRefused, ClusterUnreachable
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.hooks.yarn import ResourceManager
+from tidemark.triggers._waiting import seconds_of
+
+if TYPE_CHECKING:
+    from tidemark.model.yarn import YarnApplication
+
+__all__ = ["YarnApplicationTrigger"]
+
+_THREADS = 8  # of all these triggers: a manager that hangs holds no others
+
+T = TypeVar("T")
+
+
+class YarnApplicationTrigger(BaseTrigger):
+    """Fires once, when the application of a job has ended, or nothing more can be learned; ConsumeStreamOperator defers
+    to it.
+
+    Its event is {status, application, problem}, with the status `ended`, `unknown`, `refused` or `timeout`. The task
+    looks for itself then. A manager that does not answer is asked again until `end`, with a warning in the log. If a
+    person ends the task, the job's marker is set, and the application is killed.
+
+    :param application: its id.
+    :param job_id: the job whose driver it is.
+    :param addresses: of YARN's REST interface.
+    :param end: ISO 8601 with a zone.
+    """
+
+    def __init__(
+        self,
+        *,
+        application: str,
+        job_id: str,
+        addresses: Sequence[str],
+        end: str,
+        poll_interval: float = 5.0,
+        conn_id: str = DEFAULT_CONN_ID,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.application = application
+        self.job_id = job_id
+        self.addresses = list(addresses)
+        self.end = datetime.fromisoformat(end).astimezone(UTC).isoformat()
+        self.poll_interval = seconds_of("poll_interval", poll_interval)
+        self.conn_id = conn_id
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Plain values only; none is a secret."""
+        return (
+            "tidemark.triggers.yarn.YarnApplicationTrigger",
+            {
+                "application": self.application,
+                "job_id": self.job_id,
+                "addresses": self.addresses,
+                "end": self.end,
+                "poll_interval": self.poll_interval,
+                "conn_id": self.conn_id,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """One event."""
+        yield TriggerEvent(await self._wait())  # type: ignore[no-untyped-call]
+
+    async def on_kill(self) -> None:
+        """The end of the driver: a person has ended the task. Both ways are tried, and what fails is logged."""
+        await _in_a_thread(partial(_end, self.conn_id, self.job_id))
+
+    async def _wait(self) -> dict[str, Any]:
+        manager, end = ResourceManager(self.addresses), datetime.fromisoformat(self.end)
+        while True:
+            problem = None
+            try:
+                found: YarnApplication = await _in_a_thread(partial(manager.application, self.application))
+                if found.final:
+                    return self._event("ended", found.state)
+            except ClusterUnreachable as error:
+                problem = str(error)
+                self.log.warning("%s", error)
+            except ApplicationUnknown as error:
+                return self._event("unknown", str(error))
+            except ClusterRefused as error:
+                return self._event("refused", str(error))
+            if datetime.now(UTC) > end:
+                return self._event("timeout", problem or "it still runs")
+            await asyncio.sleep(self.poll_interval)
+
+    def _event(self, status: str, problem: str) -> dict[str, Any]:
+        return {"status": status, "application": self.application, "problem": problem}
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="tidemark-yarn")
+
+
+async def _in_a_thread(act: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_threads(), act)
+
+
+def _end(conn_id: str, job_id: str) -> None:
+    from tidemark.hooks.spark_job import SparkJob
+    from tidemark.hooks.tidemark import TidemarkHook
+
+    SparkJob(TidemarkHook(conn_id).settings).cluster.end(job_id)

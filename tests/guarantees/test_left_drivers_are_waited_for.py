@@ -1,0 +1,281 @@
+"""Drivers in a cluster outlive their worker: the next attempt finds them and waits, and each change comes once.
+
+A server plays YARN, and drivers write real logs. Worker, store, lake and REST client are those of the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from tests.played_yarn import PlayedYarn, played_yarn
+from tidemark.errors import ClusterUnreachable, DriverDied, DriverEndUnproven, DriverMayRunOn, JobCancelled
+from tidemark.hooks._cluster_files import ClusterFiles
+from tidemark.hooks.settings import TidemarkSettings
+from tidemark.hooks.yarn import ResourceManager
+from tidemark.hooks.yarn_job import YarnDrivers
+from tidemark.jobs.files import exists, write_result
+from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.yarn import driver_tag
+from tidemark.streams.store import jobs, transactions
+from tidemark.streams.worker.clusters import DriverGoesOn, LeftDriver
+from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.left_drivers import keep_application
+from tidemark.streams.worker.outcomes import Consumed
+from tidemark.streams.worker.runtime import Runtime
+
+from .drivers import Driver, WorkerDied
+from .world import SHORT, World, key_of
+
+
+@dataclass
+class Cluster:
+    """A played YARN, and the drivers in it."""
+
+    world: World
+    yarn: PlayedYarn
+    drivers: dict[str, Driver] = field(default_factory=dict)  # by application
+    specs: dict[str, JobSpec] = field(default_factory=dict)
+
+    def seen_by_a_worker(self, *, leaves: bool = False, dies: Callable[[str], bool] = lambda point: False) -> Runtime:
+        """The runtime of an attempt on a new worker. `dies`: whether it is killed at that point."""
+        home = self.world.root / "home"
+        settings = TidemarkSettings("", str(self.world.root / "lake"), home=home, jobs_root=home / "jobs")
+        manager = ResourceManager((self.yarn.address,), seconds=0.5)
+        files = ClusterFiles(settings)
+        cluster = YarnDrivers(manager, files, pause=0.01, patience=0.0, clock=self.world.clock)
+        cluster.leaves = leaves
+
+        def run(spec: JobSpec) -> JobResult:
+            job_id = Path(spec.result_uri).name.partition(".")[0]
+            if dies("before YARN has it"):
+                self.specs[job_id] = files.spec(spec, job_id)
+                raise WorkerDied
+            application = self.begin(files.spec(spec, job_id), job_id)
+            if dies("before the id is stored"):
+                raise WorkerDied
+            keep_application(self.world.store, job_id, application)
+            if dies("while it waits"):
+                raise WorkerDied
+            driver = LeftDriver(job_id, application, str(spec.key), spec.deadline)
+            return cluster.outcome(driver, application, leaves=leaves)
+
+        return replace(self.world.runtime, run=run, host=cluster, cluster=cluster)
+
+    def begin(self, spec: JobSpec, job_id: str) -> str:
+        """A driver begins, as spark-submit lets it."""
+        application = self.yarn.run(len(self.yarn.apps) + 1, tags=driver_tag(job_id))
+        self.drivers[application] = self.world.driver(spec)
+        return application
+
+    def goes_on(self, application: str) -> None:
+        """The driver runs to its end, unless it is told to stop."""
+        driver = self.drivers[application]
+        if exists(driver.spec.cancel_uri):
+            write_result(driver.spec.result_uri, JobResult(error=JobCancelled(key=str(driver.spec.key)).to_record()))
+            self.yarn.end(application, final_status="FAILED")
+            return
+        write_result(driver.spec.result_uri, driver.run())
+        self.yarn.end(application)
+
+    def consume(self, runtime: Runtime, run: str = "one") -> Consumed:
+        for table in self.world.by_uri.values():
+            table.reload()
+        return consume(runtime, key=key_of(run), streams=("s",), writes=self.world.writes(), owner=f"worker of {run}")
+
+    def left(self, point: str = "while it waits", steps: int = 0) -> str:
+        """A worker died at the point; its application, empty if YARN has none."""
+        with pytest.raises(WorkerDied):
+            self.consume(self.seen_by_a_worker(dies=lambda here: here == point))
+        for application, driver in self.drivers.items():
+            for _ in range(steps):
+                driver.step()
+            return application
+        return ""
+
+    def holds(self) -> tuple[dict[int, int], dict[int, int]]:
+        for table in self.world.by_uri.values():
+            table.reload()
+        return self.world.holds(0), self.world.holds(1)
+
+
+@pytest.fixture
+def cluster(world: World) -> Iterator[Cluster]:
+    world.source.append()
+    with played_yarn() as yarn:
+        yield Cluster(world, yarn)
+
+
+ONCE = ({1: 1}, {1: 1})
+
+
+@pytest.mark.parametrize("point", ["while it waits", "before the id is stored"])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_the_retry_waits_for_the_driver_of_a_dead_worker_and_starts_no_other(
+    cluster: Cluster, point: str, steps: int
+) -> None:
+    application = cluster.left(point, steps)
+    cluster.goes_on(application)
+    result = cluster.consume(cluster.seen_by_a_worker()).result
+    assert list(cluster.drivers) == [application]
+    assert len(result.evidence) == 2
+    assert cluster.holds() == ONCE
+    assert cluster.world.offset() == 1
+
+
+def test_the_retry_waits_as_long_as_the_driver_runs(cluster: Cluster) -> None:
+    application = cluster.left()
+    waits = cluster.seen_by_a_worker(leaves=True)
+    for _ in range(2):  # each look of a deferred task begins the attempt again
+        with pytest.raises(DriverGoesOn) as left:
+            cluster.consume(waits)
+        assert left.value.application == application
+        assert cluster.world.offset() == 0
+    cluster.goes_on(application)
+    cluster.consume(waits)
+    assert list(cluster.drivers) == [application]
+    assert cluster.holds() == ONCE
+
+
+def test_a_task_that_waits_elsewhere_keeps_its_transaction_and_its_driver(cluster: Cluster) -> None:
+    runtime = cluster.seen_by_a_worker(leaves=True)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(runtime)
+    cluster.goes_on(left.value.application)
+    assert not cluster.consume(runtime).delivered_before
+    assert cluster.consume(runtime).delivered_before
+    assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+def test_another_run_that_takes_over_waits_for_the_same_driver(cluster: Cluster) -> None:
+    cluster.goes_on(cluster.left())
+    cluster.world.clock.go(SHORT)
+    finished = cluster.consume(cluster.seen_by_a_worker(), "two").finished
+    assert [one.key for one in finished] == [key_of("one")]
+    assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+def test_a_driver_that_yarn_gets_after_the_retry_stops_before_it_writes(cluster: Cluster) -> None:
+    assert cluster.left("before YARN has it") == ""
+    ((job_id, spec),) = cluster.specs.items()
+    runtime = cluster.seen_by_a_worker(leaves=True)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(runtime)
+    late = cluster.begin(spec, job_id)  # spark-submit outlived its worker, too
+    cluster.goes_on(late)
+    assert cluster.holds() == ({}, {})
+    cluster.goes_on(left.value.application)
+    cluster.consume(runtime)
+    assert cluster.holds() == ONCE
+
+
+def test_a_driver_that_died_is_replaced_and_what_it_wrote_is_found(cluster: Cluster) -> None:
+    application = cluster.left(steps=2)  # it has written the first target
+    cluster.yarn.end(application, "FAILED", "FAILED", "the container was killed")
+    runtime = cluster.seen_by_a_worker(leaves=True)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(runtime)
+    assert left.value.application != application
+    cluster.goes_on(left.value.application)
+    cluster.consume(runtime)
+    assert (len(cluster.drivers), cluster.holds()) == (2, ONCE)
+
+
+def test_a_driver_on_a_lost_node_is_told_to_stop_and_writes_nothing_twice(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidemark.hooks.yarn_job._SECONDS_TO_PROVE", 0.05)
+    lost = cluster.left(steps=2)
+    cluster.yarn.apps[lost] |= {"state": "FAILED", "finalStatus": "FAILED"}  # and its container runs
+    runtime = cluster.seen_by_a_worker(leaves=True)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(runtime)
+    assert exists(cluster.drivers[lost].spec.cancel_uri)
+    cluster.goes_on(left.value.application)
+    cluster.drivers[lost].run()  # it does not look at the marker in time
+    cluster.consume(runtime)
+    assert cluster.holds() == ONCE
+
+
+def test_an_attempt_that_cannot_prove_the_end_says_so_and_keeps_the_job_alive(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidemark.hooks.yarn_job._SECONDS_TO_PROVE", 0.05)
+    runtime = cluster.seen_by_a_worker(leaves=True)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(runtime)
+    cluster.yarn.apps[left.value.application] |= {"state": "KILLED", "finalStatus": "KILLED"}
+    driver = LeftDriver(left.value.job_id, left.value.application, "k", left.value.deadline)
+    assert runtime.cluster is not None
+    with pytest.raises(DriverEndUnproven, match="KILLED"):
+        runtime.cluster.wait_for(driver)
+    assert _unseen(cluster.world) == [left.value.job_id]
+
+
+def test_a_killed_driver_whose_state_is_not_final_counts_as_alive(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidemark.hooks.yarn_job._SECONDS_TO_END", 0.05)
+    application = cluster.left()
+    cluster.yarn.kills = False
+    runtime = cluster.seen_by_a_worker()
+    assert isinstance(runtime.cluster, YarnDrivers)
+    runtime.cluster.stop("cancelled")
+    with pytest.raises(DriverMayRunOn, match="RUNNING"):
+        cluster.consume(runtime)
+    assert not runtime.cluster.end(_unseen(cluster.world)[0])
+    assert (list(cluster.drivers), cluster.holds()) == ([application], ({}, {}))
+    cluster.goes_on(application)
+    with pytest.raises(DriverGoesOn):
+        cluster.consume(cluster.seen_by_a_worker(leaves=True))  # now a new one may begin
+    assert len(cluster.drivers) == 2
+
+
+def test_without_an_answer_of_yarn_no_other_driver_begins(cluster: Cluster) -> None:
+    application = cluster.left()
+    cluster.yarn.silent = True
+    with pytest.raises(ClusterUnreachable, match="A retry finds them"):
+        cluster.consume(cluster.seen_by_a_worker())
+    assert list(cluster.drivers) == [application]
+    cluster.yarn.silent = False
+    cluster.goes_on(application)
+    cluster.consume(cluster.seen_by_a_worker())
+    assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+def test_an_application_that_yarn_has_forgotten_is_believed_by_its_result_alone(cluster: Cluster) -> None:
+    application = cluster.left()
+    cluster.goes_on(application)
+    del cluster.yarn.apps[application]
+    cluster.consume(cluster.seen_by_a_worker())
+    assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+def test_a_job_is_ended_by_any_worker_once_its_node_has_removed_it(cluster: Cluster) -> None:
+    application = cluster.left()
+    runtime = cluster.seen_by_a_worker()
+    (job_id,) = _unseen(cluster.world)
+    assert runtime.host.end(job_id)
+    assert cluster.yarn.apps[application]["state"] == "KILLED"
+    assert exists(cluster.drivers[application].spec.cancel_uri)
+    assert runtime.host.end("00000000-0000-0000-0000-000000000000")  # one that never began
+
+
+def test_a_driver_that_dies_tells_yarns_diagnostics_and_its_last_lines(cluster: Cluster) -> None:
+    application = cluster.left()
+    cluster.yarn.end(application, "FAILED", "FAILED", "Exit status: 137")
+    runtime = cluster.seen_by_a_worker()
+    assert runtime.cluster is not None
+    (job_id,) = _unseen(cluster.world)
+    with pytest.raises(DriverDied, match="Exit status: 137") as died:
+        runtime.cluster.wait_for(LeftDriver(job_id, application, "k", cluster.world.clock()))
+    assert "the end of stdout" in str(died.value)
+
+
+def _unseen(world: World) -> list[str]:
+    stored = world.store.read(lambda connection: transactions.current(connection, key_of("one")))
+    assert stored is not None
+    return [job.id for job in world.store.read(lambda connection: jobs.unseen(connection, stored.id))]
