@@ -41,7 +41,7 @@ class _NotFound(Exception):
 
 
 class ResourceManager:
-    """The resource managers at `addresses`, of which one is active. It has no state, so threads may share it."""
+    """The resource managers at `addresses`. One of them is active. It has no state, so threads may share it."""
 
     def __init__(self, addresses: Sequence[str], *, seconds: float = SECONDS_FOR_AN_ANSWER) -> None:
         self.addresses = tuple(addresses)
@@ -74,7 +74,7 @@ class ResourceManager:
 
     def kill(self, application_id: str) -> None:
         """Asks for the end of the application. A second call, and one for an application that has ended, is harmless.
-        The state afterwards tells whether it is final. Raises as `application`.
+        Only the state afterwards shows an end. Raises as `application`.
         """
         path = f"/ws/v1/cluster/apps/{quote(application_id)}/state?{urlencode({'user.name': getpass.getuser()})}"
         try:
@@ -83,7 +83,7 @@ class ResourceManager:
             raise ApplicationUnknown(address=self._shown, application=application_id) from None
 
     def node_of(self, application: YarnApplication) -> NodeView | None:
-        """What the driver's node says about the driver's container. None if it says nothing."""
+        """The answer of the driver's node about the driver's container. None without one."""
         if not (application.node and application.container):
             return None
         try:
@@ -97,7 +97,7 @@ class ResourceManager:
             return None
 
     def driver_log(self, application: YarnApplication) -> str:
-        """The last lines that the driver printed, and of Spark's own log, as far as its node gives them."""
+        """The last lines that the driver printed, and of Spark's own log, if its node gives them."""
         found = []
         for log in _LOGS if application.node and application.container else ():
             address = f"{application.node}/ws/v1/node/containers/{application.container}/logs/{log}?size=-{_LOG_BYTES}"

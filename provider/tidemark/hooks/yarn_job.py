@@ -152,7 +152,7 @@ class YarnDrivers:
         self._stopping.set()
 
     def may_run_on(self, driver: LeftDriver, application: str, problem: str) -> DriverMayRunOn:
-        """The error for a driver of which nobody knows whether it has ended."""
+        """The error for a driver whose end nobody knows."""
         return DriverMayRunOn(key=driver.about, application=application, problem=problem, deadline=driver.deadline)
 
     def _say(self, driver: LeftDriver, application: YarnApplication) -> None:
@@ -173,7 +173,7 @@ class YarnDrivers:
             self._stopping.wait(self._pause)
 
     def _ask_to_stop(self, job_id: str, application_id: str) -> None:
-        """By the marker and by YARN. One that fails leaves it to the other."""
+        """By the marker and by YARN. If a way fails, the other is tried all the same."""
         for act in (partial(self.files.cancel, job_id), partial(self.manager.kill, application_id)):
             try:
                 act()

@@ -41,7 +41,7 @@ class YarnApplication:
 
     @property
     def final(self) -> bool:
-        """Whether YARN does nothing more for it. Its processes may still be there: see `surely_ended`."""
+        """Whether YARN does nothing more for it. Its processes may still run: see `surely_ended`."""
         return self.state in _FINAL
 
     @property
