@@ -186,6 +186,8 @@ class SparkJob:
             raise JobCancelled(key=driver.about)
         if self._stopped_because == "deadline":
             raise JobDeadlineExceeded(key=driver.about, deadline=spec.deadline)
+        if submission.exit_code == 0:
+            raise cluster.may_run_on(driver, job_id, "spark-submit handed it over, and YARN does not list it")
         log.error("The log of spark-submit is kept in %s", submission.spark_log)
         raise JobDied(key=driver.about, exit_code=submission.exit_code, tail="\n".join(submission.tail))
 

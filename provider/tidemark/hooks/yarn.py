@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -23,6 +24,7 @@ from tidemark.model.yarn import (
     application_of,
     applications_of,
     node_view,
+    started_on,
 )
 
 __all__ = ["SECONDS_FOR_AN_ANSWER", "ResourceManager", "addresses_from"]
@@ -64,6 +66,15 @@ class ResourceManager:
             return self._ask(f"/ws/v1/cluster/apps/{quote(application_id)}", application_of)
         except _NotFound:
             raise ApplicationUnknown(address=self._shown, application=application_id) from None
+
+    def started_at(self) -> datetime:
+        """The start of the active manager's process. Raises ClusterUnreachable, ClusterRefused."""
+        try:
+            return datetime.fromtimestamp(self._ask("/ws/v1/cluster/info", started_on) / 1000, UTC)
+        except _NotFound:
+            raise ClusterRefused(
+                address=self._shown, request="information on the cluster", problem="not found"
+            ) from None
 
     def tagged(self, tag: str) -> tuple[YarnApplication, ...]:
         """All applications with the tag, the newest first. Raises ClusterUnreachable, ClusterRefused."""

@@ -15,6 +15,7 @@ __all__ = [
     "applications_of",
     "driver_tag",
     "node_view",
+    "started_on",
     "surely_ended",
     "web_addresses",
 ]
@@ -110,6 +111,15 @@ def applications_of(answer: Mapping[str, Any]) -> tuple[YarnApplication, ...]:
     if not isinstance(listed, list):
         raise ValueError("it has no list of applications")
     return tuple(sorted(map(_application, listed), key=lambda one: (-one.started_at, one.id)))
+
+
+def started_on(answer: Mapping[str, Any]) -> int:
+    """The start of the resource manager in milliseconds of the epoch, in its information. Raises ValueError."""
+    told = answer.get("clusterInfo")
+    started = told.get("startedOn") if isinstance(told, Mapping) else None
+    if not isinstance(started, int):
+        raise ValueError("it has no startedOn")
+    return started
 
 
 def node_view(info: Mapping[str, Any], container: Mapping[str, Any] | None) -> NodeView:
