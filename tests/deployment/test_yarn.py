@@ -95,6 +95,7 @@ class Shop:
                 "TIDEMARK_LAKE_ROOT": str(self.lake.root),
                 **environment,
             },
+            start_new_session=True,  # a failpoint kills the whole process group
         )
 
     def running(self, word: str) -> tuple[str, list[psutil.Process]]:
