@@ -212,6 +212,14 @@ def test_the_address_comes_from_yarn_site_where_the_connection_has_none(
         SparkJob(TidemarkHook().settings).require_ready()
 
 
+def test_the_test_button_asks_yarn(job: SparkJob, yarn: PlayedYarn) -> None:
+    ok, said = TidemarkHook().test_connection()
+    assert (ok, f"YARN at {yarn.address} answers" in said) == (True, True), said
+    yarn.answers["/ws/v1/cluster/info"] = (403, "no")
+    ok, said = TidemarkHook().test_connection()
+    assert (ok, "refuses the request" in said) == (False, True), said
+
+
 def test_what_cannot_run_in_a_cluster_is_refused_by_name(job: SparkJob, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = TidemarkHook().settings
     with pytest.raises(NotYetSupported, match="application in deploy mode"):
