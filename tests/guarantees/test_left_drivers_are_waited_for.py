@@ -106,6 +106,15 @@ class Cluster:
 
 
 @pytest.fixture
+def world(sqlite_store: str, tmp_path: Path) -> Iterator[World]:
+    """On SQLite alone: the store's part is a column and two queries, which tests of migrations run on PostgreSQL."""
+    made = World(tmp_path, sqlite_store)
+    made.stream()
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
 def cluster(world: World) -> Iterator[Cluster]:
     world.source.append()
     with played_yarn() as yarn:
