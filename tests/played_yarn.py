@@ -28,6 +28,7 @@ class PlayedYarn:
     apps: dict[str, dict[str, Any]] = field(default_factory=dict)
     containers: dict[str, str] = field(default_factory=dict)
     node_started: int = STARTED - 1
+    manager_started: int = 0
     silent: bool = False
     moved_to: str = ""
     kills: bool = True
@@ -65,6 +66,8 @@ class PlayedYarn:
     def reply(self, method: str, target: str, body: bytes) -> tuple[int, str]:
         parts = urlsplit(target)
         path = parts.path
+        if path == "/played":  # what a stand-in for spark-submit asks for
+            return 200, self.run(len(self.apps) + 1, tags=parse_qs(parts.query)["tags"][0])
         if path in self.answers:
             return self.answers[path]
         if path == "/ws/v1/cluster/apps":
@@ -73,6 +76,8 @@ class PlayedYarn:
             return 200, json.dumps({"apps": {"app": found} if found else None})
         if path.startswith("/ws/v1/cluster/apps/"):
             return self._application(method, path.split("/")[5], body)
+        if path == "/ws/v1/cluster/info":
+            return 200, json.dumps({"clusterInfo": {"startedOn": self.manager_started}})
         if path == "/ws/v1/node/info":
             return 200, json.dumps({"nodeInfo": {"nmStartupTime": self.node_started}})
         if "/logs/" in path:

@@ -15,6 +15,7 @@ __all__ = [
     "CAPTURE_EVENTS_POINTS",
     "CHANGE_STREAM_POINTS",
     "CHANNEL_POINTS",
+    "CLUSTER_POINTS",
     "EVENT_FILES_POINTS",
     "KILL_AT",
     "KILL_ONCE",
@@ -31,6 +32,9 @@ __all__ = [
 
 KILL_AT = "TIDEMARK_KILL_AT"
 KILL_ONCE = "TIDEMARK_KILL_ONCE"
+
+CLUSTER_POINTS = ("cluster.submitted",)
+"""Of a worker whose driver runs in a cluster."""
 
 POINTS = (
     "begin.before",

@@ -67,13 +67,13 @@ class Outcome:
     def task(self, task_id: str) -> str:
         return str(self.run.get_task_instance(task_id).state)
 
-    def returned(self, task_id: str) -> Any:
+    def returned(self, task_id: str, key: str = "return_value") -> Any:
         from airflow.models.xcom import XComModel  # noqa: TID251 - a test looks from outside
         from airflow.utils.session import create_session
 
         with create_session() as session:
             found = session.query(XComModel).filter_by(run_id=self.run.run_id, dag_id=self.run.dag_id, task_id=task_id)
-            return next(XComModel.deserialize_value(one) for one in found if one.key == "return_value")
+            return next(XComModel.deserialize_value(one) for one in found if one.key == key)
 
     def events(self, stream: str) -> list[dict[str, Any]]:
         """Extras of the events of the stream's asset, in order."""

@@ -32,7 +32,7 @@ PAGES = [*ROOT.glob("*.md"), ROOT / "provider" / "CHANGELOG.md", *sorted(DOCS.rg
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 KINDS = ["Tutorials", "How-to guides", "Reference", "Explanation"]
-LANGUAGES = {"python", "sql", "postgresql", "bash", "ini", "text", "{include}"}
+LANGUAGES = {"python", "sql", "postgresql", "bash", "ini", "json", "yaml", "text", "{include}"}
 FENCE = re.compile(r"^```(\S*).*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n(?:\n(?= {4}))?)+")
 OF_THE_SERVER = (

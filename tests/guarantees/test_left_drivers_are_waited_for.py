@@ -28,7 +28,7 @@ from tidemark.streams.worker.outcomes import Consumed
 from tidemark.streams.worker.runtime import Runtime
 
 from .drivers import Driver, WorkerDied
-from .world import SHORT, World, key_of
+from .world import LONG, SHORT, World, key_of
 
 
 @dataclass
@@ -40,12 +40,15 @@ class Cluster:
     drivers: dict[str, Driver] = field(default_factory=dict)  # by application
     specs: dict[str, JobSpec] = field(default_factory=dict)
 
+    @property
+    def settings(self) -> TidemarkSettings:
+        home = self.world.root / "home"
+        return TidemarkSettings("", str(self.world.root / "lake"), home=home, jobs_root=home / "jobs")
+
     def seen_by_a_worker(self, *, leaves: bool = False, dies: Callable[[str], bool] = lambda point: False) -> Runtime:
         """The runtime of an attempt on a new worker. `dies`: whether it is killed at that point."""
-        home = self.world.root / "home"
-        settings = TidemarkSettings("", str(self.world.root / "lake"), home=home, jobs_root=home / "jobs")
         manager = ResourceManager((self.yarn.address,), seconds=0.5)
-        files = ClusterFiles(settings)
+        files = ClusterFiles(self.settings)
         cluster = YarnDrivers(manager, files, pause=0.01, patience=0.0, clock=self.world.clock)
         cluster.leaves = leaves
 
@@ -100,6 +103,15 @@ class Cluster:
         for table in self.world.by_uri.values():
             table.reload()
         return self.world.holds(0), self.world.holds(1)
+
+
+@pytest.fixture
+def world(sqlite_store: str, tmp_path: Path) -> Iterator[World]:
+    """On SQLite alone: the store's part is a column and two queries, which tests of migrations run on PostgreSQL."""
+    made = World(tmp_path, sqlite_store)
+    made.stream()
+    yield made
+    made.store.close()
 
 
 @pytest.fixture
@@ -252,6 +264,37 @@ def test_an_application_that_yarn_has_forgotten_is_believed_by_its_result_alone(
     del cluster.yarn.apps[application]
     cluster.consume(cluster.seen_by_a_worker())
     assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_manager_that_began_after_the_job_may_have_forgotten_its_driver(cluster: Cluster, restarted: bool) -> None:
+    application = cluster.left("before the id is stored")
+    lost, _ = cluster.drivers.pop(application), cluster.yarn.apps.pop(application)
+    ClusterFiles(cluster.settings).put(lost.spec, _unseen(cluster.world)[0])
+    cluster.yarn.manager_started = 4 * 10**12 if restarted else 0
+    runtime = cluster.seen_by_a_worker(leaves=True)
+    assert runtime.host.end(_unseen(cluster.world)[0]) is not restarted
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(runtime)
+    assert (len(_unseen(cluster.world)) == 2) is restarted, "it counts as alive"
+    assert exists(lost.spec.cancel_uri)
+    cluster.goes_on(left.value.application)
+    lost.run()
+    cluster.consume(runtime)
+    assert cluster.holds() == ONCE
+
+
+def test_a_driver_that_is_late_is_ended_and_the_next_one_is_not(cluster: Cluster) -> None:
+    late = cluster.left()
+    cluster.world.clock.go(LONG)
+    runtime = cluster.seen_by_a_worker(leaves=True)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(runtime)
+    assert cluster.yarn.apps[late]["state"] == "KILLED"
+    assert left.value.application != late
+    cluster.goes_on(left.value.application)
+    cluster.consume(runtime)
+    assert cluster.holds() == ONCE
 
 
 def test_a_job_is_ended_by_any_worker_once_its_node_has_removed_it(cluster: Cluster) -> None:

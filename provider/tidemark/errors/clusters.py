@@ -46,8 +46,8 @@ class DriverMayRunOn(ClusterError):
 
 class DriverEndUnproven(DriverMayRunOn):
     """YARN calls the application {application} of the job for {key} {state}, but nothing proves that its driver has
-    ended: {problem}. It was told to stop, and counts as running until {deadline}. A retry is safe: each statement
-    still happens once.
+    ended: {problem}. The cancel marker asks it to stop. It counts as running until {deadline}. A retry is safe: each
+    statement still happens once.
     """
 
 

@@ -80,6 +80,13 @@ class ClusterFiles:
         """The place of the result, for messages."""
         return self._place(job_id, _RESULT)
 
+    def handed_over_at(self, job_id: str) -> datetime | None:
+        """The time of the spec, which is written before spark-submit starts; None without one."""
+        try:
+            return self._storage.modified_at(f"{job_id}/{_SPEC}")
+        except FileNotFoundError:
+            return None
+
     def cancel(self, job_id: str) -> None:
         """Sets the marker, which stays. A driver that runs stops within seconds, and one that begins stops at once."""
         self._storage.write(f"{job_id}/{_CANCEL}", b"")

@@ -83,6 +83,11 @@ def _spark(hook: TidemarkHook) -> str:
     job = SparkJob(settings)
     job.require_ready()
     connection = spark_connection(settings.spark_conn_id, settings.spark_master)
+    if job.in_cluster:
+        since = job.cluster.manager.started_at()
+        return (
+            f"{job.cluster.name} answers, and runs since {since:%Y-%m-%d %H:%M} UTC; this test starts no driver there"
+        )
     if not is_connect(connection):
         return f"Java and spark-submit are installed for {master_of(connection)}; this test does not start them"
     result = job.run(_probe(hook))

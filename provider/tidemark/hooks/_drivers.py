@@ -149,8 +149,8 @@ class Drivers:
         )
 
     def cluster_settings(self, job_id: str) -> dict[str, str]:
-        """The settings of a driver in YARN. Its application has the tag of the job, by which any worker finds it, and
-        one attempt, since Airflow's retry is the next. Raises InvalidArgument as `submitted_settings`.
+        """The settings of a driver in YARN. Any worker finds its application by the job's tag. It has one attempt,
+        since Airflow's retry is the next. Raises InvalidArgument as `submitted_settings`.
         """
         conf = self.submitted_settings()
         master_env = "spark.yarn.appMasterEnv."

@@ -115,7 +115,7 @@ def _is_installed(module: str) -> bool:
 
 
 def cluster_settings(connection: Connection) -> Mapping[str, str]:
-    """The default settings of jobs on YARN and Kubernetes: an executor's Python is that of its node or image, and so is
+    """The default settings of jobs on YARN and Kubernetes. An executor's Python is that of its node or image, and so is
     that of a driver in the cluster. Executors run no Python but users' functions. Empty for other masters.
     """
     if not _of_a_cluster_manager(master_of(connection)):

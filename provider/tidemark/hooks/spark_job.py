@@ -166,8 +166,8 @@ class SparkJob:
                 result.unlink(missing_ok=True)
 
     def _run_in_cluster(self, spec: JobSpec) -> JobResult:
-        """The application's id is told before anything waits for it. Raises as `run`, ClusterError for a driver of
-        which nobody knows whether it has ended, and DriverGoesOn.
+        """The listener of the cluster gets the application's id before anything waits for it. Raises as `run`, and
+        DriverGoesOn. ClusterError means that nobody knows whether the driver has ended.
         """
         cluster, job_id = self.cluster, local_path(spec.result_uri).name.partition(".")[0]
         driver = LeftDriver(job_id, None, _about(spec), spec.deadline)
@@ -186,6 +186,8 @@ class SparkJob:
             raise JobCancelled(key=driver.about)
         if self._stopped_because == "deadline":
             raise JobDeadlineExceeded(key=driver.about, deadline=spec.deadline)
+        if submission.exit_code == 0:
+            raise cluster.may_run_on(driver, job_id, "spark-submit handed it over, and YARN does not list it")
         log.error("The log of spark-submit is kept in %s", submission.spark_log)
         raise JobDied(key=driver.about, exit_code=submission.exit_code, tail="\n".join(submission.tail))
 

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -23,6 +24,7 @@ from tidemark.model.yarn import (
     application_of,
     applications_of,
     node_view,
+    started_on,
 )
 
 __all__ = ["SECONDS_FOR_AN_ANSWER", "ResourceManager", "addresses_from"]
@@ -41,7 +43,7 @@ class _NotFound(Exception):
 
 
 class ResourceManager:
-    """The resource managers at `addresses`, of which one is active. It has no state, so threads may share it."""
+    """The resource managers at `addresses`. One of them is active. It has no state, so threads may share it."""
 
     def __init__(self, addresses: Sequence[str], *, seconds: float = SECONDS_FOR_AN_ANSWER) -> None:
         self.addresses = tuple(addresses)
@@ -65,6 +67,15 @@ class ResourceManager:
         except _NotFound:
             raise ApplicationUnknown(address=self._shown, application=application_id) from None
 
+    def started_at(self) -> datetime:
+        """The start of the active manager's process. Raises ClusterUnreachable, ClusterRefused."""
+        try:
+            return datetime.fromtimestamp(self._ask("/ws/v1/cluster/info", started_on) / 1000, UTC)
+        except _NotFound:
+            raise ClusterRefused(
+                address=self._shown, request="information on the cluster", problem="not found"
+            ) from None
+
     def tagged(self, tag: str) -> tuple[YarnApplication, ...]:
         """All applications with the tag, the newest first. Raises ClusterUnreachable, ClusterRefused."""
         try:
@@ -74,7 +85,7 @@ class ResourceManager:
 
     def kill(self, application_id: str) -> None:
         """Asks for the end of the application. A second call, and one for an application that has ended, is harmless.
-        The state afterwards tells whether it is final. Raises as `application`.
+        Only the state afterwards shows an end. Raises as `application`.
         """
         path = f"/ws/v1/cluster/apps/{quote(application_id)}/state?{urlencode({'user.name': getpass.getuser()})}"
         try:
@@ -83,7 +94,7 @@ class ResourceManager:
             raise ApplicationUnknown(address=self._shown, application=application_id) from None
 
     def node_of(self, application: YarnApplication) -> NodeView | None:
-        """What the driver's node says about the driver's container. None if it says nothing."""
+        """The answer of the driver's node about the driver's container. None without one."""
         if not (application.node and application.container):
             return None
         try:
@@ -97,7 +108,7 @@ class ResourceManager:
             return None
 
     def driver_log(self, application: YarnApplication) -> str:
-        """The last lines that the driver printed, and of Spark's own log, as far as its node gives them."""
+        """The last lines that the driver printed, and of Spark's own log, if its node gives them."""
         found = []
         for log in _LOGS if application.node and application.container else ():
             address = f"{application.node}/ws/v1/node/containers/{application.container}/logs/{log}?size=-{_LOG_BYTES}"

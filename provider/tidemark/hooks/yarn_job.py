@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -64,7 +63,6 @@ class YarnDrivers:
         self.leaves = False
         self.told: Callable[[str, YarnApplication], None] = lambda job_id, application: None
         self._pause, self._patience, self._clock = pause, patience, clock
-        self._stopping = threading.Event()
         self._stopped_because: str | None = None
         self._waited_for: tuple[str, str] | None = None
 
@@ -79,9 +77,10 @@ class YarnDrivers:
         False also if YARN does not answer. A job that has not begun stops at the marker. A second call is harmless.
         """
         try:
+            self.files.cancel(job_id)
             application = self.find(job_id)
             if application is None:
-                return True
+                return self._never_began(job_id)
             self._ask_to_stop(job_id, application.id)
             until = time.monotonic() + _SECONDS_TO_END
             while not (application := self.manager.application(application.id)).final:
@@ -94,8 +93,8 @@ class YarnDrivers:
             return False
 
     def find(self, job_id: str) -> YarnApplication | None:
-        """The application of the job by its tag. None if it has none, and never will: its marker is set then, and one
-        that is submitted later stops at once.
+        """The application of the job by its tag. None if YARN lists none: the marker is set then, and a driver that is
+        submitted later stops at once.
         """
         found = self.manager.tagged(driver_tag(job_id))
         if not found:
@@ -108,8 +107,10 @@ class YarnDrivers:
         application_id = driver.application
         if application_id is None:
             found = self.find(driver.job_id)
-            if found is None:
+            if found is None and self._never_began(driver.job_id):
                 return None
+            if found is None:
+                raise self._unproven(driver, "(unknown)", "unknown", "YARN was started after it, and does not list it")
             application_id = found.id
         return self.outcome(driver, application_id, leaves=self.leaves)
 
@@ -133,8 +134,8 @@ class YarnDrivers:
             if application.final:
                 self.told(driver.job_id, application)
                 return self._last_word(driver, application)
-            if asked_at is None and (self._stopped_because or self._clock() > driver.deadline + GRACE):
-                self._stopped_because = self._stopped_because or "deadline"
+            late = self._clock() > driver.deadline + GRACE
+            if asked_at is None and (self._stopped_because or late):
                 asked_at = time.monotonic()
                 self._ask_to_stop(driver.job_id, application_id)
             if asked_at is not None and time.monotonic() - asked_at > _SECONDS_TO_END:
@@ -142,17 +143,16 @@ class YarnDrivers:
                 raise self.may_run_on(driver, application_id, problem)
             if asked_at is None and leaves:
                 raise DriverGoesOn(application_id, driver.job_id, driver.deadline)
-            self._stopping.wait(self._pause) if asked_at is None else time.sleep(self._pause)
+            time.sleep(self._pause)
 
     def stop(self, why: str) -> None:
         """Sets the marker and kills the application that is waited for. The one who waits sees the end."""
         self._stopped_because = self._stopped_because or why
         if self._waited_for is not None:
             self._ask_to_stop(*self._waited_for)
-        self._stopping.set()
 
     def may_run_on(self, driver: LeftDriver, application: str, problem: str) -> DriverMayRunOn:
-        """The error for a driver of which nobody knows whether it has ended."""
+        """The error for a driver whose end nobody knows."""
         return DriverMayRunOn(key=driver.about, application=application, problem=problem, deadline=driver.deadline)
 
     def _say(self, driver: LeftDriver, application: YarnApplication) -> None:
@@ -170,10 +170,10 @@ class YarnDrivers:
                 if time.monotonic() > until or self._stopped_because == "cancelled":
                     raise
                 log.warning("%s", error)
-            self._stopping.wait(self._pause)
+            time.sleep(self._pause)
 
     def _ask_to_stop(self, job_id: str, application_id: str) -> None:
-        """By the marker and by YARN. One that fails leaves it to the other."""
+        """By the marker and by YARN. If a way fails, the other is tried all the same."""
         for act in (partial(self.files.cancel, job_id), partial(self.manager.kill, application_id)):
             try:
                 act()
@@ -187,17 +187,10 @@ class YarnDrivers:
                 self.files.remove(driver.job_id)
             return result
         if not self._proven(application):
-            self.files.cancel(driver.job_id)
-            raise DriverEndUnproven(
-                key=driver.about,
-                application=application.id,
-                state=application.state,
-                problem="its node manager does not confirm it",
-                deadline=driver.deadline,
-            )
+            raise self._unproven(driver, application.id, application.state, "its node manager does not confirm it")
         if self._stopped_because == "cancelled":
             raise JobCancelled(key=driver.about)
-        if self._stopped_because == "deadline":
+        if self._stopped_because == "deadline" or self._clock() > driver.deadline:
             raise JobDeadlineExceeded(key=driver.about, deadline=driver.deadline)
         if application.succeeded:
             raise JobLeftNoResult(key=driver.about, result_uri=self.files.result_place(driver.job_id))
@@ -214,14 +207,21 @@ class YarnDrivers:
         result = self.files.result(driver.job_id)
         if result is not None:
             return result
+        raise self._unproven(driver, unknown.facts["application"], "unknown", "YARN has forgotten it")
+
+    def _unproven(self, driver: LeftDriver, application: str, state: str, problem: str) -> DriverEndUnproven:
+        """The error, once the marker is set."""
         self.files.cancel(driver.job_id)
-        raise DriverEndUnproven(
-            key=driver.about,
-            application=unknown.facts["application"],
-            state="unknown",
-            problem="YARN has forgotten it",
-            deadline=driver.deadline,
+        return DriverEndUnproven(
+            key=driver.about, application=application, state=state, problem=problem, deadline=driver.deadline
         )
+
+    def _never_began(self, job_id: str) -> bool:
+        """Whether a job that YARN does not list had no driver. A manager that was started after the job may have
+        forgotten one.
+        """
+        handed_over = self.files.handed_over_at(job_id)
+        return handed_over is None or self.manager.started_at() < handed_over
 
     def _proven(self, application: YarnApplication) -> bool:
         until = time.monotonic() + _SECONDS_TO_PROVE

@@ -1,6 +1,6 @@
 """`spark-submit --deploy-mode cluster …/jobs/in_cluster.py ARCHIVE SHA256 SPEC SHA256`: one job in a cluster.
 
-The file travels alone, so until the archive is there it imports nothing of Tidemark. Archive and spec come from the
+The file travels alone, so it imports nothing of Tidemark before it has the archive. Archive and spec come from the
 lake, which others may write, so both are checked by the hashes of the command line.
 """
 

@@ -15,6 +15,7 @@ __all__ = [
     "applications_of",
     "driver_tag",
     "node_view",
+    "started_on",
     "surely_ended",
     "web_addresses",
 ]
@@ -41,7 +42,7 @@ class YarnApplication:
 
     @property
     def final(self) -> bool:
-        """Whether YARN does nothing more for it. Its processes may still be there: see `surely_ended`."""
+        """Whether YARN does nothing more for it. Its processes may still run: see `surely_ended`."""
         return self.state in _FINAL
 
     @property
@@ -110,6 +111,15 @@ def applications_of(answer: Mapping[str, Any]) -> tuple[YarnApplication, ...]:
     if not isinstance(listed, list):
         raise ValueError("it has no list of applications")
     return tuple(sorted(map(_application, listed), key=lambda one: (-one.started_at, one.id)))
+
+
+def started_on(answer: Mapping[str, Any]) -> int:
+    """The start of the resource manager in milliseconds of the epoch, in its information. Raises ValueError."""
+    told = answer.get("clusterInfo")
+    started = told.get("startedOn") if isinstance(told, Mapping) else None
+    if not isinstance(started, int):
+        raise ValueError("it has no startedOn")
+    return started
 
 
 def node_view(info: Mapping[str, Any], container: Mapping[str, Any] | None) -> NodeView:

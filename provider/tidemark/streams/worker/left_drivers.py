@@ -33,7 +33,7 @@ def take_up_drivers(runtime: Runtime, transaction: Transaction) -> None:
     """Wait for each driver of the transaction that nobody saw end. Its evidence and its end are stored.
 
     A driver that failed, or never began, leaves the work to a new job. So does one that YARN gave up without proof of
-    its end. It was told to stop, and marks in the targets keep it from writing twice. Raises ClusterError if the
+    its end. The marker asks it to stop, and marks in the targets keep it from writing twice. Raises ClusterError if the
     cluster does not answer, and DriverGoesOn. A second run continues with those that are left.
     """
     cluster = runtime.cluster
@@ -66,7 +66,7 @@ def _left(runtime: Runtime, cluster: Cluster, transaction: Transaction) -> list[
 
 
 def _keep(store: ControlStore, transaction_id: str, job: UnseenJob, result: JobResult | None) -> None:
-    """Evidence and end in one transaction. What does not fit the plan is not kept: the next job looks at the marks."""
+    """Evidence and end in one transaction. Evidence of another plan is not kept: the next job looks at the marks."""
     if result is None or result.error is not None:
         outcome = "it never began" if result is None or result.error is None else result.error.error
         log.info("Job %s left nothing: %s.", job.id, outcome)

@@ -1,0 +1,117 @@
+"""A task that waits for its driver in YARN: in the triggerer, without a worker. A server plays YARN, and the session
+of the tests plays the driver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DAG
+
+from tests.airflow.runs import Lake, Outcome
+from tests.airflow.test_yarn_jobs import HANDED_OVER
+from tests.played_yarn import PlayedYarn, played_yarn
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.jobs.files import read_spec, write_result
+from tidemark.jobs.run import run
+from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.operators.streams import CreateStreamOperator
+from tidemark.streams.store.schema import jobs
+from tidemark.triggers.yarn import YarnApplicationTrigger
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+
+@pytest.fixture
+def lake(spark: object, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    made = Lake.of_its_own(spark, tmp_path, monkeypatch.setenv, {"c.source": "id BIGINT, name STRING"})  # type: ignore[arg-type]
+    made.create("c.mirror", "id BIGINT, name STRING")
+    made.sql("INSERT INTO {t} VALUES (1, 'one'), (2, 'two')", "c.source")
+    return made
+
+
+@contextmanager
+def drivers(yarn: PlayedYarn, lake: Lake, waited: Callable[[], bool]) -> Iterator[None]:
+    """Each driver that YARN gets runs in the session of the tests, once somebody waits for it."""
+    stopped = threading.Event()
+
+    def serve() -> None:
+        while not stopped.wait(0.05):
+            for name, app in list(yarn.apps.items()):
+                if app["state"] == "RUNNING" and waited():
+                    job_id = app["applicationTags"].partition("tidemark-")[2]
+                    spec = read_spec(str(lake.root / "_tidemark" / "cluster_jobs" / job_id / "spec.json"))
+                    write_result(spec.result_uri, run(lake.spark, spec))
+                    yarn.end(name)
+
+    server = threading.Thread(target=serve)
+    server.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        server.join()
+
+
+def test_a_deferred_task_finds_its_driver_again_and_delivers_once(
+    run_dag: Callable[..., Outcome],
+    lake: Lake,
+    spark_submit: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting: list[str] = []
+    wait = YarnApplicationTrigger._wait
+
+    async def noted(self: YarnApplicationTrigger) -> dict[str, object]:
+        waiting.append(self.application)
+        return await wait(self)
+
+    monkeypatch.setattr(YarnApplicationTrigger, "_wait", noted)
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    with played_yarn() as yarn:
+        connect(yarn, monkeypatch)
+        spark_submit(HANDED_OVER.format(home=tmp_path, yarn=yarn.address))
+        with DAG("in_yarn", schedule=None) as dag:
+            create = CreateStreamOperator(task_id="create", stream="y", on="c.source", show_initial_rows=True)
+            create >> ConsumeStreamOperator(
+                task_id="consume", stream="y", target="c.mirror", write_as="merge", keys="id", deferrable=True
+            )
+        with drivers(yarn, lake, lambda: bool(waiting)):
+            ran = run_dag(dag)
+        assert ran.state == "success"
+        assert waiting == list(yarn.apps) == ["application_1_0001"]
+        assert ran.returned("consume", "_link_YarnLink") == f"{yarn.address}/cluster/app/application_1_0001"
+    assert lake.rows("c.mirror") == [(1, "one"), (2, "two")]
+    store = TidemarkHook().open_store()
+    (row,) = store.read(lambda connection: connection.execute(jobs.select()).all())
+    assert (row.application, row.outcome, row.host) == ("application_1_0001", "done", f"YARN at {yarn.address}")
+
+
+def test_a_person_who_ends_a_deferred_task_ends_its_driver(
+    airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
+    with played_yarn() as yarn:
+        connect(yarn, monkeypatch)
+        name = yarn.run(1, tags="tidemark-one")
+        waits = YarnApplicationTrigger(
+            application=name, job_id="one", addresses=[yarn.address], end="2999-01-01T00:00:00+00:00"
+        )
+        asyncio.run(waits.on_kill())
+        assert yarn.apps[name]["state"] == "KILLED"
+    assert (tmp_path / "lake" / "_tidemark" / "cluster_jobs" / "one" / "cancel").exists()
+
+
+def connect(yarn: PlayedYarn, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = {"deploy-mode": "cluster", "yarn_resourcemanager_webapp_address": yarn.address}
+    monkeypatch.setenv("AIRFLOW_CONN_THE_YARN", json.dumps({"conn_type": "spark", "host": "yarn", "extra": where}))
+    extra = {"spark_conn_id": "the_yarn", "spark_conf": {"spark.hadoop.a.secret": "quite-secret"}}
+    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", json.dumps({"conn_type": "tidemark", "extra": extra}))

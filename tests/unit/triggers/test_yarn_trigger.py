@@ -1,0 +1,85 @@
+"""The wait for an application of YARN in the triggerer. A server plays YARN."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.played_yarn import PlayedYarn, played_yarn
+from tidemark.hooks.yarn import ResourceManager
+from tidemark.triggers.yarn import YarnApplicationTrigger
+
+
+@pytest.fixture
+def yarn() -> Iterator[PlayedYarn]:
+    with played_yarn() as running:
+        yield running
+
+
+def trigger(yarn: PlayedYarn, application: str, seconds: float = 30) -> YarnApplicationTrigger:
+    end = datetime.now(UTC) + timedelta(seconds=seconds)
+    made = YarnApplicationTrigger(
+        application=application, job_id="one", addresses=[yarn.address], end=end.isoformat(), poll_interval=0.05
+    )
+    name, arguments = made.serialize()
+    assert name == "tidemark.triggers.yarn.YarnApplicationTrigger"
+    return YarnApplicationTrigger(**arguments)  # as another triggerer makes it
+
+
+async def event_of(waits: YarnApplicationTrigger) -> dict[str, Any]:
+    async for event in waits.run():
+        return dict(event.payload)
+    raise AssertionError("it ended without an event")
+
+
+def test_it_fires_when_the_application_has_ended(yarn: PlayedYarn) -> None:
+    name = yarn.run(1)
+
+    async def ended_later() -> tuple[dict[str, Any], float]:
+        waits = asyncio.create_task(event_of(trigger(yarn, name)))
+        await asyncio.sleep(0.3)
+        assert not waits.done()
+        yarn.end(name, "FAILED", "FAILED")
+        ended = time.monotonic()
+        return await waits, time.monotonic() - ended
+
+    event, seconds = asyncio.run(ended_later())
+    assert event == {"status": "ended", "application": name, "problem": "FAILED"}
+    assert seconds < 2
+
+
+def test_a_manager_that_hangs_is_asked_again_and_keeps_no_loop_waiting(
+    yarn: PlayedYarn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tidemark.triggers.yarn.ResourceManager", lambda at: ResourceManager(at, seconds=0.2))
+    name = yarn.run(1)
+    yarn.silent = True
+
+    async def hangs() -> tuple[dict[str, Any], float]:
+        waits = asyncio.create_task(event_of(trigger(yarn, name)))
+        longest = 0.0
+        for _ in range(60):
+            began = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest = max(longest, time.monotonic() - began)
+        yarn.silent = False
+        yarn.end(name)
+        return await waits, longest
+
+    event, longest = asyncio.run(hangs())
+    assert event["status"] == "ended"
+    assert longest < 0.15
+    assert "does not answer" in capsys.readouterr().out
+
+
+def test_it_fires_at_its_end_and_for_what_waiting_cannot_change(yarn: PlayedYarn) -> None:
+    name = yarn.run(1)
+    assert asyncio.run(event_of(trigger(yarn, name, seconds=0)))["status"] == "timeout"
+    assert asyncio.run(event_of(trigger(yarn, "application_9_0009")))["status"] == "unknown"
+    yarn.answers[f"/ws/v1/cluster/apps/{name}"] = (403, "no")
+    assert asyncio.run(event_of(trigger(yarn, name)))["status"] == "refused"
