@@ -22,7 +22,7 @@ from tidemark.model.statements import TransactionKey
 from tidemark.operators._error_log import useful_line_first
 from tidemark.operators._history import drop_old_history
 from tidemark.operators._measures import measured
-from tidemark.operators._retries import retry_policy
+from tidemark.operators._retries import PERMANENT, set_retry_policy
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -60,6 +60,8 @@ class TidemarkOperator(BaseOperator):
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql", "writes": "json"}
     operator_extra_links: Collection[BaseOperatorLink] = (WindowLink(), SparkUiLink(), YarnLink())
     ui_color = "#d8eef0"
+    hopeless: ClassVar[Collection[type[BaseException]]] = PERMANENT
+    passing: ClassVar[Collection[type[BaseException]]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -67,7 +69,7 @@ class TidemarkOperator(BaseOperator):
             cls.execute = useful_line_first(measured(vars(cls)["execute"]))  # type: ignore[method-assign]
 
     def __init__(self, *, conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
-        kwargs.setdefault("retry_policy", retry_policy())
+        set_retry_policy(kwargs, hopeless=self.hopeless)
         super().__init__(**kwargs)
         self.conn_id = conn_id
         self._hook: TidemarkHook | None = None

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from tidemark.errors import TidemarkError
+from tidemark.operators._retries import raised_by
 
 __all__ = ["useful_line_first"]
 
@@ -18,7 +19,7 @@ Execute = TypeVar("Execute", bound=Callable[..., Any])
 def useful_line_first(execute: Execute) -> Execute:
     """An error of ours is said in a line, then raised without what led to it; that is logged at level DEBUG.
 
-    The error itself is the same, so retries and callbacks see what they saw.
+    The error itself is the same, so retries and callbacks see what they saw; of Airflow 3.2 see `raised_by`.
     """
 
     @wraps(execute)
@@ -31,6 +32,6 @@ def useful_line_first(execute: Execute) -> Execute:
                 log.error("%s: %s", type(error).__name__, error)
                 log.debug("Where %s came from", type(error).__name__, exc_info=True)
             error.__cause__, error.__suppress_context__ = None, True
-            raise error.with_traceback(None)  # noqa: B904 - the same error, without its frames
+            raise raised_by(self, error).with_traceback(None)  # noqa: B904 - without frames and cause
 
     return logged  # type: ignore[return-value]

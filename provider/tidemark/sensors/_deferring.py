@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseSensorOperator, ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk import BaseSensorOperator
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException
 
@@ -14,6 +15,7 @@ from tidemark.errors import PASSING, TidemarkError, from_record
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.model.jobs import ErrorRecord
 from tidemark.operators._error_log import useful_line_first
+from tidemark.operators._retries import set_retry_policy
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -37,8 +39,11 @@ class StreamSensor(BaseSensorOperator):
     :param conn_id: Airflow connection of type `tidemark`. (templated)
     """
 
+    hopeless: ClassVar[Collection[type[BaseException]]] = (TidemarkError,)
+    passing: ClassVar[Collection[type[BaseException]]] = PASSING  # storage and store may answer again
+
     def __init__(self, *, deferrable: bool | None = None, conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
-        kwargs.setdefault("retry_policy", _retry_policy())
+        set_retry_policy(kwargs, hopeless=self.hopeless, passing=self.passing)
         super().__init__(**kwargs)
         if deferrable is None:
             deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
@@ -117,21 +122,3 @@ class StreamSensor(BaseSensorOperator):
 
     def _over(self, message: str) -> AirflowSensorTimeout | AirflowSkipException:
         return AirflowSkipException(message) if self.soft_fail or self.never_fail else AirflowSensorTimeout(message)
-
-
-def _retry_policy() -> ExceptionRetryPolicy:
-    """Storage and store may answer again; nothing else that a look can meet goes away by itself."""
-    return ExceptionRetryPolicy(
-        [
-            RetryRule(exception=[_dotted(kind) for kind in PASSING], action=RetryAction.DEFAULT),
-            RetryRule(
-                exception=_dotted(TidemarkError),
-                action=RetryAction.FAIL,
-                reason="Waiting cannot help; see the message.",
-            ),
-        ]
-    )
-
-
-def _dotted(kind: type[BaseException]) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
