@@ -26,9 +26,9 @@ class NeedingObjectsNotifier(TellingNotifier):
 
     It is for callbacks of tasks and DAGs, and for deadlines (`AsyncCallback(NeedingObjectsNotifier, kwargs={…})`). In
     the triggerer it looks in a thread. It logs a warning, and passes the result to the notifier `tell`. The templates
-    of that have `needs_message` (a text), `needs_html` (for an e-mail), `needs_slack` (in Slack's markup) and `needs`
-    (a list, the worst first). It reports nothing if no object is as bad as `at_least`. A second call looks and reports
-    again.
+    of that have `needs_message` (a text), `needs_html` (for an e-mail) and `needs_slack` (in Slack's markup). `needs`
+    is the same as a list, the worst first. It reports nothing if no object is as bad as `at_least`. A second call looks
+    and reports again.
 
     :param at_least: report objects that are this bad or worse: `failed`, `warning` or `stopped`. (templated)
     :param kind: only objects of this kind, such as `stream`; None: every kind. (templated)
