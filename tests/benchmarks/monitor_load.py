@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.monitor_load [--streams 10000] [--objects 1000] [--partitions 100000] [--readers 20]
 
-Readers open one of the pages each, and refresh it every 5 seconds for a minute, with the ETags that they have, as the page
-does. Then one reader asks without a pause, a closed loop. The app runs alone in a process, as Airflow mounts it, with
-Airflow's checks. Server time is from a request to the first byte of its answer, the wait for logs included.
+Readers open one of the pages each, and refresh it every 5 seconds for a minute, with the ETags that they have, as the
+page does. Then one reader asks without a pause, a closed loop. The app runs alone in a process, as Airflow mounts it,
+with Airflow's checks. Server time is from a request to the first byte of its answer, the wait for logs included.
 """
 
 from __future__ import annotations
