@@ -24,9 +24,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
+
 from tests.benchmarks import partition_planning
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.postgresql import running_postgresql
+from tidemark.control.schema import all_tables
 from tidemark.control.store import ControlStore
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.streams.worker.streams import create_stream
@@ -89,8 +92,7 @@ def fill(url: str, options: argparse.Namespace) -> None:
     MonitoredReplications(root, url).many(options.objects)
     partition_planning.fill(store, options.partitions, 100)
     tables = [SyntheticTable(root / "lake" / f"t{number:03}") for number in range(TABLES)]
-    for number in range(options.streams):
-        table = tables[number % TABLES]
+    for number, table in enumerate(tables):
         create_stream(
             store,
             name=f"stream_{number:05}",
@@ -99,10 +101,43 @@ def fill(url: str, options: argparse.Namespace) -> None:
             at_version=table.head(),
             who="ana",
         )
+    store.write(lambda connection: multiply(connection, options.streams))
     for table in tables:
         for _ in range(20):
             table.append()
     store.close()
+
+
+def multiply(connection: sa.Connection, count: int) -> None:
+    """Each stream as often as it takes to have `count`: all of its rows, under other names and uids."""
+    streams = connection.execute(sa.text("SELECT uid, name FROM tidemark_stream")).all()
+    for table in all_tables().sorted_tables:
+        column = next((table.c[name] for name in ("stream_uid", "uid") if name in table.c), None)
+        if column is None:
+            continue
+        found = connection.execute(sa.select(table)).mappings()
+        rows = [{name: value for name, value in row.items() if name != "id"} for row in found]  # numbered by the store
+        by_uid = {row.uid: row.name for row in streams}
+        copies = [
+            {**row, column.name: other_uid(row[column.name], number), **_renamed(row, by_uid[row[column.name]], number)}
+            for row in rows
+            if row[column.name] in by_uid
+            for number in range(1, count // len(streams))
+        ]
+        if copies:
+            connection.execute(sa.insert(table), copies)
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("ANALYZE"))
+
+
+def other_uid(uid: str, number: int) -> str:
+    return f"{number:08x}{uid[8:]}"
+
+
+def _renamed(row: dict[str, Any], name: str, number: int) -> dict[str, Any]:
+    other = f"stream_{number * TABLES + int(name[-5:]):05}"
+    known = {column: other for column in ("name", "folded_name") if row.get(column) == name}
+    return known
 
 
 @contextmanager
