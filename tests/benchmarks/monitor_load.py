@@ -136,8 +136,7 @@ def other_uid(uid: str, number: int) -> str:
 
 def _renamed(row: dict[str, Any], name: str, number: int) -> dict[str, Any]:
     other = f"stream_{number * TABLES + int(name[-5:]):05}"
-    known = {column: other for column in ("name", "folded_name") if row.get(column) == name}
-    return known
+    return {column: other for column in ("name", "folded_name") if row.get(column) == name}
 
 
 @contextmanager
