@@ -5,6 +5,7 @@
 Readers open one of the pages each, and refresh it every 5 seconds for a minute, with the ETags that they have, as the
 page does. Then one reader asks without a pause, a closed loop. The app runs alone in a process, as Airflow mounts it,
 with Airflow's checks. Server time is from a request to the first byte of its answer, the wait for logs included.
+CPU is that of the process meanwhile, other requests and looks in the background included.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from tidemark.control.store import ControlStore
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.streams.worker.streams import create_stream
 
-SERVER_TIME = "X-Server-Seconds"
+SERVER_TIME, SERVER_CPU = "X-Server-Seconds", "X-Server-Cpu"
 EVERY = 5.0
 TABLES = 100
 PAGES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
@@ -45,7 +46,7 @@ PAGES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "a replication": (("replication", {"name": "shop", "limit": 50}),),
     "a stream": (("stream", {"name": "stream_00042", "wait": 3}),),
 }
-Figures = dict[str, list[tuple[float, int]]]
+Figures = dict[str, list[tuple[float, float, int]]]
 
 
 def main() -> None:
@@ -62,7 +63,9 @@ def main() -> None:
     if options.serve:
         serve(options.serve[0], int(options.serve[1]))
         return
-    print("| store | load | route | requests | of them 304 | p50 ms | p95 ms | most ms |\n" + "| --- " * 8 + "|")
+    print(
+        "| store | load | route | requests | of them 304 | p50 ms | p95 ms | most ms | CPU ms |\n" + "| --- " * 9 + "|"
+    )
     for kind in options.stores.split(","):
         with store_at(kind) as url:
             began = time.monotonic()
@@ -180,18 +183,21 @@ def serve(url: str, port: int) -> None:
 
 
 class Timed:
-    """Around an ASGI app: seconds from the request to the begin of the answer, as a header."""
+    """Around an ASGI app: seconds from the request to the begin of the answer, of the clock and of the process, as
+    headers.
+    """
 
     def __init__(self, app: Any) -> None:
         self.app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.process_time()
 
         async def timed(message: Any) -> None:
             if message["type"] == "http.response.start":
-                taken = f"{time.perf_counter() - began:.6f}".encode()
-                message = {**message, "headers": [*message["headers"], (SERVER_TIME.lower().encode(), taken)]}
+                taken = {SERVER_TIME: time.perf_counter() - began, SERVER_CPU: time.process_time() - cpu}
+                more = [(name.lower().encode(), f"{seconds:.6f}".encode()) for name, seconds in taken.items()]
+                message = {**message, "headers": [*message["headers"], *more]}
             await send(message)
 
         await self.app(scope, receive, timed)
@@ -249,17 +255,19 @@ class Reader:
             answer = await self.client.get(f"{self.base}/{route}", params=asked, headers=headers)
             assert answer.status_code in (200, 304), answer.text
             self.known[name] = answer.headers["ETag"]
-            self.figures.setdefault(name, []).append((float(answer.headers[SERVER_TIME]) * 1000, answer.status_code))
+            taken, cpu = (float(answer.headers[header]) * 1000 for header in (SERVER_TIME, SERVER_CPU))
+            self.figures.setdefault(name, []).append((taken, cpu, answer.status_code))
 
 
 def show(kind: str, load: str, figures: Figures) -> None:
     for route, taken in sorted(figures.items()):
-        times = sorted(one for one, _ in taken)
+        times = sorted(one for one, _, _ in taken)
+        cpu = statistics.median(one for _, one, _ in taken)
         p95 = times[min(len(times) - 1, round(0.95 * len(times)))]
-        kept = sum(status == 304 for _, status in taken)
+        kept = sum(status == 304 for _, _, status in taken)
         print(
             f"| {kind} | {load} | {route} | {len(times)} | {kept} | {statistics.median(times):.0f} | {p95:.0f} "
-            f"| {times[-1]:.0f} |",
+            f"| {times[-1]:.0f} | {cpu:.0f} |",
             flush=True,
         )
 
