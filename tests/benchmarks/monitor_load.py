@@ -238,6 +238,7 @@ class Reader:
     def __init__(self, client: Any, base: str, figures: Figures) -> None:
         self.client, self.base, self.figures = client, base, figures
         self.known: dict[str, str] = {}
+        self.seen: set[str] = set()
 
     async def watch(self, page: str, seconds: float, first: float) -> None:
         await asyncio.sleep(first)
@@ -248,8 +249,12 @@ class Reader:
             await asyncio.sleep(max(0.0, EVERY - (time.monotonic() - began)))
 
     async def refresh(self, page: str) -> None:
+        again = page in self.seen
+        self.seen.add(page)
         for route, asked in PAGES[page]:
             wait = asked.get("wait")
+            if again and wait == 0:  # the page shows a list at once when it is opened, and waits for logs later
+                continue
             name = f"{route}, logs within {wait} s" if wait else route
             headers = {"If-None-Match": self.known[name]} if name in self.known else {}
             answer = await self.client.get(f"{self.base}/{route}", params=asked, headers=headers)
