@@ -72,4 +72,4 @@ def test_words_that_do_not_exist_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="failed, warning, stopped"):
         NeedingObjectsNotifier(at_least="bad")
     with pytest.raises(InvalidArgument, match="replicated_table"):
-        NeedingObjectsNotifier(kind="table").notify({})
+        NeedingObjectsNotifier(kind="table")
