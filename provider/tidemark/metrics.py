@@ -60,8 +60,8 @@ log = logging.getLogger(__name__)
 class OwnNames:
     """Decides which objects have tags of their own: the first ones of each kind by name, as the control store has them.
 
-    So each process decides alike, and no backend gets more names than `[tidemark] metrics_objects` for a kind. The
-    store is asked once a minute for a kind, and only if it has been named.
+    So all processes decide in the same way, and no backend gets more names of a kind than `[tidemark] metrics_objects`.
+    The store is asked once a minute for a kind, and only if it has been named.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

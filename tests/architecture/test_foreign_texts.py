@@ -10,6 +10,7 @@ import tidemark
 PACKAGE = Path(tidemark.__file__).parent
 PARSERS = {"load", "loads", "JSONDecoder", "raw_decode"}
 OURS = {  # who parses JSON besides, and whose text that is
+    "plugins/monitor/etags.py": "the answers of our own routes",
     "model/foreign_json.py": "the one place",
     "model/codec.py": "what this program wrote: jobs, the control store",
     "streams/store/streams.py": "the control store",

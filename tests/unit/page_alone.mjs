@@ -13,7 +13,7 @@ const nothing = new Proxy(function () {}, {
 
 globalThis.window = globalThis;
 globalThis.parent = globalThis;
-globalThis.location = { search: "?view=replications", pathname: "/tidemark/" };
+globalThis.location = { search: process.argv[4], pathname: "/tidemark/" };
 globalThis.history = { replaceState() {} };
 globalThis.MutationObserver = class { observe() {} };
 globalThis.document = new Proxy({ hidden: false }, {
@@ -26,7 +26,7 @@ globalThis.setTimeout = (act, after) => (timers.set(next, [act, after]), next++)
 globalThis.clearTimeout = (id) => timers.delete(id);
 
 let now = Date.UTC(2026, 10, 27, 12);
-const told = () => ({ now: new Date(now).toISOString(), connection: "c", connections: ["c"], store: "ready", replications: [], streams: 0 });
+const told = () => ({ now: new Date(now).toISOString(), connection: "c", connections: ["c"], store: "ready", replications: [], objects: [], kinds: {}, total: 0 });
 globalThis.fetch = async (url, { headers }) => {
   const known = headers["If-None-Match"] ?? null;
   asked.push({ url, known });

@@ -286,3 +286,30 @@ def test_every_name_that_is_sent_is_in_the_table_with_its_tags_and_every_other_o
     assert by_tasks == {name for name, one in METRICS.items() if not one.looks}
     assert by_looks == {name for name, one in METRICS.items() if one.looks}
     assert all(one.together in Together for one in METRICS.values())
+
+
+def test_opentelemetry_makes_the_names_that_dashboard_and_alerts_have(heard: Heard) -> None:
+    from airflow.sdk._shared.observability.metrics.otel_logger import SafeOtelLogger
+    from airflow.sdk.observability import stats
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import Histogram, InMemoryMetricReader, Sum
+
+    reader = InMemoryMetricReader()
+    backend: Any = SafeOtelLogger(MeterProvider([reader]), "airflow")
+    stats.initialize(factory=lambda: backend, export_legacy_names=False)
+    with pytest.raises(TableNotFound):
+        run(raising(TableNotFound(path="file:///lake/s")), attempt=2)
+    run(lambda: {"rows_loaded": 7, "bytes_loaded": 900})
+    metrics.observed([Reading("object_lag_seconds", 5.5, {"kind": "pipe", "object": "shop.files"})])
+    found = {}
+    data: Any = reader.get_metrics_data()
+    for metric in data.resource_metrics[0].scope_metrics[0].metrics:
+        is_counter = isinstance(metric.data, Sum) and metric.data.is_monotonic
+        ending = "_total" if is_counter else "_milliseconds" if isinstance(metric.data, Histogram) else ""
+        found[metric.name.replace(".", "_") + ending] = metric.data.data_points
+    names = ("task_failures", "task_retries", "task_seconds", "task_duration", "object_rows", "object_bytes")
+    assert found.keys() == {METRICS[name].prometheus for name in (*names, "object_lag_seconds")}
+    (lag,) = found["airflow_tidemark_object_lag_seconds"]
+    assert (lag.value, dict(lag.attributes)) == (5.5, {"kind": "pipe", "object": "shop.files"})
+    (rows,) = found["airflow_tidemark_object_rows_total"]
+    assert rows.value == 7

@@ -18,10 +18,10 @@ PAGE = Path(tidemark.__file__).parent / "plugins" / "monitor" / "page"
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node, which runs the page's modules without a browser")
 
 
-def run(what: str) -> Any:
+def run(what: str, view: str = "?view=replications") -> Any:
     assert NODE is not None
     harness = Path(__file__).with_name("page_alone.mjs")
-    done = subprocess.run([NODE, harness, PAGE, what], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([NODE, harness, PAGE, what, view], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -36,6 +36,11 @@ def test_a_hidden_tab_asks_nothing_and_one_that_is_seen_again_asks_at_once() -> 
 
 def test_a_refresh_names_the_answer_that_the_page_has() -> None:
     assert [one["known"] for one in run("refreshes")["asked"]] == [None, 'W/"one"', 'W/"one"']
+
+
+def test_a_list_is_shown_before_the_logs_have_answered_once_and_not_at_each_refresh() -> None:
+    asked = [one["url"].rpartition("wait=")[2] for one in run("refreshes", "?view=objects")["asked"]]
+    assert asked == ["0", "3", "3", "3"]
 
 
 def test_ages_go_on_where_nothing_else_has_changed() -> None:

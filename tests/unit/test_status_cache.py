@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from tests.unit.lake.delta_directories import born, commit
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import BaseOffset, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.plugins.monitor.status_cache import CachedStatus, NotYet, StatusCache, Unreadable
+from tidemark.streams.worker.object_states import ask_logs
+from tidemark.streams.worker.questions import LogQuestion
 from tidemark.streams.worker.status import StreamStatus
 
 START = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
@@ -164,3 +167,12 @@ def test_what_cannot_be_read_is_said_in_words(lake: Lake, status_cache: StatusCa
     for status, said in zip(statuses.values(), ("No table exists", "part of a Delta log"), strict=True):
         assert isinstance(status, Unreadable)
         assert said in status.words
+
+
+def test_a_look_in_the_background_rests_after_each_log() -> None:
+    asked: list[float] = []
+    question = LogQuestion("", (), frozenset(), lambda _: asked.append(time.monotonic()))
+    behind = {str(number): replace(question, about=frozenset({str(number)})) for number in range(24)}
+    ask_logs(behind, lambda _: pytest.fail("no table is asked for"), rest=0.1)
+    assert len(asked) == len(behind)
+    assert max(asked) - min(asked) >= 0.2  # 24 questions by 8 threads

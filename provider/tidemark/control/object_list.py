@@ -161,7 +161,7 @@ def count_kinds(connection: sa.Connection) -> dict[str, int]:
 
 
 def folded_name_at(connection: sa.Connection, kind: str, place: int) -> str | None:
-    """The name, in lower case, of the live object of that kind at that place from 0 on; None if there are fewer."""
+    """The folded name at that place, from 0 on, of the live objects of that kind; None if there are fewer."""
     query = sa.select(_of.folded_name).where(*live(ObjectsWish(kind=kind))).order_by(_of.folded_name)
     found: str | None = connection.execute(query.limit(1).offset(place)).scalar_one_or_none()
     return found

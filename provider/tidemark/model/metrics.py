@@ -34,8 +34,8 @@ class Together(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric. `name`: without the prefix `tidemark.`. `objects`: tags whose values are names of objects, which are
-    bounded in number and become a part of the name for backends without tags. `tags`: the others, with few values.
+    """One metric. `name`: without the prefix `tidemark.`. `objects`: tags whose values are names of objects. These are
+    bounded in number, and become a part of the name for backends without tags. `tags`: the others, with few values.
     `looks`: `airflow tidemark metrics emit` sends it; else tasks do. `together`: see `Together`.
     """
 

@@ -1,4 +1,4 @@
-"""What needs somebody, as a text, as HTML for an e-mail and as Slack's markup. Names and reasons cannot add markup."""
+"""Texts about objects that need somebody: plain, as HTML, and in Slack's markup. Names and reasons add no markup."""
 
 from __future__ import annotations
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.control.object_needs import RANKS
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.notifications._needs_text import NeedLine, needs_texts
 from tidemark.notifications._telling import TellingNotifier
-from tidemark.operators._base import one_of, whole_number_of
+from tidemark.operators._base import is_left_out, one_of, whole_number_of
 from tidemark.operators._constants import check_constants
 
 if TYPE_CHECKING:
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NeedingObjectsNotifier"]
 
+_RANKS = ("failed", "warning", "stopped")
+
 
 class NeedingObjectsNotifier(TellingNotifier):
     """Reports all objects that need somebody, as the overview lists them: streams, replications, pipes, views and all
@@ -26,9 +27,9 @@ class NeedingObjectsNotifier(TellingNotifier):
 
     It is for callbacks of tasks and DAGs, and for deadlines (`AsyncCallback(NeedingObjectsNotifier, kwargs={…})`). In
     the triggerer it looks in a thread. It logs a warning, and passes the result to the notifier `tell`. The templates
-    of that have `needs_message` (a text), `needs_html` (for an e-mail), `needs_slack` (in Slack's markup) and `needs`
-    (a list, the worst first). It reports nothing if no object is as bad as `at_least`. A second call looks and reports
-    again.
+    of that have `needs_message` (a text), `needs_html` (for an e-mail) and `needs_slack` (in Slack's markup). `needs`
+    is the same as a list, the worst first. It reports nothing if no object is as bad as `at_least`. A second call looks
+    and reports again.
 
     :param at_least: report objects that are this bad or worse: `failed`, `warning` or `stopped`. (templated)
     :param kind: only objects of this kind, such as `stream`; None: every kind. (templated)
@@ -57,7 +58,7 @@ class NeedingObjectsNotifier(TellingNotifier):
         self.at_least = at_least
         self.kind = kind
         self.most = most
-        check_constants(self, at_least=_rank_of, most=whole_number_of)
+        check_constants(self, at_least=_rank_of, kind=_kind_of, most=whole_number_of)
 
     def report(self, context: Context) -> Mapping[str, Any] | None:
         """Looks at store and logs. Raises StoreError, InvalidArgument."""
@@ -77,17 +78,28 @@ class NeedingObjectsNotifier(TellingNotifier):
 
     def _look(self) -> Sequence[Need]:
         from tidemark.control.object_list import ObjectsWish
+        from tidemark.control.object_needs import RANKS
         from tidemark.streams.worker.object_needs import look_at_all, needs_page
 
         hook = TidemarkHook(self.conn_id)
-        store, wish, worst = hook.open_store(), ObjectsWish(kind=self.kind or None), _rank_of("at_least", self.at_least)
+        store, wish, worst = (
+            hook.open_store(),
+            ObjectsWish(kind=_kind_of("kind", self.kind)),
+            _rank_of("at_least", self.at_least),
+        )
         known = look_at_all(store, hook.open_table)
         page = store.read(lambda c: needs_page(c, known, wish, after=None, limit=None, now=store.clock()))
         return [one for one in page.needs if RANKS.get(one.need, RANKS["warning"]) <= worst]
 
 
 def _rank_of(argument: str, value: object) -> int:
-    return RANKS[one_of(tuple(RANKS), argument, value)]
+    return _RANKS.index(one_of(_RANKS, argument, value))
+
+
+def _kind_of(argument: str, value: object) -> str | None:
+    from tidemark.control.object_kinds import KINDS
+
+    return None if is_left_out(value) else one_of(tuple(KINDS), argument, value)
 
 
 def _line(one: Need) -> NeedLine:

@@ -151,7 +151,7 @@ def measured(execute: Execute) -> Execute:
 
 
 def works_of(operator: Any, measure: Measure, result: object) -> Iterator[Work]:
-    """The rows and bytes of each object in the task's result. Those that an earlier attempt had written are left out:
+    """The rows and bytes of each object in the task's result. Rows that an earlier attempt had written are left out:
     the result says `found`.
     """
     if isinstance(result, Mapping) and isinstance(result.get("objects"), Mapping):

@@ -1,4 +1,4 @@
-"""Weak ETags of the routes that are read: a reader who has the answer gets 304 and the times of it, and no body.
+"""Weak ETags of the routes that are read. A reader who has the answer gets 304 and the times of it, and no body.
 
 Two answers are the same if they differ by the clock alone. Ages that grow with it are therefore compared by the moment
 at which they began. The header `Tidemark-Times` has the times that an answer begins with, also in a 304.
@@ -95,7 +95,7 @@ def _answer(start: Message, body: bytes, known: str) -> tuple[Message, bytes]:
 
 
 def _has(known: str, tag: str) -> bool:
-    """Whether one of the tags of an If-None-Match is this one; for a GET, weak and strong ones are compared alike."""
+    """Whether one of the tags of an If-None-Match is this one. A GET compares weak and strong ones in the same way."""
     tags = {one.strip().removeprefix("W/") for one in known.split(",")}
     return "*" in tags or tag.removeprefix("W/") in tags
 

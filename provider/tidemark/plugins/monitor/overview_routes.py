@@ -47,14 +47,14 @@ def add_overview(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
         read = partial(
             _page, watch=gate.watch, wish=ObjectsWish(kind, search=search), after=after, limit=limit, now=now
         )
-        monitored, page = await gate.ask(lambda monitored: (monitored, read(monitored)))
+        monitored, (page, looked_at) = await gate.ask(lambda monitored: (monitored, read(monitored)))
         needs = tuple(need_answer(one, readable, may, monitored.conn_id) for one in page.needs)
         return OverviewAnswer(
             connection=monitored.conn_id,
             connections=connection_ids(),
             store="absent" if monitored.store is None else "ready",
             now=now,
-            looked_at=gate.watch.known.looked_at,
+            looked_at=looked_at,
             total=page.total,
             counts=page.counts,
             objects=page.kinds,
@@ -95,14 +95,14 @@ def _page(
     after: Place | None,
     limit: int,
     now: datetime,
-) -> NeedsPage:
-    store = monitored.store
+) -> tuple[NeedsPage, datetime | None]:
+    """The part, and the time of the last look that is in it."""
+    store, known = monitored.store, watch.known
     if store is None:
-        return _NOTHING
-    known = watch.known
+        return _NOTHING, known.looked_at
     found = store.read(lambda c: needs_page(c, known, wish, after=after, limit=limit, now=now))
     watch.wake(store, monitored.tables)
-    return found
+    return found, known.looked_at
 
 
 def _acts(monitored: MonitoredConnection, kind: str | None, uid: str | None, limit: int) -> tuple[DoneAct, ...]:

@@ -27,10 +27,15 @@ class Watch:
     A round looks at `most` objects at once. Those in trouble are first, then those that were looked at longest ago. At
     most one round runs, and the next one begins `every` seconds after it. Nobody looks while nobody asks. A round that
     fails leaves what was known.
+
+    Reading logs is work for the processor, and requests of the same process wait for it. So the threads of a round rest
+    after each log for `rest` seconds.
     """
 
-    def __init__(self, *, every: float = 20.0, most: int = 500, clock: Callable[[], float] = time.monotonic) -> None:
-        self._every, self._most, self._clock = every, most, clock
+    def __init__(
+        self, *, every: float = 20.0, most: int = 500, rest: float = 0.1, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._every, self._most, self._rest, self._clock = every, most, rest, clock
         self._threads = OwnThreads("tidemark-monitor-watch", most=1)
         self._lock = Lock()
         self._running = False
@@ -67,6 +72,6 @@ class Watch:
         troubled = sorted(known.late)[: self._most // 2]
         others = sorted(living.difference(troubled), key=lambda key: (self._looked.get(key, float("-inf")), key))
         chosen = [*troubled, *others[: self._most - len(troubled)]]
-        self._known = look_at(store, tables, known, chosen)
+        self._known = look_at(store, tables, known, chosen, rest=self._rest)
         now = self._clock()
         self._looked = {key: at for key, at in self._looked.items() if key in living} | dict.fromkeys(chosen, now)

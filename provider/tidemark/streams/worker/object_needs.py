@@ -141,9 +141,9 @@ def live_keys(connection: sa.Connection) -> frozenset[Key]:
     return frozenset((row.kind, row.uid) for row in rows)
 
 
-def look_at(store: ControlStore, tables: Tables, known: Known, keys: Sequence[Key]) -> Known:
+def look_at(store: ControlStore, tables: Tables, known: Known, keys: Sequence[Key], *, rest: float = 0.0) -> Known:
     """The findings after a look at the logs and lags of these objects, with the earlier ones. Logs that have not
-    answered leave the earlier ones.
+    answered leave the earlier ones. `rest`: see `ask_logs`.
     """
     now = store.clock()
 
@@ -152,7 +152,7 @@ def look_at(store: ControlStore, tables: Tables, known: Known, keys: Sequence[Ke
         return found, questions_behind(connection, found)
 
     found, questions = store.read(kept)
-    answers = ask_logs(questions, tables)
+    answers = ask_logs(questions, tables, rest=rest)
     seen, late, since = dict(known.seen), dict(known.late), dict(known.since)
     for one, told in zip(found, judged(found, answers, now), strict=True):
         key = (one.kind, one.uid)

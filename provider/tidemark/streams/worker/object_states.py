@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -111,14 +112,18 @@ def _look_of(kind: str) -> LakeLook | None:
     return found
 
 
-def ask_logs(behind: Mapping[str, LogQuestion], tables: Tables) -> dict[str, Seen]:
-    """The answers to these questions, by uid. They are waited for in a bounded time."""
+def ask_logs(behind: Mapping[str, LogQuestion], tables: Tables, *, rest: float = 0.0) -> dict[str, Seen]:
+    """The answers to these questions, by uid. They are waited for in a bounded time. Each thread rests for `rest`
+    seconds after a question, so that other threads of the process get their turn.
+    """
 
     def look(question: LogQuestion) -> Seen:
         try:
             return question.ask(tables)
         except (TidemarkError, OSError) as error:
             return str(error) or type(error).__name__
+        finally:
+            time.sleep(rest)
 
     questions = tuple(behind.values())
     return dict(zip(behind, for_each(questions, look, about=[one.about for one in questions]), strict=True))

@@ -1,7 +1,7 @@
 // What lists have in common: search, connections, pages, and a focus that stays.
 
 import { address, linkTo, turn } from "./address.js";
-import { h, number } from "./elements.js";
+import { fetchJson, h, number } from "./elements.js";
 
 export const PAGE = 50;
 
@@ -47,6 +47,16 @@ export function historyLink(kind, name, connection) {
 export function nothingFits(one, many, all) {
   return h("section", { id: "empty" }, h("h2", {}, `No ${one} fits`),
     h("button", { type: "button", onclick: all }, `Show all ${many}`));
+}
+
+let listed = "";
+
+// A list is shown at once, and again when the logs have answered. A refresh of the same list waits for the logs.
+export async function fetchList(path, wish, wait, signal, draw) {
+  const asked = JSON.stringify([path, wish]);
+  if (asked !== listed) draw(await fetchJson(path, { ...wish, wait: 0 }, signal), wish);
+  draw(await fetchJson(path, { ...wish, wait }, signal), wish);
+  listed = asked;
 }
 
 // What is drawn anew takes the focus back by its id.

@@ -1,9 +1,9 @@
 // All objects, whichever subject they belong to: one list, the worst first, each with the way to its own view.
 
 import { address, linkTo, offsetWish, turn } from "./address.js";
-import { airflowLink, badge, bytes, fetchJson, h, moment, number, scroll, span } from "./elements.js";
+import { airflowLink, badge, bytes, h, moment, number, scroll, span } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, heading, historyLink, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, fetchList, heading, historyLink, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 
 const LAKE_WAIT = 3;
 const COLUMNS = [
@@ -29,8 +29,7 @@ function listWish() {
 
 export async function showObjects(signal) {
   const wish = listWish();
-  draw(await fetchJson("api/v1/objects", { ...wish, wait: 0 }, signal), wish);
-  draw(await fetchJson("api/v1/objects", { ...wish, wait: LAKE_WAIT }, signal), wish);
+  await fetchList("api/v1/objects", wish, LAKE_WAIT, signal, draw);
 }
 
 function draw(found, wish) {

@@ -4,7 +4,7 @@ import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, behind, fetchJson, h, moment, number, scroll, staleIn, stateOf, who } from "./elements.js";
 import { drawDetails } from "./details.js";
 import { drawHeader } from "./header.js";
-import { connections, heading, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, fetchList, heading, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 
 const LAKE_WAIT = 3;
 const COLUMNS = [
@@ -35,8 +35,7 @@ function listWish() {
 
 export async function showStreams(signal) {
   const wish = listWish();
-  drawList(await fetchJson("api/v1/streams", { ...wish, wait: 0 }, signal), wish);
-  drawList(await fetchJson("api/v1/streams", { ...wish, wait: LAKE_WAIT }, signal), wish);
+  await fetchList("api/v1/streams", wish, LAKE_WAIT, signal, drawList);
 }
 
 export async function showStream(signal) {
