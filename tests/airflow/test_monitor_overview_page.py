@@ -127,7 +127,8 @@ def test_links_lead_to_the_run_and_to_the_tasks_log(viewer: Overview) -> None:
     links = viewer.chrome.find_elements(By.CSS_SELECTOR, "[data-need='stream stock'] .fact a")
     found = [str(one.get_attribute("href")).removeprefix(viewer.url) for one in links]
     run = f"/dags/{DAG}/runs/scheduled__failed"
-    assert found == [f"{run}/tasks/deliver_stock", run, f"/dags/{DAG}"]
+    history = "/tidemark/?history=stock&kind=stream&connection=tidemark_default"
+    assert found == [f"{run}/tasks/deliver_stock", run, f"/dags/{DAG}", history]
 
 
 def test_nothing_wrong_is_said_with_figures(viewer: Overview) -> None:

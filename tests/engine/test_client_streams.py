@@ -411,4 +411,5 @@ def test_several_kinds_of_write_in_one_transaction_and_tables_of_the_catalog(ben
         result = tx.commit()
     assert [dict(e.rows) for e in result.evidence][:2] == [{"inserted": 1, "updated": 0, "deleted": 0}, {"inserted": 1}]
     assert result.evidence[2].rows == {"updated": 2}
+    assert all(e.bytes for e in result.evidence)  # each has written a file: MERGE, WRITE and UPDATE
     bench.run(f"DROP TABLE {source}", f"DROP TABLE {mirror}")

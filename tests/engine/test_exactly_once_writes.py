@@ -60,6 +60,8 @@ def test_a_second_run_writes_nothing_and_brings_the_same_evidence(session, targe
     assert replace(again, found=False) == first
     assert first.rows == {"inserted": 1}
     assert first.commit_version == DeltaLog.open(str(target)).head() == 1
+    (commit,) = DeltaLog.open(str(target)).commits(0, 1)
+    assert first.bytes == sum(file.size for file in commit.adds)
 
 
 def test_the_commit_carries_the_mark_and_the_session_keeps_no_setting(session, target):

@@ -135,4 +135,4 @@ class Evidence:
     rows: Mapping[str, int] = field(default_factory=dict)  # inserted, updated, deleted, or quarantined; Delta's metrics
     found: bool = False  # an earlier attempt had written it
     changes: int | None = None  # rows of the change set that a merge read, however many of them its target needed
-    bytes: int | None = None  # of the files that the commit wrote, by Delta's metrics
+    bytes: int | None = None  # of the data files that the commit added; None: an earlier release has stored it

@@ -9,7 +9,7 @@ import pytest
 
 from tidemark.delivery.model.marks import Mark, MarkedWindow, MarkKind
 from tidemark.delivery.planning.delivery import Finding, bytes_written, judge, row_counts
-from tidemark.model.table_log import Commit
+from tidemark.model.table_log import AddFile, Commit, RemoveFile
 
 MARK = Mark(
     store_id="store",
@@ -157,15 +157,11 @@ def test_rows_are_what_delta_counted(operation, metrics, rows):
     assert row_counts(commit(1, operation, metrics=metrics)) == rows
 
 
-@pytest.mark.parametrize(
-    ("operation", "metrics", "size"),
-    [
-        ("WRITE", {"numOutputBytes": "512", "numOutputRows": "5"}, 512),
-        ("MERGE", {"numTargetBytesAdded": "700", "numTargetBytesRemoved": "900"}, 700),
-        ("UPDATE", {"numAddedBytes": "0", "numRemovedBytes": "3"}, 0),
-        ("DELETE", {}, None),
-        ("WRITE", {"numOutputBytes": "many"}, None),
-    ],
-)
-def test_bytes_are_those_of_the_files_that_the_commit_wrote(operation, metrics, size):
-    assert bytes_written(commit(1, operation, metrics=metrics)) == size
+def test_bytes_are_those_of_the_files_that_the_commit_added():
+    def added(path, size):
+        return AddFile(path, size, {}, 0, True, None, None, None, None)
+
+    gone = RemoveFile("b", True, 0, None, None, None, None, None, None)
+    found = replace(commit(1, "MERGE"), adds=(added("a", 512), added("b", 900), added("c", 8)), removes=(gone,))
+    assert bytes_written(found) == 520  # b stays, and has a deletion vector now
+    assert bytes_written(commit(1, "DELETE")) == 0

@@ -47,7 +47,7 @@ class Delivery:
     number: int | None = None  # the transaction number in the log, if it is not ours
     split: Split | None = None  # the split of the rows, if the statement has a quarantine
     changes: int | None = None  # rows that it read of the change set, if counted
-    bytes: int | None = None  # of the files that it wrote, if Delta counted them
+    bytes: int | None = None  # of the data files that it added
 
 
 RestorePoint = Callable[[datetime], int]  # the newest version at or before a time
@@ -152,13 +152,15 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
     "updated": ("numTargetRowsUpdated", "numUpdatedRows"),
     "deleted": ("numTargetRowsDeleted", "numDeletedRows"),
 }
-_BYTES = ("numTargetBytesAdded", "numAddedBytes", "numOutputBytes")
 
 
-def bytes_written(commit: Commit) -> int | None:
-    """The bytes of the data files that the commit wrote, by Delta's own metrics; None if it has none of them."""
-    found = (whole_number(commit.operation_metrics.get(metric)) for metric in _BYTES)
-    return next((count for count in found if count is not None), None)
+def bytes_written(commit: Commit) -> int:
+    """The bytes of the data files that the commit added. A file that only got another deletion vector is none of them.
+
+    Delta's own metrics are not used: they count empty files that a write left out.
+    """
+    kept = {file.path for file in commit.removes}
+    return sum(file.size for file in commit.adds if file.path not in kept)
 
 
 def row_counts(commit: Commit) -> dict[str, int]:

@@ -39,17 +39,31 @@ class Consumption:
 
 
 def consumptions(connection: sa.Connection, stream_uid: str, portion: Portion) -> list[Consumption]:
-    """The newest, newest first, also from before the stream was re-based. Two queries, and one more for every further
-    500 transactions.
+    """The newest, newest first, also from before the stream was re-based. Three queries, and two more for every
+    further 500 transactions.
     """
-    query = (
-        sa.select(transactions, windows.c.pinned)
+    keys = (
+        sa.select(_of.opened_at, _of.id, windows.c.position)
         .join(windows, windows.c.transaction_id == _of.id)
         .where(windows.c.stream_uid.in_(lineage(connection, stream_uid)))
     )
-    rows = newest_rows(connection, query, (_of.opened_at, _of.id), portion)
-    planned = _statements(connection, [row["id"] for row in rows])
-    return [_consumption(row, planned.get(row["id"], ())) for row in rows]
+    found = {row["id"]: row["position"] for row in newest_rows(connection, keys, (_of.opened_at, _of.id), portion)}
+    rows = _transactions(connection, found)
+    planned = _statements(connection, list(found))
+    return [_consumption(rows[one], planned.get(one, ())) for one in found]
+
+
+def _transactions(connection: sa.Connection, positions: Mapping[str, int]) -> Mapping[str, sa.RowMapping]:
+    """Transaction → its row with the window at that position. Long columns are read of these alone."""
+    query = sa.select(transactions, windows.c.pinned, windows.c.position)
+    query = query.join(windows, windows.c.transaction_id == _of.id)
+    ids = list(positions)
+    found: dict[str, sa.RowMapping] = {}
+    for start in range(0, len(ids), AT_ONCE):
+        for row in connection.execute(query.where(_of.id.in_(ids[start : start + AT_ONCE]))).mappings():
+            if row["position"] == positions[row["id"]]:
+                found[row["id"]] = row
+    return found
 
 
 def _statements(connection: sa.Connection, ids: Sequence[str]) -> Mapping[str, Sequence[sa.RowMapping]]:
