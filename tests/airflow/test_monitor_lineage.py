@@ -19,8 +19,11 @@ from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.needing import Needing
 from tests.airflow.test_monitor_overview import queries
 from tidemark.control.object_lineage import read_graph
+from tidemark.control.run_keys import RunPart
+from tidemark.control.run_parts import touched_by
 from tidemark.control.schema import objects
 from tidemark.lake.storage import Storage
+from tidemark.materialized.worker.views import get_view
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 from tidemark.streams.store.schema import streams
 from tidemark.streams.worker.object_lineage import LineageWish, part_of, shown_lineage
@@ -128,7 +131,8 @@ def test_nodes_have_the_states_of_their_objects(ask: Caller) -> None:
 @pytest.mark.parametrize(
     ("asked", "depth", "seen"),
     [
-        ("stream/ORDER_CHANGES", 1, {"table shop.order_changes", "stream order_changes", "table target0", "table target1"}),
+        ("stream/ORDER_CHANGES", 1,
+         {"table shop.order_changes", "stream order_changes", "table target0", "table target1"}),
         ("replication/shop", 1, None),
         ("table/shop.payments", 1, {"table shop.payments", "stream payments"}),
         ("replicated_table/shop/shop.orders", 2,
@@ -327,11 +331,12 @@ def test_the_tab_of_a_task_has_its_own_and_that_of_a_dag_has_the_newest(ask: Cal
     assert of_the_dag["touched"] == []
 
 
-def test_a_run_has_touched_the_views_and_replicated_tables_that_it_wrote(ask: Caller) -> None:
-    views = found(ask(RUN, dag_id=DAG, run_id="scheduled__1"))
-    touched = {f"{one['object']['kind']} {one['object']['name']}": one["did"] for one in views["touched"]}
-    assert touched.keys() == {"dynamic_table city_counts", "dynamic_table late_counts"}
-    assert touched["dynamic_table late_counts"].startswith("refresh done")
+def test_a_run_has_touched_the_views_and_replicated_tables_that_it_wrote(ask: Caller, world: Needing) -> None:
+    of_the_world = RunPart("dag", f"{DAG}/scheduled__1/city_counts/-1")  # as its tasks are called
+    by_kind = world.store.read(lambda c: touched_by(c, of_the_world))
+    view = get_view(world.store, "city_counts")
+    assert by_kind["dynamic_table", view.uid].startswith("refresh done")
+    assert {uid for _, uid in by_kind} == {view.uid}
     tables = found(ask(RUN, dag_id=DAG, run_id="scheduled__2026-11-22", task_id="backfill"))["touched"]
     assert "shop/shop.orders" in {one["object"]["name"] for one in tables}
 
@@ -370,9 +375,9 @@ def test_the_command_of_a_run_says_the_same(ask: Caller) -> None:
     by_command = rows("run", DAG, "payments__3")
     (one,) = by_route["transactions"]
     assert [(row["stream"], row["from"], row["to"], row["rows"]) for row in listed(by_command["windows"])] == [
-        (row["stream"], row["from_version"], row["to_version"], row["rows"]) for row in one["windows"]
+        (row["stream"], str(row["from_version"]), str(row["to_version"]), str(row["rows"])) for row in one["windows"]
     ]
-    assert [(row["target"], row["version"]) for row in listed(by_command["writes"])] == [
+    assert [(row["target"], int(row["version"])) for row in listed(by_command["writes"])] == [
         (row["target"], row["version"]) for row in one["writes"]
     ]
     assert [(row["name"], row["did"]) for row in listed(by_command["touched"])] == [("payments", "1 window taken")]
@@ -380,7 +385,6 @@ def test_the_command_of_a_run_says_the_same(ask: Caller) -> None:
 
 
 def test_a_tab_takes_as_many_queries_for_one_transaction_as_for_many(world: Needing) -> None:
-    from tidemark.control.run_keys import RunPart
     from tidemark.streams.worker.runs import shown_run
 
     def asked(*part: str) -> int:

@@ -438,9 +438,62 @@ def test_objects_are_narrowed_sorted_and_searched(page: Page) -> None:
     page.until(lambda: "No object yet" in page.text)
 
 
+def test_lineage_is_a_graph_that_is_walked_by_keyboard_and_mouse(page: Page) -> None:
+    page.open_inside()
+    page.press("#view-lineage", Keys.ENTER)
+    stream = "a[data-node='stream order_changes']"
+    page.until(lambda: "lag 5 versions" in (page.label(stream) or ""))
+    assert page.reads("#views [aria-current=page]") == "Lineage"
+    page.picture("lineage")
+    page.wears("dark")
+    assert page.barriers() == []
+    page.wears("light")
+    page.press("a[data-node='table shop.order_changes']", Keys.ARROW_RIGHT)
+    focused = "return document.activeElement.dataset.node"
+    page.until(lambda: page.chrome.execute_script(focused) == "stream order_changes")
+    page.press(stream, Keys.ARROW_RIGHT)
+    target = str(page.until(lambda: page.chrome.execute_script(f"{focused}.replace(/.*[/]/, '')")))
+    assert target in ("target0", "target1")
+    page.press(stream, Keys.ENTER)
+    page.until(lambda: "order_changes" in page.reads("#centre h2"))
+    page.click("#edges summary")
+    edge = page.reads("tr[data-edge='table shop.order_changes → stream order_changes']")
+    assert "5 versions" in edge
+    assert DAG in page.reads("tr[data-edge^='stream order_changes → ']")
+    page.until(
+        lambda: [page.chrome.find_element(By.CSS_SELECTOR, "a[data-node='table shop.order_changes'] rect").click()]
+    )
+    page.until(lambda: page.reads("#centre h2").endswith("shop.order_changes"))
+    page.press("#depth", "1")
+    page.until(lambda: len(page.chrome.find_elements(By.CSS_SELECTOR, "a[data-node]")) == 2)
+    page.click("#all")
+    page.until(lambda: page.chrome.find_elements(By.CSS_SELECTOR, "a[data-node='replication shop']"))
+    page.open("?view=lineage&object=stream/nobody")
+    page.until(lambda: "no stream in the lineage" in page.reads("#trouble"))
+    page.click("#view a")
+    page.one(stream)
+    page.open("?view=lineage&connection=tidemark_new")
+    page.until(lambda: "No object yet" in page.text)
+
+
+def test_a_dag_a_run_and_a_task_have_a_tab(page: Page) -> None:
+    page.open("?view=run&dag_id=shop_mirror&run_id=payments__0&task_id=deliver_payments&map_index={MAP_INDEX}")
+    page.until(lambda: "committed" in page.reads("#windows"))
+    assert "payments" in page.reads("tr[data-object-of-run='stream payments']")
+    assert "target0" in page.reads("#evidence")
+    assert page.barriers() == []
+    page.chrome.get(f"{page.url}/dags/{DAG}/plugin/tidemark-dag")
+    page.enter()
+    page.one("#owned tr[data-object-of-run='stream order_changes']")
+    page.picture("tab")
+    page.click("#owned a[aria-label='Lineage of stream order_changes']")
+    page.until(lambda: "order_changes" in page.reads("#centre h2"))
+
+
 def test_the_page_breaks_none_of_its_own_rules(page: Page) -> None:
     page.chrome.get_log("browser")
     views = (("?stream=order_changes", "#plot"), ("?replication=shop", "progress"), ("?view=objects", "#by-state"))
+    views += (("?view=lineage", "#lineage"),)
     for question, there in views:
         page.open_inside(question)
         page.one(there)
