@@ -7,8 +7,10 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+import sqlalchemy as sa
 from axe_selenium_python import Axe
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
@@ -18,7 +20,10 @@ from selenium.webdriver.support.wait import WebDriverWait
 from tests.airflow.api_server import ApiServer, api_server, chromium
 from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.monitored_replications import WORST_FIRST, MonitoredReplications
+from tests.dag_runs import run_registered
 from tests.postgresql import PASSWORD, USER, PostgresServer
+from tidemark.control.schema import objects
+from tidemark.streams.store.schema import transactions
 
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
 
@@ -464,7 +469,7 @@ def test_lineage_is_a_graph_that_is_walked_by_keyboard_and_mouse(page: Page) -> 
         lambda: [page.chrome.find_element(By.CSS_SELECTOR, "a[data-node='table shop.order_changes'] rect").click()]
     )
     page.until(lambda: page.reads("#centre h2").endswith("shop.order_changes"))
-    page.press("#depth", "1")
+    page.press("#depth", Keys.HOME)
     page.until(lambda: len(page.chrome.find_elements(By.CSS_SELECTOR, "a[data-node]")) == 2)
     page.click("#all")
     page.until(lambda: page.chrome.find_elements(By.CSS_SELECTOR, "a[data-node='replication shop']"))
@@ -476,18 +481,46 @@ def test_lineage_is_a_graph_that_is_walked_by_keyboard_and_mouse(page: Page) -> 
     page.until(lambda: "No object yet" in page.text)
 
 
-def test_a_dag_a_run_and_a_task_have_a_tab(page: Page) -> None:
-    page.open("?view=run&dag_id=shop_mirror&run_id=payments__0&task_id=deliver_payments&map_index={MAP_INDEX}")
-    page.until(lambda: "committed" in page.reads("#windows"))
-    assert "payments" in page.reads("tr[data-object-of-run='stream payments']")
-    assert "target0" in page.reads("#evidence")
-    assert page.barriers() == []
-    page.chrome.get(f"{page.url}/dags/{DAG}/plugin/tidemark-dag")
+@pytest.fixture
+def tabbed(monitored: Monitored, server: ApiServer) -> str:
+    """The id of a run of a DAG that Airflow knows. It owns a stream, and its task took a window of another one."""
+    from airflow.providers.standard.operators.empty import EmptyOperator
+    from airflow.sdk import DAG as Dag
+
+    with Dag("tabbed", schedule=None) as dag:
+        EmptyOperator(task_id="deliver")
+    run = str(run_registered(dag).run_id)
+    owned = (objects.c.kind == "stream") & (objects.c.name == "returns")
+    taken = {"dag_id": "tabbed", "run_id": run, "task_id": "deliver"}
+
+    def hand_over(connection: sa.Connection) -> None:
+        connection.execute(objects.update().where(owned).values(owner_dag="tabbed"))
+        connection.execute(transactions.update().where(transactions.c.run_id == "payments__1").values(taken))
+
+    monitored.store.write(hand_over)
+    return run
+
+
+def test_a_dag_a_run_and_a_task_have_a_tab(page: Page, tabbed: str) -> None:
+    run = f"{page.url}/dags/tabbed/runs/{quote(tabbed, safe='')}"
+    page.chrome.get(f"{page.url}/dags/tabbed")
+    tab = "//a[normalize-space()='Tidemark' and contains(@href, 'tidemark-dag')]"
+    page.until(lambda: [page.chrome.find_element(By.XPATH, tab).click()])
     page.enter()
-    page.one("#owned tr[data-object-of-run='stream order_changes']")
+    page.one("#owned tr[data-object-of-run='stream returns']")
+    assert not page.chrome.find_elements(By.CSS_SELECTOR, "#touched")
+    for address in (f"{run}/plugin/tidemark-dag-run", f"{run}/tasks/deliver/plugin/tidemark-task-instance"):
+        page.chrome.switch_to.default_content()
+        page.chrome.get(address)
+        page.enter()
+        page.until(lambda: "committed" in page.reads("#windows"))
+        page.one("#touched tr[data-object-of-run='stream payments']")
+        assert "target0" in page.reads("#evidence")
+    page.one("#windows tr.asked")
     page.picture("tab")
-    page.click("#owned a[aria-label='Lineage of stream order_changes']")
-    page.until(lambda: "order_changes" in page.reads("#centre h2"))
+    assert page.barriers() == []
+    page.click("#touched a[aria-label='Lineage of stream payments']")
+    page.until(lambda: "payments" in page.reads("#centre h2"))
 
 
 def test_the_page_breaks_none_of_its_own_rules(page: Page) -> None:

@@ -10,7 +10,7 @@ import { Graph, layout } from "./vendor/dagre.mjs";
 const MOST = 200;
 const DEPTHS = [1, 2, 3, 4, 6, 8, 10];
 const BADGES = { failed: "bad", warning: "warn", waiting: "note", ok: "good" };
-const LETTER = 7.2;
+const LETTER = 8.3; // of the name, which is bold
 const NODE = { least: 130, most: 270, height: 46 };
 const SOON = 2000;
 
@@ -131,7 +131,7 @@ function place(found) {
 }
 
 function widthOf(node) {
-  return Math.min(NODE.most, Math.max(NODE.least, LETTER * Math.max(node.name.length, below(node).length * 0.85) + 26));
+  return Math.min(NODE.most, Math.max(NODE.least, LETTER * Math.max(node.name.length, below(node).length * 0.75) + 20));
 }
 
 function graph(found) {

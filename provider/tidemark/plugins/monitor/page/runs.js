@@ -86,7 +86,7 @@ function windows(found) {
   const rows = found.transactions.flatMap((one) => one.windows.map((window) => [one, window]));
   if (rows.length === 0) return section("Windows", h("p", { class: "quiet" }, "No window of a stream was taken."));
   const label = found.older ? `Windows of the newest ${number(found.transactions.length)} transactions` : "Windows";
-  return section("Windows", scroll(label, h("table", { id: "windows" }, h("caption", {}, label),
+  return section("Windows", scroll(label, h("table", { id: "windows" }, h("caption", { class: found.older ? null : "aside" }, label),
     columns(["Task", "Stream", "Versions", "Rows", "State", "Opened", "Ended"]),
     h("tbody", {}, rows.map(([one, window]) => h("tr", { class: one.asked_for ? "asked" : null },
       h("td", {}, who(one.owner)),
