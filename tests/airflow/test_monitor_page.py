@@ -519,7 +519,7 @@ def test_a_dag_a_run_and_a_task_have_a_tab(page: Page, tabbed: str) -> None:
     page.one("#windows tr.asked")
     page.picture("tab")
     assert page.barriers() == []
-    page.click("#touched a[aria-label='Lineage of stream payments']")
+    page.press("#touched a[aria-label='Lineage of stream payments']", Keys.ENTER)
     page.until(lambda: "payments" in page.reads("#centre h2"))
 
 

@@ -131,7 +131,7 @@ function place(found) {
 }
 
 function widthOf(node) {
-  return Math.min(NODE.most, Math.max(NODE.least, LETTER * Math.max(node.name.length, below(node).length * 0.75) + 20));
+  return Math.min(NODE.most, Math.max(NODE.least, LETTER * Math.max(node.name.length, below(node).length * 0.75) + 21));
 }
 
 function graph(found) {
