@@ -48,7 +48,7 @@ def add_lineage(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> No
     ) -> LineageAnswer:
         """Tables and objects with the flow of rows between them: all, or those around one, up and down.
 
-        It reads the control store alone. Ties are at most 10 s old. Logs are looked at in the background.
+        It reads the control store alone. Ties are at most a minute old. Logs are looked at in the background.
         """
         kind, _, name = (object or "").partition("/")
         wish = LineageWish(kind, name, depth, limit) if object else LineageWish(depth=depth, most=limit)
