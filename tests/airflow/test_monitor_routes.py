@@ -67,7 +67,7 @@ def example(route: APIRoute) -> str:
 
 def test_every_route_asks_who_it_is(app: FastAPI, ask: Caller) -> None:
     routes = routes_of(app)
-    assert len(routes) == 12
+    assert len(routes) == 14
     for route in routes:
         for method in route.methods:
             assert ask(example(route), role=NOBODY, method=method).status_code == 401, route.path
@@ -110,7 +110,7 @@ def test_the_page_loads_nothing_from_elsewhere(ask: Caller) -> None:
     assert page.headers["content-security-policy"].startswith("default-src 'none'")
     parts = re.findall(r'(?:src|href)="(page/[^"]+)"', page.text)
     assert parts
-    files = [f"page/{file.name}" for file in PAGE.iterdir() if file.name != "index.html"]
+    files = [f"page/{file.relative_to(PAGE)}" for file in PAGE.rglob("*") if file.suffix in (".js", ".mjs", ".css")]
     assert set(parts) < set(files)
     answers = [ask(f"/{file}") for file in files]
     assert {answer.status_code for answer in answers} == {200}
