@@ -201,6 +201,14 @@ def test_a_store_that_no_task_has_made_yet_has_no_lineage(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_connection_that_cannot_be_used_is_no_missing_object(app: FastAPI, use: Callable[[str], None]) -> None:
+    use("oracle://secret@h/s")
+    for path, wish in ((LINEAGE, {"object": "stream/order_changes"}), (RUN, {"dag_id": DAG})):
+        answer = Caller(another_app())(path, **wish)
+        assert answer.status_code == 503
+        assert "secret" not in answer.text
+
+
 @pytest.fixture
 def many(tmp_path: Path) -> Monitored:
     """1,000 streams of which one was made by the steps, on two tables."""
