@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tidemark.control.ties import Flow, TableAt, Tie
 
@@ -48,6 +49,19 @@ class Graph:
     edges: tuple[Edge, ...]
     after: Mapping[Key, Sequence[Key]] = field(default_factory=dict)
     before: Mapping[Key, Sequence[Key]] = field(default_factory=dict)
+
+    @cached_property
+    def together(self) -> Sequence[Key]:
+        """All nodes, each near those that it is tied to."""
+        seen: dict[Key, None] = {}
+        for start in sorted(self.nodes, key=lambda key: _order(self, key)):
+            waiting = [] if start in seen else [start]
+            while waiting:
+                key = waiting.pop()
+                if key not in seen:
+                    seen[key] = None
+                    waiting.extend((*self.before.get(key, ()), *self.after.get(key, ())))
+        return tuple(seen)
 
 
 @dataclass(frozen=True)
@@ -114,15 +128,7 @@ def around(graph: Graph, centre: Key, *, depth: int, most: int) -> Part:
 
 def whole(graph: Graph, *, most: int) -> Part:
     """All nodes; of too many, nodes that are tied to each other stay together."""
-    seen: dict[Key, None] = {}
-    for start in sorted(graph.nodes, key=lambda key: _order(graph, key)):
-        waiting = [] if start in seen else [start]
-        while waiting:
-            key = waiting.pop()
-            if key not in seen:
-                seen[key] = None
-                waiting.extend((*graph.before.get(key, ()), *graph.after.get(key, ())))
-    return _part(graph, list(seen), most, None)
+    return _part(graph, graph.together, most, None)
 
 
 class _Tables:

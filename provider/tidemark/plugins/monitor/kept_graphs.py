@@ -1,17 +1,24 @@
-"""The graph of each connection, kept for some seconds: many readers of one page read it once."""
+"""The graph of each connection, kept for a while: many readers of one page read it once, and few wait for it."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.control.lineage_graph import Graph
 from tidemark.control.object_lineage import read_graph
 from tidemark.control.store import ControlStore
+from tidemark.errors import TidemarkError
+from tidemark.streams.worker.threads import OwnThreads
 
 __all__ = ["KeptGraphs"]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -21,23 +28,64 @@ class _Kept:
     at: float
 
 
+@dataclass
+class _Place:
+    """Of one connection. `lock`: one reader at a time reads, and the others wait. `reading`: so does the background."""
+
+    lock: Lock = field(default_factory=Lock)
+    kept: _Kept | None = None
+    reading: bool = False
+
+
 class KeptGraphs:
-    """The ties between objects change rarely, and their states are not among them. So a graph is kept for `keep`
-    seconds. One reader at a time reads that of a connection, and the others wait for it.
+    """The ties between objects change rarely, and their states are not among them. So a graph is used for `fresh`
+    seconds. Until `usable` seconds it is still used, and read again in the background. An older one is read by the
+    reader who asks.
     """
 
-    def __init__(self, *, keep: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self._keep, self._clock = keep, clock
+    def __init__(
+        self, *, fresh: float = 10.0, usable: float = 60.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._fresh, self._usable, self._clock = fresh, usable, clock
+        self._threads = OwnThreads("tidemark-monitor-lineage", most=1)
         self._lock = Lock()
-        self._locks: dict[str, Lock] = {}
-        self._kept: dict[str, _Kept] = {}
+        self._places: dict[str, _Place] = {}
 
     def of(self, conn_id: str, store: ControlStore) -> Graph:
-        """The graph of the connection's store."""
+        """The graph of the connection's store. Raises StoreError."""
         with self._lock:
-            mine = self._locks.setdefault(conn_id, Lock())
-        with mine:
-            kept = self._kept.get(conn_id)
-            if kept is None or kept.store is not store or self._clock() - kept.at >= self._keep:
-                kept = self._kept[conn_id] = _Kept(store, store.read(read_graph), self._clock())
-            return kept.graph
+            place = self._places.setdefault(conn_id, _Place())
+        kept = self._usable_one(place, store)
+        if kept is None:
+            with place.lock:
+                kept = self._usable_one(place, store) or self._read(place, store)
+        elif self._clock() - kept.at >= self._fresh:
+            self._read_again(place, store)
+        return kept.graph
+
+    def _usable_one(self, place: _Place, store: ControlStore) -> _Kept | None:
+        kept = place.kept
+        if kept is None or kept.store is not store or self._clock() - kept.at >= self._usable:
+            return None
+        return kept
+
+    def _read(self, place: _Place, store: ControlStore) -> _Kept:
+        begun = self._clock()
+        place.kept = kept = _Kept(store, store.read(read_graph), begun)
+        return kept
+
+    def _read_again(self, place: _Place, store: ControlStore) -> None:
+        with self._lock:
+            if place.reading:
+                return
+            place.reading = True
+        self._threads.submit(lambda: self._in_background(place, store))
+
+    def _in_background(self, place: _Place, store: ControlStore) -> None:
+        try:
+            self._read(place, store)
+        except (TidemarkError, SQLAlchemyError, OSError) as error:
+            log.warning("The lineage was not read again: %s", error)
+        finally:
+            with self._lock:
+                place.reading = False

@@ -48,15 +48,12 @@ def add_lineage(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> No
     ) -> LineageAnswer:
         """Tables and objects with the flow of rows between them: all, or those around one, up and down.
 
-        It reads the control store alone. Ties are at most 10 s old. Logs are looked at in the background.
+        It reads the control store alone. Ties are at most a minute old. Logs are looked at in the background.
         """
         kind, _, name = (object or "").partition("/")
         wish = LineageWish(kind, name, depth, limit) if object else LineageWish(depth=depth, most=limit)
         gate = gate_to(gates, connection)
-        try:
-            return await gate.ask(lambda monitored: _answer(monitored, gate, graphs, wish, clock(), readable))
-        except InvalidArgument as error:
-            raise HTTPException(404, str(error)) from error
+        return await gate.ask(lambda monitored: _answer(monitored, gate, graphs, wish, clock(), readable))
 
 
 def _answer(
@@ -89,8 +86,11 @@ def _answer(
 def _read(
     store: ControlStore, conn_id: str, gate: Gate, graphs: KeptGraphs, wish: LineageWish, now: datetime
 ) -> tuple[ShownLineage, int]:
-    """The lineage, and how many replications there are."""
-    graph = graphs.of(conn_id, store)
-    part, known = part_of(graph, wish), gate.watch.known
+    """The lineage, and how many replications there are. Raises HTTPException 404 if no node has the name."""
+    graph, known = graphs.of(conn_id, store), gate.watch.known
+    try:
+        part = part_of(graph, wish)
+    except InvalidArgument as error:
+        raise HTTPException(404, str(error)) from error
     found = store.read(lambda connection: shown_lineage(connection, part, known, now=now))
     return found, sum(kind == "replication" for kind, _ in graph.nodes)

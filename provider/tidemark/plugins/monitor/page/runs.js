@@ -90,7 +90,7 @@ function windows(found) {
     columns(["Task", "Stream", "Versions", "Rows", "State", "Opened", "Ended"]),
     h("tbody", {}, rows.map(([one, window]) => h("tr", { class: one.asked_for ? "asked" : null },
       h("td", {}, who(one.owner)),
-      h("th", { scope: "row" }, h("a", { href: linkTo({ stream: window.stream }) }, window.stream)),
+      h("th", { scope: "row" }, h("a", { href: linkTo({ stream: window.stream }, found.connections.length > 1 ? found.connection : "") }, window.stream)),
       h("td", { class: "number" }, window.initial_rows ? `rows at ${number(window.from_version)}`
         : `(${number(window.from_version)}, ${number(window.to_version)}]`),
       h("td", { class: "number" }, number(window.rows)),
