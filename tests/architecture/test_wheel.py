@@ -60,7 +60,7 @@ def test_the_wheel_has_its_license_and_says_that_it_is_typed(wheel: Path) -> Non
         for module in vendored:
             assert [name for name in licensed if name.endswith(f"{module.removesuffix('.mjs')}.LICENSE")], module
     assert "Apache License" in (REPOSITORY / "LICENSE").read_text()
-    assert metadata(wheel)["License-Expression"] == "Apache-2.0 AND ISC"
+    assert metadata(wheel)["License-Expression"] == "Apache-2.0 AND ISC AND MIT"
 
 
 def test_every_link_of_the_description_is_absolute(wheel: Path) -> None:
