@@ -6,7 +6,8 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -130,4 +131,7 @@ def kinds_of(metadata: Metadata) -> dict[str, pa.DataType]:
     schema = struct_type(metadata.schema_json)
     if any(field.name != known.physical for field, known in zip(schema, source_schema.fields(metadata), strict=True)):
         raise UnlikeSpark
-    return {field.name: to_arrow_type(field.dataType, timezone="UTC") for field in schema}
+    utc: dict[str, Any] = (
+        {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
+    )  # 4.1: by itself
+    return {field.name: to_arrow_type(field.dataType, **utc) for field in schema}
