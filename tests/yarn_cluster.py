@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +25,9 @@ from tidemark.hooks.yarn import ResourceManager
 
 __all__ = ["HOST", "SPARK_CONF", "YarnCluster", "yarn_or_skip"]
 
-JARS = Path(__file__).parents[1] / ".cache" / "yarn"  # put there by .ci/fetch-yarn
+_REPOSITORY = Path(__file__).parents[1]
+_PATIENCE = 900  # seconds, to fetch 90 MB
+JARS = _REPOSITORY / ".cache" / "yarn"  # put there by .ci/fetch-yarn
 HOST = "127.0.0.1"
 SPARK_CONF: Mapping[str, str] = {
     "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent}/jars/*",  # both sides see them, so nothing is uploaded
@@ -159,9 +160,11 @@ class YarnCluster:
 
 @contextmanager
 def yarn_or_skip(directory: Path) -> Iterator[YarnCluster]:
-    """A running YARN, which ends with the block; a test without its jars is skipped."""
-    if not JARS.exists() or shutil.which("java") is None:
-        pytest.skip("no YARN here: run .ci/fetch-yarn, and install Java")
+    """A running YARN, which ends with the block; a test whose jars cannot be fetched is skipped."""
+    try:
+        subprocess.run([_REPOSITORY / ".ci/fetch-yarn"], check=True, timeout=_PATIENCE)
+    except (OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f"no YARN here: .ci/fetch-yarn: {error}")
     cluster = YarnCluster(directory)
     _configure(cluster)
     cluster.start()
