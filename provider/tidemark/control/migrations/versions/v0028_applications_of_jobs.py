@@ -20,5 +20,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drops the column. Applications are then found by their tags alone."""
-    with op.batch_alter_table(JOBS) as table:
-        table.drop_column("application")
+    op.drop_column(JOBS, "application")
