@@ -12,6 +12,7 @@ PARSERS = {"load", "loads", "JSONDecoder", "raw_decode"}
 OURS = {  # who parses JSON besides, and whose text that is
     "plugins/monitor/etags.py": "the answers of our own routes",
     "model/foreign_json.py": "the one place",
+    "jobs/in_cluster.py": "what the worker wrote for a driver that has no archive yet",
     "model/codec.py": "what this program wrote: jobs, the control store",
     "streams/store/streams.py": "the control store",
     "streams/store/ties.py": "the control store",
