@@ -99,13 +99,23 @@ def test_a_column_of_python_values_equals_the_rules_value_by_value(name: str, va
 def test_a_column_of_arrow_equals_the_rules_value_by_value(name: str, values: list[Any], zone: tzinfo) -> None:
     try:
         column = pa.array(values)
+        as_python = column.to_pylist()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return  # no column of Arrow has such values
+        return  # no column of Arrow has such values, or Python has none of its
     table = one_column(TYPES[name])
-    wanted, bad = by_rules(column.to_pylist(), table, zone)
+    wanted, bad = by_rules(as_python, table, zone)
     batch = batch_of(pa.table({"v": column}), table, zone, NOW)
     assert {error.row_index for error in batch.errors} == bad
     assert_same(batch.rows.column("v").to_pylist(), wanted)
+
+
+@pytest.mark.parametrize("name", sorted(set(TYPES) - {"date", "timestamp", "timestamp_ntz"}))
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64(), pa.timestamp("s"), pa.timestamp("s", "UTC")], ids=str)
+def test_a_moment_of_arrow_that_python_cannot_have_is_an_error_of_its_row(name: str, kind: pa.DataType) -> None:
+    table = one_column(TYPES[name])
+    column = pa.array([None, 10**8 if kind == pa.date32() else 2**60], kind)
+    batch = batch_of(pa.table({"v": column}), table, UTC, NOW)
+    assert [error.row_index for error in batch.errors] == [1]
 
 
 @pytest.mark.parametrize(

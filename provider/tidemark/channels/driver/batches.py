@@ -208,8 +208,32 @@ class _ArrowRows:
         return from_array(chunks.combine_chunks(), column.type, zone)
 
     def values(self, column: Column) -> Sequence[Any]:
-        values: list[Any] = self._table.column(self._names[column.name]).to_pylist()
+        """A value that Python cannot have, such as a date after the year 9999, fits no column."""
+        found = self._table.column(self._names[column.name])
+        try:
+            values: list[Any] = found.to_pylist()
+        except (OverflowError, ValueError):
+            return [_python_value(one) for one in found]
         return values
+
+
+def _python_value(value: pa.Scalar[Any]) -> Any:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return _Beyond(str(value.type))
+
+
+@dataclass(frozen=True)
+class _Beyond:
+    """A value of Arrow that no value of Python is."""
+
+    type: str
+
+    def __str__(self) -> str:
+        return f"a {self.type} that Python cannot have"
+
+    __repr__ = __str__
 
 
 class _MappedRows:
