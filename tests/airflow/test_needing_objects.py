@@ -1,4 +1,4 @@
-"""What needs somebody, told by another notifier of Airflow's in its own templates. Nothing is sent over a network."""
+"""A notifier of Airflow reports the objects that need somebody, in its own templates. Nothing goes over a network."""
 
 from __future__ import annotations
 

@@ -34,8 +34,10 @@ __all__ = [
     "ShownPart",
     "Unit",
     "history_of",
+    "lag_at",
     "newest_rows",
     "parts_of",
+    "seconds_between",
 ]
 
 MOST = 1000  # points of one portion
@@ -191,6 +193,16 @@ def newest_rows(
         query = query.where(sa.tuple_(*order) < sa.tuple_(*values))
     ordered = query.order_by(*(column.desc() for column in order)).limit(portion.limit)
     return connection.execute(ordered).mappings().all()
+
+
+def seconds_between(begun: datetime, ended: datetime | None) -> float | None:
+    """The seconds of a run; None before its end."""
+    return None if ended is None else (ended - begun).total_seconds()
+
+
+def lag_at(ended: datetime | None, as_of: datetime | None) -> float | None:
+    """The age of a state at an end, in seconds, 0 for clocks that disagree; None without one of both."""
+    return None if ended is None or as_of is None else max(0.0, (ended - as_of).total_seconds())
 
 
 def _shown(connection: sa.Connection, part: HistoryPart, uid: str, cursor: str | None, limit: int) -> ShownPart:

@@ -11,11 +11,12 @@ from enum import StrEnum
 import sqlalchemy as sa
 
 from tidemark.control.object_kinds import KINDS, Lag, Severity, kind_named
-from tidemark.control.objects import AT_ONCE
+from tidemark.control.objects import portions
 from tidemark.control.schema import objects
 from tidemark.errors import InvalidArgument
 
 __all__ = [
+    "URGENCY",
     "ObjectOrder",
     "ObjectsPage",
     "ObjectsWish",
@@ -32,7 +33,7 @@ __all__ = [
 
 _of = objects.c
 _WORST = tuple(Severity)
-_URGENCY = sa.case({severity.value: rank for rank, severity in enumerate(_WORST)}, value=_of.severity, else_=0)
+URGENCY = sa.case({severity.value: rank for rank, severity in enumerate(_WORST)}, value=_of.severity, else_=0)
 _PROBLEMS = (Severity.FAILED, Severity.WARNING)
 
 
@@ -168,7 +169,7 @@ def folded_name_at(connection: sa.Connection, kind: str, place: int) -> str | No
 
 
 _ORDER: dict[ObjectOrder, sa.ColumnElement[object]] = {
-    ObjectOrder.STATE: _URGENCY,
+    ObjectOrder.STATE: URGENCY,
     ObjectOrder.KIND: _of.kind,
     ObjectOrder.NAME: _of.folded_name,
     ObjectOrder.SINCE: _of.since,
@@ -180,8 +181,8 @@ def of_keys(connection: sa.Connection, keys: Sequence[tuple[str, str]], *, now: 
     found: dict[tuple[str, str], ShownObject] = {}
     for kind in dict.fromkeys(kind for kind, _ in keys):
         uids = [uid for own, uid in keys if own == kind]
-        for start in range(0, len(uids), AT_ONCE):
-            wanted = [*live(ObjectsWish(kind=kind)), _of.uid.in_(uids[start : start + AT_ONCE])]
+        for some in portions(uids):
+            wanted = [*live(ObjectsWish(kind=kind)), _of.uid.in_(some)]
             found.update(((kind, row.uid), row) for row in _rows(connection, wanted))
     return _with_lags(connection, [found[key] for key in keys if key in found], now)
 
@@ -213,8 +214,8 @@ def _with_lags(connection: sa.Connection, rows: Sequence[ShownObject], now: date
     lags: dict[tuple[str, str], Lag] = {}
     for kind in sorted({row.kind for row in rows}):
         uids = sorted(row.uid for row in rows if row.kind == kind)
-        for start in range(0, len(uids), AT_ONCE):
-            found = kind_named(kind).lags_of(connection, uids[start : start + AT_ONCE], now)
+        for some in portions(uids):
+            found = kind_named(kind).lags_of(connection, some, now)
             lags.update(((kind, uid), lag) for uid, lag in found.items())
     return tuple(_lagging(row, lags.get((row.kind, row.uid), Lag())) for row in rows)
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tidemark.control.object_kinds import KINDS, Finding, Severity, kind_named
 from tidemark.control.object_list import ObjectsWish, live
-from tidemark.control.objects import AT_ONCE
+from tidemark.control.objects import portions
 from tidemark.control.schema import objects
 from tidemark.errors import InvalidArgument
 
@@ -71,7 +71,7 @@ def places(
     kept = sa.or_(_of.severity.in_(_URGENT), *(_stopped(kind) for kind in KINDS if kind_named(kind).stopped))
     found = {place.key: place for place in _read(connection, wish, kept, late, findings)}
     further = (late.keys() | findings.keys()) - found.keys()
-    for wanted in _portions(further):
+    for wanted in _of_some(further):
         found.update((place.key, place) for place in _read(connection, wish, wanted, late, findings))
     return sorted(found.values())
 
@@ -92,12 +92,12 @@ def _stopped(kind: str) -> sa.ColumnElement[bool]:
     return (_of.kind == kind) & _of.state.in_(sorted(kind_named(kind).stopped))
 
 
-def _portions(keys: Iterable[Key]) -> Iterable[sa.ColumnElement[bool]]:
+def _of_some(keys: Iterable[Key]) -> Iterable[sa.ColumnElement[bool]]:
     ordered = sorted(keys)
     for kind in dict.fromkeys(kind for kind, _ in ordered):
         uids = [uid for own, uid in ordered if own == kind]
-        for start in range(0, len(uids), AT_ONCE):
-            yield (_of.kind == kind) & _of.uid.in_(uids[start : start + AT_ONCE])
+        for some in portions(uids):
+            yield (_of.kind == kind) & _of.uid.in_(some)
 
 
 def _read(

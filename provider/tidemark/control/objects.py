@@ -8,16 +8,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from tidemark.control.object_kinds import ObjectEntry, ObjectKind, kind_named
 from tidemark.control.schema import objects
 
-__all__ = ["AT_ONCE", "dag_of", "forget_touched", "settle_touched", "touch"]
+__all__ = ["dag_of", "forget_touched", "portions", "settle_touched", "touch"]
 
-AT_ONCE = 500  # values in one statement: every database allows as many
+T = TypeVar("T")
+
+_AT_ONCE = 500  # values in one statement: every database allows as many
 _TOUCHED = "tidemark_touched"
 _TASK = re.compile(r"(?P<dag>[^/#\s]+)/.+/(?P<task>[^/]+)/-?\d+(?:#\d+@\S*)?", re.DOTALL)
 _CLIENT = "client"  # keys of transactions in notebooks and scripts begin so
@@ -49,7 +51,7 @@ def settle_touched(connection: sa.Connection, *, at: datetime, hide: Callable[[s
     touched: Touched = connection.info.pop(_TOUCHED, {})
     for name, runs in touched.items():
         kind = kind_named(name)
-        for uids in _portions(sorted(runs)):
+        for uids in portions(sorted(runs)):
             _settle(connection, kind, uids, runs, at=at, hide=hide)
 
 
@@ -127,5 +129,6 @@ def _dags(entry: ObjectEntry, owner: str | None) -> str | None:
     return json.dumps(known) if known and None not in met else None
 
 
-def _portions(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))
+def portions(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The values in parts that one statement of every database takes: 500 at a time."""
+    return (values[start : start + _AT_ONCE] for start in range(0, len(values), _AT_ONCE))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tidemark.control.object_kinds import KINDS, kind_named
-from tidemark.control.object_list import ObjectsWish, live
+from tidemark.control.object_list import URGENCY, ObjectsWish, live
 from tidemark.control.run_keys import RunPart
 from tidemark.control.schema import objects
 
@@ -16,7 +16,6 @@ __all__ = ["Owned", "owned_by", "touched_by"]
 
 Key = tuple[str, str]
 _of = objects.c
-_URGENCY = sa.case({"failed": 0, "warning": 1, "waiting": 2}, value=_of.severity, else_=3)
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ def owned_by(connection: sa.Connection, dag_id: str, *, most: int) -> Owned:
     """The objects that a run of the DAG created, or wrote last. Two queries."""
     own = (*live(ObjectsWish()), _of.owner_dag == dag_id)
     total = int(connection.execute(sa.select(sa.func.count()).select_from(objects).where(*own)).scalar_one())
-    query = sa.select(_of.kind, _of.uid).where(*own).order_by(_URGENCY, _of.kind, _of.folded_name, _of.uid).limit(most)
+    query = sa.select(_of.kind, _of.uid).where(*own).order_by(URGENCY, _of.kind, _of.folded_name, _of.uid).limit(most)
     return Owned(tuple((row.kind, row.uid) for row in connection.execute(query)), total)
 
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import is_left_out, whole_number_of
 from tidemark.streams.planning.bounds import Bound
 from tidemark.streams.planning.points import version_or_time
 
-__all__ = ["bound_of"]
+__all__ = ["bound_of", "bounds_given"]
+
+_ARGUMENTS = ("max_commits", "max_rows", "max_bytes", "until")
+
+
+def bounds_given(operator: Any) -> dict[str, Any]:
+    """The arguments of `bound_of` that the operator has, as they are now."""
+    return {name: getattr(operator, name) for name in _ARGUMENTS if hasattr(operator, name)}
 
 
 def bound_of(

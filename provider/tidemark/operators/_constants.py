@@ -55,10 +55,9 @@ def check_options(operator: Any, read: Callable[[str, Any], object]) -> None:
 
 def check_bounds(operator: Any) -> None:
     """Check `max_commits`, `max_rows`, `max_bytes` and `until` if they are constants. Raises InvalidArgument."""
-    from tidemark.operators._bounds import bound_of
+    from tidemark.operators._bounds import bound_of, bounds_given
 
-    given = {name: getattr(operator, name, None) for name in ("max_commits", "max_rows", "max_bytes", "until")}
-    bound_of(**{name: value for name, value in given.items() if is_constant(value)})
+    bound_of(**{name: value for name, value in bounds_given(operator).items() if is_constant(value)})
 
 
 def check_write(operator: Any) -> None:

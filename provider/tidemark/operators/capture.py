@@ -81,9 +81,9 @@ class CaptureChangesOperator(SparkOperator):
         from tidemark.change_streams.worker.definitions import get_change_stream
         from tidemark.change_streams.worker.watching import find_new_tables
         from tidemark.hooks.lake_tables import lake_tables_of
-        from tidemark.operators._bounds import bound_of
+        from tidemark.operators._bounds import bound_of, bounds_given
 
-        bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, max_bytes=self.max_bytes)
+        bound = bound_of(**bounds_given(self))
         split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)
         skew = seconds_of("allowed_skew_seconds", self.allowed_skew_seconds)
         runtime = self.runtime()

@@ -17,7 +17,7 @@ from tidemark.operators._base import (
     key_of,
     owner_of,
 )
-from tidemark.operators._bounds import bound_of
+from tidemark.operators._bounds import bound_of, bounds_given
 from tidemark.operators._constants import check_bounds, check_constants, check_targets
 from tidemark.operators._jobs import create_quarantine, explain
 from tidemark.operators._plans import TableUri, WriteRequest, planned_writes, streams_of, write_requests
@@ -132,9 +132,7 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         for request in requests:
             planned_writes(replace(request, quarantine=None), uri)  # refuses, before a table is made
         runtime = self.runtime(functions=True, leaves=self.deferrable)
-        bound = bound_of(
-            max_commits=self.max_commits, max_rows=self.max_rows, max_bytes=self.max_bytes, until=self.until
-        )
+        bound = bound_of(**bounds_given(self))
         if flag_of("dry_run", self.only_plan):
             return self._explained(runtime, requests, bound, context)
         try:

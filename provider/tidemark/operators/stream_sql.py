@@ -17,7 +17,7 @@ from tidemark.operators._base import (
     key_of,
     owner_of,
 )
-from tidemark.operators._bounds import bound_of
+from tidemark.operators._bounds import bound_of, bounds_given
 from tidemark.operators._constants import check_bounds, check_constants, is_constant
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
 from tidemark.operators._spark import SparkOperator
@@ -209,9 +209,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
             streams=request.streams,
             writes=planned_writes(request, partial(self.table_uri, context)),
             owner=owner_of(context),
-            bound=bound_of(
-                max_commits=self.max_commits, max_rows=self.max_rows, max_bytes=self.max_bytes, until=self.until
-            ),
+            bound=bound_of(**bounds_given(self)),
         )
         if not consumed.delivered_before:
             tell_lag(hook, consumed.result)

@@ -18,7 +18,7 @@ from tidemark.operators._base import (
     key_of,
     owner_of,
 )
-from tidemark.operators._bounds import bound_of
+from tidemark.operators._bounds import bound_of, bounds_given
 from tidemark.operators._constants import check_bounds, check_constants, check_write, check_writes
 from tidemark.operators._jobs import create_quarantine
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
@@ -107,9 +107,7 @@ class BeginTransactionOperator(SparkOperator):
         hook, uri = self.hook, partial(self.table_uri, context)
         runtime = self.runtime(functions=True)
         streams = names_of("streams", self.streams)
-        bound = bound_of(
-            max_commits=self.max_commits, max_rows=self.max_rows, max_bytes=self.max_bytes, until=self.until
-        )
+        bound = bound_of(**bounds_given(self))
         check = partial(require_columns_of_writes, runtime, streams, bound=bound)
         requests = [WriteRequest.parse(given) for given in self.writes]
         for given, request in zip(self.writes, requests, strict=True):

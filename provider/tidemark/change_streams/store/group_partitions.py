@@ -16,9 +16,9 @@ from tidemark.change_streams.model.change_streams import (
     PartitionState,
     Position,
 )
-from tidemark.change_streams.store.partitions import AT_ONCE, partition_of
+from tidemark.change_streams.store.partitions import partition_of
 from tidemark.change_streams.store.schema import group_partitions, partition_load, partitions
-from tidemark.control.objects import touch
+from tidemark.control.objects import portions, touch
 from tidemark.control.schema import UtcDateTime
 
 __all__ = [
@@ -231,9 +231,8 @@ def of_group(
 def states_of(connection: sa.Connection, group_uid: str, tokens: Iterable[str]) -> dict[str, PartitionState]:
     """The states of these tokens; those that the group does not have are left out."""
     found: dict[str, PartitionState] = {}
-    asked = sorted(set(tokens))
-    for start in range(0, len(asked), AT_ONCE):
-        these = _of.token.in_(asked[start : start + AT_ONCE])
+    for some in portions(sorted(set(tokens))):
+        these = _of.token.in_(some)
         rows = connection.execute(sa.select(_of.token, _of.state).where(_of.group_uid == group_uid, these))
         found.update((token, PartitionState(state)) for token, state in rows)
     return found
@@ -276,8 +275,8 @@ def forget_group(connection: sa.Connection, group_uid: str) -> None:
 def _move(
     connection: sa.Connection, group_uid: str, tokens: Sequence[str], states: Iterable[PartitionState], **values: Any
 ) -> None:
-    for start in range(0, len(tokens), AT_ONCE):
-        these = _of.token.in_(tokens[start : start + AT_ONCE])
+    for some in portions(tokens):
+        these = _of.token.in_(some)
         connection.execute(
             group_partitions.update().where(_of.group_uid == group_uid, _in(states), these).values(**values)
         )

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidemark.change_streams.model.change_streams import Partition
-from tidemark.change_streams.store.partitions import AT_ONCE, partition_of, started_at
+from tidemark.change_streams.store.partitions import partition_of, started_at
 from tidemark.change_streams.store.schema import (
     capture_batches,
     chunks,
@@ -18,7 +18,20 @@ from tidemark.change_streams.store.schema import (
     partition_load,
     partitions,
 )
-from tidemark.control.object_histories import AT, Chart, Field, HistoryPart, Point, Portion, Shape, Unit, newest_rows
+from tidemark.control.object_histories import (
+    AT,
+    Chart,
+    Field,
+    HistoryPart,
+    Point,
+    Portion,
+    Shape,
+    Unit,
+    lag_at,
+    newest_rows,
+    seconds_between,
+)
+from tidemark.control.objects import portions
 
 __all__ = ["CHANGE_STREAM_HISTORY", "CONSUMER_GROUP_HISTORY"]
 
@@ -40,8 +53,8 @@ def _of_batch(row: sa.RowMapping) -> Point:
     values |= {
         "at": captured or row["opened_at"],
         "published_until": until,
-        "seconds": None if captured is None else (captured - row["opened_at"]).total_seconds(),
-        "lag_seconds": None if captured is None or until is None else max(0.0, (captured - until).total_seconds()),
+        "seconds": seconds_between(row["opened_at"], captured),
+        "lag_seconds": lag_at(captured, until),
     }
     return Point((row["number"],), values)
 
@@ -56,8 +69,7 @@ def _chunks(connection: sa.Connection, uid: str, portion: Portion) -> list[Point
 def _of_chunk(row: sa.RowMapping) -> Point:
     at = row["committed_at"]
     values = {name: row[name] for name in ("token", "number", "rows", "run")}
-    lag = max(0.0, (at - row["end_at"]).total_seconds())
-    return Point((at, row["token"], row["number"]), {"at": at, "lag_seconds": lag, **values})
+    return Point((at, row["token"], row["number"]), {"at": at, "lag_seconds": lag_at(at, row["end_at"]), **values})
 
 
 def _partitions(connection: sa.Connection, uid: str, portion: Portion) -> list[Point]:
@@ -123,8 +135,8 @@ def _children(connection: sa.Connection, stream_uid: str, found: Iterable[Partit
 def _loads(connection: sa.Connection, stream_uid: str, tokens: list[str]) -> dict[str, int]:
     total = sa.select(_load.token, sa.func.sum(_load.rows)).where(_load.stream_uid == stream_uid).group_by(_load.token)
     found: dict[str, int] = {}
-    for start in range(0, len(tokens), AT_ONCE):
-        rows = connection.execute(total.where(_load.token.in_(tokens[start : start + AT_ONCE])))
+    for some in portions(tokens):
+        rows = connection.execute(total.where(_load.token.in_(some)))
         found.update((token, int(count)) for token, count in rows)
     return found
 

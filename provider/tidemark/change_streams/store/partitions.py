@@ -10,10 +10,10 @@ import sqlalchemy as sa
 
 from tidemark.change_streams.model.change_streams import LoadSegment, Partition, PartitionState, Position
 from tidemark.change_streams.store.schema import group_partitions, partition_load, partitions
+from tidemark.control.objects import portions
 from tidemark.model.codec import from_json, to_json
 
 __all__ = [
-    "AT_ONCE",
     "active",
     "active_at",
     "add_load",
@@ -30,7 +30,6 @@ __all__ = [
     "started_at",
 ]
 
-AT_ONCE = 500  # values in one statement: every database allows as many
 _of = partitions.c
 _load = partition_load.c
 
@@ -69,7 +68,7 @@ def active_at(connection: sa.Connection, stream_uid: str, at: datetime) -> tuple
 def started_at(connection: sa.Connection, stream_uid: str, times: Iterable[datetime]) -> tuple[Partition, ...]:
     """The partitions that begin at any of these times."""
     found: list[Partition] = []
-    for some in _portions(sorted(set(times))):
+    for some in portions(sorted(set(times))):
         found.extend(_many(connection, _of.stream_uid == stream_uid, _of.start_at.in_(some)))
     return tuple(found)
 
@@ -77,7 +76,7 @@ def started_at(connection: sa.Connection, stream_uid: str, times: Iterable[datet
 def lookup_all(connection: sa.Connection, stream_uid: str, tokens: Iterable[str]) -> dict[str, Partition]:
     """The partitions of these tokens; those that are not there are left out."""
     found: dict[str, Partition] = {}
-    for some in _portions(sorted(set(tokens))):
+    for some in portions(sorted(set(tokens))):
         found.update((p.token, p) for p in _many(connection, _of.stream_uid == stream_uid, _of.token.in_(some)))
     return found
 
@@ -184,7 +183,3 @@ def _segments(stream_uid: str, token: str) -> sa.Select[Any]:
 def _many(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> tuple[Partition, ...]:
     query = sa.select(partitions).where(*conditions).order_by(_of.lo, _of.start_at)
     return tuple(partition_of(row) for row in connection.execute(query).mappings())
-
-
-def _portions(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))

@@ -6,7 +6,18 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control.object_histories import AT, Chart, Field, HistoryPart, Point, Portion, Shape, Unit, newest_rows
+from tidemark.control.object_histories import (
+    AT,
+    Chart,
+    Field,
+    HistoryPart,
+    Point,
+    Portion,
+    Shape,
+    Unit,
+    lag_at,
+    newest_rows,
+)
 from tidemark.materialized.store.schema import view_refreshes
 
 __all__ = ["VIEW_HISTORY"]
@@ -23,9 +34,8 @@ def _refreshes(connection: sa.Connection, uid: str, portion: Portion) -> list[Po
 def _point(row: sa.RowMapping) -> Point:
     names = ("run", "state", "how", "why", "rows", "bytes", "seconds", "incremental_bytes", "full_bytes", "error")
     ended: datetime | None = row["ended_at"]
-    lag = None if ended is None else max(0.0, (ended - row["as_of"]).total_seconds())
-    values = {name: row[name] for name in names}
-    return Point((row["id"],), {"at": ended or row["moved_at"], "lag_seconds": lag, **values})
+    values = {name: row[name] for name in names} | {"lag_seconds": lag_at(ended, row["as_of"])}
+    return Point((row["id"],), {"at": ended or row["moved_at"], **values})
 
 
 _REFRESHES = HistoryPart(

@@ -8,7 +8,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.control.object_histories import AT, Chart, Field, HistoryPart, Point, Portion, Shape, Unit, newest_rows
+from tidemark.control.object_histories import (
+    AT,
+    Chart,
+    Field,
+    HistoryPart,
+    Point,
+    Portion,
+    Shape,
+    Unit,
+    lag_at,
+    newest_rows,
+    seconds_between,
+)
 from tidemark.control.samples import sampled
 from tidemark.replication.store.object_writes import WriteKind, WriteState
 from tidemark.replication.store.schema import object_writes, replicated_objects, replication_moves
@@ -80,7 +92,6 @@ def _written(row: sa.RowMapping) -> dict[str, Any]:
     closed: datetime | None = row["closed_at"]
     progress = json.loads(row["progress"]) if row["progress"] else {}
     copies, open_ = row["kind"] == WriteKind.BACKFILL.value, row["state"] == WriteState.OPEN.value
-    known = closed is not None and row["as_of"] is not None
     return {
         "at": closed or row["opened_at"],
         "kind": row["kind"],
@@ -88,8 +99,8 @@ def _written(row: sa.RowMapping) -> dict[str, Any]:
         "events": report.get("events"),
         "rows": _rows(report, progress if copies and open_ else {}),
         "expected": progress.get("expected") or None if copies and open_ else None,
-        "seconds": None if closed is None else (closed - row["opened_at"]).total_seconds(),
-        "lag_seconds": max(0.0, (closed - row["as_of"]).total_seconds()) if known and closed is not None else None,
+        "seconds": seconds_between(row["opened_at"], closed),
+        "lag_seconds": lag_at(closed, row["as_of"]),
         "run": row["run"],
     }
 

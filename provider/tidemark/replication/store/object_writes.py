@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.control.objects import AT_ONCE
+from tidemark.control.objects import portions
 from tidemark.replication.model.replication import LogPosition
 from tidemark.replication.store.schema import object_writes, replicated_objects
 
@@ -206,8 +206,8 @@ def renew_all(
     """As `renew`, for the open backfills of many objects; the uids of those that are still this run's."""
     mine = (_of.state == WriteState.OPEN.value) & (_of.kind == WriteKind.BACKFILL.value) & (_of.run == run)
     found: set[str] = set()
-    for start in range(0, len(object_uids), AT_ONCE):
-        these = mine & _of.object_uid.in_(object_uids[start : start + AT_ONCE])
+    for some in portions(object_uids):
+        these = mine & _of.object_uid.in_(some)
         connection.execute(object_writes.update().where(these).values(lease_until=until))
         found.update(connection.execute(sa.select(_of.object_uid).where(these)).scalars())
     return frozenset(found)

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.control.objects import AT_ONCE, touch
+from tidemark.control.objects import portions, touch
 from tidemark.errors import BackfillNeeded, ObjectNotFound, ObjectNotReplicable
 from tidemark.model.codec import to_json
 from tidemark.model.streams import TableRef
@@ -73,8 +73,8 @@ def of_replication(connection: sa.Connection, replication_uid: str) -> tuple[Sto
 def of_uids(connection: sa.Connection, uids: Sequence[str]) -> tuple[StoredObject, ...]:
     """The objects with these uids, of any replication; uids without an object are left out."""
     found: list[StoredObject] = []
-    for start in range(0, len(uids), AT_ONCE):
-        query = sa.select(replicated_objects).where(_of.uid.in_(uids[start : start + AT_ONCE]))
+    for some in portions(uids):
+        query = sa.select(replicated_objects).where(_of.uid.in_(some))
         found.extend(stored_of(row) for row in connection.execute(query).mappings())
     return tuple(found)
 
@@ -263,8 +263,8 @@ def move_on(
     must have read the objects. Thousands of them take a few statements.
     """
     shown = {} if shows is None else {"applied_at": shows}
-    for start in range(0, len(stand), AT_ONCE):
-        these = _of.uid.in_([one.uid for one in stand[start : start + AT_ONCE]])
+    for some in portions(stand):
+        these = _of.uid.in_([one.uid for one in some])
         connection.execute(replicated_objects.update().where(these).values(applied=to, problem=None, **shown))
     touch(connection, _KIND, (one.uid for one in stand if one.problem is not None))
 

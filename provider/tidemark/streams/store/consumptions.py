@@ -9,6 +9,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from tidemark.control.object_histories import Portion, newest_rows
+from tidemark.control.objects import portions
 from tidemark.delivery.model.transactions import CommitResult, TransactionState
 from tidemark.model.codec import from_json
 from tidemark.model.statements import Evidence, Statement, TransactionKey
@@ -19,7 +20,6 @@ from tidemark.streams.store.transactions import planned_statement
 
 __all__ = ["Consumption", "consumptions"]
 
-AT_ONCE = 500  # ids in one statement: every database allows as many
 _of = transactions.c
 
 
@@ -57,10 +57,9 @@ def _transactions(connection: sa.Connection, positions: Mapping[str, int]) -> Ma
     """Transaction → its row with the window at that position. Long columns are read of these alone."""
     query = sa.select(transactions, windows.c.pinned, windows.c.position)
     query = query.join(windows, windows.c.transaction_id == _of.id)
-    ids = list(positions)
     found: dict[str, sa.RowMapping] = {}
-    for start in range(0, len(ids), AT_ONCE):
-        for row in connection.execute(query.where(_of.id.in_(ids[start : start + AT_ONCE]))).mappings():
+    for some in portions(list(positions)):
+        for row in connection.execute(query.where(_of.id.in_(some))).mappings():
             if row["position"] == positions[row["id"]]:
                 found[row["id"]] = row
     return found
@@ -68,8 +67,8 @@ def _transactions(connection: sa.Connection, positions: Mapping[str, int]) -> Ma
 
 def _statements(connection: sa.Connection, ids: Sequence[str]) -> Mapping[str, Sequence[sa.RowMapping]]:
     found: dict[str, list[sa.RowMapping]] = {}
-    for start in range(0, len(ids), AT_ONCE):
-        own = statements.c.transaction_id.in_(ids[start : start + AT_ONCE])
+    for some in portions(ids):
+        own = statements.c.transaction_id.in_(some)
         query = sa.select(statements).where(own).order_by(statements.c.transaction_id, statements.c.number)
         for row in connection.execute(query).mappings():
             found.setdefault(row["transaction_id"], []).append(row)

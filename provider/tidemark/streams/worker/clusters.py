@@ -41,7 +41,7 @@ class DriverGoesOn(BaseException):
     """
 
     def __init__(self, application: str, job_id: str, deadline: datetime) -> None:
-        super().__init__(f"application {application} goes on")
+        super().__init__(f"application {application} still runs")
         self.application = application
         self.job_id = job_id
         self.deadline = deadline

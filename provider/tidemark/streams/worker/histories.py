@@ -6,7 +6,17 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control.object_histories import AT, Chart, Field, HistoryPart, Point, Portion, Shape, Unit
+from tidemark.control.object_histories import (
+    AT,
+    Chart,
+    Field,
+    HistoryPart,
+    Point,
+    Portion,
+    Shape,
+    Unit,
+    seconds_between,
+)
 from tidemark.delivery.model.transactions import QUARANTINED
 from tidemark.model.streams import StreamWindow, WindowKind
 from tidemark.streams.store.consumptions import Consumption, consumptions
@@ -35,7 +45,7 @@ def _consumed(one: Consumption) -> Point:
         "written": sum(sum(proof.rows.values()) for proof in one.evidence) - aside,
         "quarantined": aside,
         "bytes": sum(sizes) if sizes else None,
-        "seconds": None if closed is None else (closed - one.opened_at).total_seconds(),
+        "seconds": seconds_between(one.opened_at, closed),
         "lag_seconds": one.lag_seconds,
         "targets": sorted({statement.target.name for statement in one.statements}),
     }

@@ -39,9 +39,9 @@ def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | 
 
     A second run starts no job for what has evidence already. A job that it starts finds the marks of what was written
     and not reported. A driver in a cluster that an earlier attempt started is waited for first. The lease is renewed
-    while the job runs. Raises SubmitRefused, with no job started, if the
-    transaction is no longer the one given (V7). Raises RelocationRefused if a source was moved and cannot be followed
-    (R90). Raises CommitRefused if the job's evidence speaks of something else, and every error that the job reports.
+    while the job runs. Raises SubmitRefused, with no job started, if the transaction is no longer the one given (V7).
+    Raises RelocationRefused if a source was moved and cannot be followed (R90). Raises CommitRefused if the job's
+    evidence speaks of something else, and every error that the job reports.
     """
     numbers = _numbers(transaction, only)
     if transaction.result is not None:
