@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import threading
@@ -330,13 +331,25 @@ def test_nothing_in_the_store_changes_by_being_looked_at(ask: Caller, monitored:
     assert content() == before
 
 
+def without_headers(document: dict[str, Any]) -> dict[str, Any]:
+    """The same routes, which take no headers."""
+    made = copy.deepcopy(document)
+    for route in (route for path in made["paths"].values() for route in path.values()):
+        route["parameters"] = [one for one in route.get("parameters", ()) if one["in"] != "header"]
+    return made
+
+
 def test_nothing_that_is_asked_brings_a_500(app: FastAPI, ask: Caller) -> None:
     headers = {"Authorization": f"Bearer {token('op')}"}  # who may read connections, too
     client = TestClient(app, raise_server_exceptions=False)
     seen: dict[str, set[int]] = {}
-    for found in schemathesis.openapi.from_dict(ours(app).openapi()).get_all_operations():
-        operation = found.ok()
-        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+    document = ours(app).openapi()
+    for mode, asked_of in (
+        (GenerationMode.POSITIVE, document),
+        (GenerationMode.NEGATIVE, without_headers(document)),  # no text of an If-None-Match is wrong
+    ):
+        for found in schemathesis.openapi.from_dict(asked_of).get_all_operations():
+            operation = found.ok()
 
             @given(case=operation.as_strategy(generation_mode=mode))
             @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -344,12 +357,14 @@ def test_nothing_that_is_asked_brings_a_500(app: FastAPI, ask: Caller) -> None:
                 asked = requests.Request(**case.as_transport_kwargs(base_url="http://testserver/tidemark")).prepare()
                 body = {} if asked.body is None else {"content": asked.body}
                 kind = {"Content-Type": asked.headers.get("Content-Type", "application/json")} if body else {}
-                answer = client.request(str(asked.method), str(asked.url), headers={**headers, **kind}, **body)
+                known = {name: asked.headers[name] for name in ("If-None-Match",) if name in asked.headers}
+                told = {**headers, **kind, **known}
+                answer = client.request(str(asked.method), str(asked.url), headers=told, **body)
                 assert answer.status_code < 500, (case.method, case.path, case.query, answer.text)
                 seen.setdefault(case.path, set()).add(answer.status_code)
 
             call()
-    assert {path: {200, 304, 403, 404} & codes != set() and 422 in codes for path, codes in seen.items()} == {
+    assert {path: {200, 404} & codes != set() and 422 in codes for path, codes in seen.items()} == {
         "/api/v1/streams": True,
         "/api/v1/stream": True,
         "/api/v1/replications": True,
