@@ -32,6 +32,7 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.SourceRecreated,
     errors.TrackingInterrupted,
     errors.TargetNotDelta,
+    errors.TargetIsKept,
     errors.TargetDoesNotFit,
     errors.TargetForgetsTransactions,
     errors.TargetChanged,

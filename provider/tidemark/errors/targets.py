@@ -17,6 +17,7 @@ __all__ = [
     "TargetDoesNotFit",
     "TargetError",
     "TargetForgetsTransactions",
+    "TargetIsKept",
     "TargetNotDelta",
     "TargetNotFound",
     "TargetRewound",
@@ -37,6 +38,12 @@ class TargetNotFound(TargetError):
 class TargetNotDelta(TargetError):
     """The target {target} is not a Delta table ({problem}); only a Delta log records its transactions. Name a Delta
     table.
+    """
+
+
+class TargetIsKept(TargetError):
+    """The target {target} has the rows of {keeper}, a {kind}, which only its refreshes write. Nothing was written. Name
+    another table. If {keeper} is dropped, its table stays and can be written.
     """
 
 

@@ -59,7 +59,7 @@ TidemarkError
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
 ├── TargetError                 the table that a statement writes
-│   ├── TargetNotFound · TargetNotDelta · TargetDoesNotFit · TargetForgetsTransactions
+│   ├── TargetNotFound · TargetNotDelta · TargetIsKept · TargetDoesNotFit · TargetForgetsTransactions
 │   ├── MissingMergeKey · AmbiguousMergeKey · ConstraintViolated · QuarantineDoesNotFit · SplitUnreadable
 │   └── TargetChanged · TargetRewound · SerialReused
 ├── TransactionError            the protocol

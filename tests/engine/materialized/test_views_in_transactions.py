@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.materialized.desk import SALES, Desk
-from tidemark.errors import KeptViewNotReady, SqlCompilationError, StatementRefused
+from tidemark.errors import KeptViewNotReady, SqlCompilationError, StatementRefused, TargetIsKept
 
 pytestmark = pytest.mark.spark
 TABLE = "CREATE DYNAMIC TABLE db.t TARGET_LAG = '1 minute'"
@@ -77,6 +77,12 @@ def test_no_write_of_a_transaction_reaches_a_view(wide: Desk) -> None:
             tx.merge("orders_s", "db.sales", ["id"])
         with pytest.raises(SqlCompilationError):
             tx.sql("ALTER DYNAMIC TABLE db.t REFRESH NOW")
+    kept = f"{wide.root}/db/t"  # the table of db.t, by its path
+    with pytest.raises(TargetIsKept, match=r"has the rows of db\.t, a dynamic table"), wide.lake.transaction() as tx:
+        tx.append("orders_s", kept, schema_evolution="add")
+    with pytest.raises(TargetIsKept):
+        wide.lake.sql(f"COPY INTO db.t FROM '{wide.root}/files' FILE_FORMAT = (TYPE = JSON)")
+    assert wide.lake.has_data("orders_s")
     wide.status(f"{TABLE.replace('db.t', 'db.late')} INITIALIZE = ON_SCHEDULE AS {LARGE}")
     with wide.lake.transaction() as tx:
         with pytest.raises(KeptViewNotReady):

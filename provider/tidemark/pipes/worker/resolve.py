@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 import sqlalchemy as sa
 
+from tidemark.control.kept_tables import require_not_kept
 from tidemark.control.store import ControlStore
 from tidemark.lake.storage import canonical_uri
 from tidemark.pipes.model.copying import CopyOptions, Load, OnError
@@ -31,12 +32,15 @@ def load_of(copy: CopyInto, *, store: ControlStore, tables: Tables, default_erro
     """The statement with its names resolved. `default_error`: ON_ERROR if the statement does not say it.
 
     A named format takes the place of the stage's. Options that are written out are added to those of the stage, if its
-    format has the same type. Raises StageNotFound, FileFormatNotFound, InvalidArgument, and what `tables` raises.
+    format has the same type. Raises StageNotFound, FileFormatNotFound, InvalidArgument, TargetIsKept, and what `tables`
+    raises.
     """
     place, file_format = store.read(lambda connection: (_place(connection, copy.source), _format(connection, copy)))
+    path = tables(copy.table).uri
+    require_not_kept(store, {path: copy.table})
     return Load(
         table=copy.table,
-        path=tables(copy.table).uri,
+        path=path,
         location=place.location,
         prefix=place.prefix + copy.prefix,
         pattern=copy.pattern,

@@ -38,7 +38,7 @@ def amend(
         return False
     if not all(_stays(stored, writes, number) for number in remains.numbers):
         return False
-    targets = look_at_targets(writes, tables, runtime.limits)
+    targets = look_at_targets(store, writes, tables, runtime.limits)
 
     def move(connection: sa.Connection) -> None:
         require_unchanged(connection, before)

@@ -125,7 +125,7 @@ def _step(store: ControlStore, request: Request, tables: Tables) -> Begun | Over
     settled: frozenset[str] = frozenset()
     while True:
         sources = look_at_sources(store, request.streams, tables, request.bound)
-        targets = look_at_targets(request.writes, tables, request.limits)
+        targets = look_at_targets(store, request.writes, tables, request.limits)
         require_columns(sources, targets)
         try:
             return store.write(

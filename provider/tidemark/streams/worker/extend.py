@@ -82,7 +82,7 @@ def _step(store: ControlStore, further: _Further, tables: Tables, sources: Table
     added = tuple(name for name in further.streams if name.casefold() not in held)
     while True:
         heads = look_at_sources(store, added, sources, further.bound)
-        targets = look_at_targets(further.writes, tables, further.limits)
+        targets = look_at_targets(store, further.writes, tables, further.limits)
         require_known(store, [target.inspected for target in targets], tables)
         try:
             return store.write(

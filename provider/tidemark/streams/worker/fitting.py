@@ -36,7 +36,7 @@ def require_columns_of_writes(
     """Check columns as begin will, for writes whose quarantine does not exist yet. Raises what begin raises of sources
     and targets.
     """
-    targets = look_at_targets(writes, runtime.tables, runtime.limits)
+    targets = look_at_targets(runtime.store, writes, runtime.tables, runtime.limits)
     require_columns(look_at_sources(runtime.store, streams, runtime.tables, bound), targets)
 
 

@@ -65,7 +65,7 @@ def replay(
     windows = where_they_are(tuple(replace(window, replayed=True) for window in past.windows), tables)
     names = tuple(window.stream_name for window in windows)
     request = Request(key, names, tuple(writes), owner, UNBOUNDED, limits)
-    targets = look_at_targets(writes, tables, limits)
+    targets = look_at_targets(store, writes, tables, limits)
     _require_other_targets(past, targets)
     require_known(store, [target.inspected for target in targets], tables)
     if store.read(lambda connection: transactions.current(connection, key)) is None:
@@ -81,7 +81,7 @@ def replay(
 
 def require_replayable(runtime: Runtime, past: Transaction, writes: Sequence[PlannedWrite]) -> None:
     """Check by the logs that `writes` can take the windows of `past`. Raises what `replay` raises of targets."""
-    targets = look_at_targets(writes, runtime.tables, runtime.limits)
+    targets = look_at_targets(runtime.store, writes, runtime.tables, runtime.limits)
     _require_other_targets(past, targets)
     require_columns_of_windows(where_they_are(past.windows, runtime.tables), targets, runtime.tables)
 

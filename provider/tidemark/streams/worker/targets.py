@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 
+from tidemark.control.kept_tables import require_not_kept
+from tidemark.control.store import ControlStore
 from tidemark.delivery.planning.quarantine import quarantine_problem
 from tidemark.delivery.planning.stream_numbers import RETENTION, InspectedTarget, inspect_target
 from tidemark.errors import (
@@ -61,11 +63,15 @@ class TargetHead:
     schema_json: str = "{}"
 
 
-def look_at_targets(writes: Sequence[PlannedWrite], tables: Tables, limits: Limits) -> tuple[TargetHead, ...]:
+def look_at_targets(
+    store: ControlStore, writes: Sequence[PlannedWrite], tables: Tables, limits: Limits
+) -> tuple[TargetHead, ...]:
     """The targets of `writes`, in order. Raises TargetNotFound, TargetNotDelta, TargetForgetsTransactions,
-    QuarantineDoesNotFit.
+    QuarantineDoesNotFit. A target with the rows of a kept query is TargetIsKept, but for its refresh.
     """
     heads = tuple(_look(write, tables, limits) for write in writes)
+    written = [head for head in heads if head.write.write_as is not WriteAs.REFRESH]
+    require_not_kept(store, {head.table.path: head.write.target for head in written})
     _require_quarantines(heads)
     return heads
 
