@@ -88,8 +88,8 @@ def test_killed_between_the_files_and_what_is_stored_each_event_is_in_one_file(w
 
 @nightly(
     "a start of Spark for each point",
-    "tests/guarantees/test_killed_event_files.py"
-    "::test_killed_between_the_files_and_what_is_stored_each_event_is_in_one_file",
+    "tests/engine/replication/test_event_files.py"
+    "::test_after_a_death_the_same_files_are_written_whatever_was_captured_since",
 )
 @pytest.mark.parametrize("point", sorted({*EVENT_FILES_POINTS} - {BETWEEN}))
 def test_killed_anywhere_each_event_is_in_one_file(world: CaptureWorld, point: str) -> None:

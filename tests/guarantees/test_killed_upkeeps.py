@@ -15,13 +15,17 @@ from pyspark.sql import SparkSession
 from tests.control.kept_objects import drifted
 from tests.engine.search.world import SearchWorld
 from tests.guarantees.killed_processes import script_of
-from tests.tiers import some
+from tests.tiers import nightly
 from tests.until import wait_until
 from tidemark.client.lake import Lake
 from tidemark.failpoints import KILL_AT, KILL_ONCE, SEARCH_POINTS
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
+PROOF = (
+    "tests/engine/search/test_searches.py"
+    "::test_new_files_are_read_until_the_next_upkeep_and_rewritten_ones_are_built_once"
+)
 FILES = 8
 KEYS = [f"key-{number:06}" for number in (0, 250, 799, 900)]  # the last one is in no file
 
@@ -60,7 +64,8 @@ def assert_kept(world: SearchWorld, client: Lake) -> None:
     assert drifted(client._context.store) == []
 
 
-@pytest.mark.parametrize("point", some(SEARCH_POINTS, now=["upkeep.committed"], reason="other points of one test"))
+@nightly("a JVM for each kill", PROOF)
+@pytest.mark.parametrize("point", SEARCH_POINTS)
 def test_an_upkeep_that_was_killed_is_finished_by_the_next(world: SearchWorld, point: str) -> None:
     client, home = world.client(), world.root.parent
     client.add_search_optimization("shop.orders", "EQUALITY(id)")
@@ -72,7 +77,7 @@ def test_an_upkeep_that_was_killed_is_finished_by_the_next(world: SearchWorld, p
     client.close()
 
 
-@pytest.mark.nightly(reason="random moments", proven_by="test_an_upkeep_that_was_killed_is_finished_by_the_next")
+@nightly("random moments", PROOF)
 def test_upkeeps_that_are_killed_at_random_moments_are_finished_by_the_next(world: SearchWorld) -> None:
     client, home = world.client(), world.root.parent
     client.add_search_optimization("shop.orders", "EQUALITY(id)")
