@@ -153,6 +153,9 @@ def test_what_the_log_does_not_have_exactly_is_left_to_spark(text: str, stored: 
         "SELECT count(*) FROM t LATERAL VIEW explode(tags) e AS tag",
         "SELECT count(*) FROM t PIVOT (sum(id) FOR part IN (1, 2))",
         "SELECT count(*) FROM VALUES (1) AS t",
+        "SELECT min(id) FROM t AS a(day, id)",
+        "SELECT min(id) FROM t a(day, id)",
+        "SELECT min(id) FROM t VERSION AS OF 1 AS a(day, id)",
     ],
 )
 def test_any_other_query_is_not_answered_by_a_log(text: str) -> None:

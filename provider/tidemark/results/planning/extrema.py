@@ -15,6 +15,7 @@ from tidemark.model.file_statistics import exact_statistics
 from tidemark.model.foreign_json import parsed
 from tidemark.model.table_log import AddFile, Metadata
 from tidemark.results.planning.queries import Query, TableUse
+from tidemark.sql.foreign_sql import renames_columns
 
 __all__ = ["Aggregate", "LogQuery", "NotExact", "answer_of", "log_query", "spark_type"]
 
@@ -64,6 +65,8 @@ def log_query(query: Query) -> LogQuery | None:
         return None
     source = tree.args.get("from_")
     if source is None or not isinstance(source.this, exp.Table) or not _has_only(source.this, _TABLE):
+        return None
+    if renames_columns(source.this):
         return None
     found = [_aggregate(node) for node in tree.expressions]
     aggregates = tuple(one for one in found if one is not None)
