@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -128,13 +129,31 @@ def test_the_size_limit_takes_the_oldest_files_first_and_at_least_one(desk: Desk
     assert sorted(desk.copied(f"{load} = 1")) == ["f3.csv"]
 
 
-def test_files_older_than_the_history_are_loaded_on_request(desk: Desk) -> None:
+def test_old_files_are_loaded_as_long_as_the_history_has_forgotten_none(desk: Desk) -> None:
     desk.table("id INT")
-    place = desk.write("old.csv", "1\n")
-    os.utime(place, (time.time() - timedelta(days=65).total_seconds(),) * 2)
+    _aged(desk.write("old.csv", "1\n"))
     load = f"COPY INTO db.t FROM @s {PLAIN}"
+    assert desk.copied(load) == {"old.csv": "LOADED"}
+    _aged(desk.write("older.csv", "2\n"))
+    assert desk.copied(load) == {"older.csv": "LOADED"}
+    assert desk.status(load) == "Copy executed with 0 files processed."
+
+
+def test_files_that_the_history_may_have_forgotten_are_loaded_on_request(desk: Desk) -> None:
+    desk.table("id INT")
+    desk.write("new.csv", "1\n")
+    load = f"COPY INTO db.t FROM @s {PLAIN}"
+    desk.ask(load)
+    (first,) = desk.root.rglob("*__copy_history/_delta_log/00000000000000000000.json")
+    _aged(first)
+    _aged(desk.write("old.csv", "2\n"))
     assert desk.status(load) == "Copy executed with 0 files processed."
     assert desk.copied(f"{load} LOAD_UNCERTAIN_FILES = TRUE") == {"old.csv": "LOADED"}
+
+
+def _aged(place: Path) -> None:
+    """The file is older than what a history of 64 days remembers."""
+    os.utime(place, (time.time() - timedelta(days=65).total_seconds(),) * 2)
 
 
 def test_texts_are_cut_only_on_request(desk: Desk) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemark.errors import CopyAborted, CopyRefused, InvalidArgument, NotYetSupported, SqlCompilationError
 from tidemark.failpoints import failpoint
@@ -15,7 +14,7 @@ from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import Listed, list_files, named_files
 from tidemark.pipes.driver.histories import open_history
-from tidemark.pipes.driver.planning_batches import chosen, collected, loaded_files, not_known
+from tidemark.pipes.driver.planning_batches import certain, chosen, collected, loaded_files, not_known
 from tidemark.pipes.driver.purge import purge_files
 from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.driver.validation import validated
@@ -121,18 +120,20 @@ def _to_validate(job: JobContext, load: Load, validation: Validation) -> pa.Tabl
 
 
 def _new(job: JobContext, load: Load, table: FilesTable | None, now: datetime) -> pa.Table:
-    """The files that the history does not know, or all of them with FORCE. `table`: None if there is no history."""
+    """The files that the history does not know, or all of them with FORCE. Files that it may have forgotten are left
+    out; a history that is younger than that has forgotten none. `table`: None if there is no history.
+    """
     found = _listed(job, load).frame(job.session)
     if load.options.force:
         return collected(found)
     new = collected(found if table is None else not_known(found, loaded_files(table, now)))
-    if load.options.load_uncertain_files:
+    if table is None or load.options.load_uncertain_files:
         return new
-    certain = new.filter(pc.greater_equal(new.column("modified_at"), pa.scalar(now - COPY_KEPT)))
-    if skipped := new.num_rows - certain.num_rows:
+    sure = certain(table, new, now)
+    if skipped := new.num_rows - sure.num_rows:
         said = f"{skipped} files are older than the history of {COPY_KEPT.days} days, and may have been loaded before"
         job.progress.say(f"{said}; LOAD_UNCERTAIN_FILES = TRUE loads them")
-    return certain
+    return sure
 
 
 def _require_loaded(load: Load, reports: tuple[FileReport, ...]) -> None:
