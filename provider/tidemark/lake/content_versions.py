@@ -41,7 +41,7 @@ def content_of(log: DeltaLog, version: int) -> Content:
 
 
 def content_at(log: DeltaLog, version: int) -> Content:
-    """This version, whatever its commit has done. Raises CorruptLog."""
+    """The version itself, whatever its commit has done. Raises CorruptLog."""
     return Content(version, _digest(_commit(log, version)))
 
 

@@ -15,6 +15,7 @@ from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import Listed, list_files, named_files
 from tidemark.pipes.driver.histories import open_history
 from tidemark.pipes.driver.planning_batches import certain, chosen, collected, loaded_files, not_known
+from tidemark.pipes.driver.prepare import FileToLoad, files_to_load
 from tidemark.pipes.driver.purge import purge_files
 from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.driver.validation import validated
@@ -57,7 +58,7 @@ def copy_files(job: JobContext, request: CopyFiles) -> CopiedFiles:
                 done = runner.run(batch, files)
         table.trim(utc_now())
     if load.options.purge and done.version is not None:
-        purge_files(load, job.options, done.reports, job.progress.say)
+        purge_files(load, job.options, _planned_files(table, request.key), done.reports, job.progress.say)
     _require_loaded(load, done.reports)
     return CopiedFiles(done.reports, done.version)
 
@@ -72,6 +73,13 @@ def _of_run(table: FilesTable, runner: BatchRunner, run: str) -> LoadedBatch | N
     if not known.is_done:
         return runner.run(known.batch)
     return LoadedBatch(table.reports_of(known.batch.number, known.attempt, utc_now()), known.version)
+
+
+def _planned_files(table: FilesTable, run: str) -> list[FileToLoad]:
+    """The files of the last batch of the run, as they were when it was planned."""
+    now = utc_now()
+    known = table.batch_of_run(run, now)
+    return [] if known is None else files_to_load(table.files_of(known.batch.number, now))
 
 
 def _finish(job: JobContext, runner: BatchRunner, left: Batch) -> None:
