@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from tests.engine.pipes.desk import Desk
 from tidemark.errors import CopyAborted, CopyRefused, NotYetSupported
+from tidemark.pipes.driver.files_table import FilesTable
 
 pytestmark = pytest.mark.spark
 
@@ -117,6 +119,31 @@ def test_a_changed_file_of_the_same_name_is_not_loaded_again(mixed: Desk) -> Non
     mixed.ask(load)
     mixed.put(good="9,z\n")
     assert mixed.status(load) == "Copy executed with 0 files processed."
+
+
+def test_a_table_that_was_created_again_loads_its_files_again(mixed: Desk) -> None:
+    load = f"COPY INTO db.t FROM @s FILES = ('good.csv') {PLAIN}"
+    mixed.ask(load)
+    shutil.rmtree(mixed.root / "db" / "t")
+    mixed.table("id INT, name STRING")
+    assert mixed.ask(f"{load} VALIDATION_MODE = RETURN_ERRORS") == []
+    assert mixed.copied(load) == {"good.csv": "LOADED"}
+    assert mixed.rows() == [(1, "a"), (2, "b")]
+    assert mixed.status(load) == "Copy executed with 0 files processed."
+
+
+def test_a_file_that_is_replaced_before_the_purge_stays(mixed: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program writes it again as soon as its rows are in the table."""
+    end = FilesTable.end
+
+    def replaced(*arguments: object, **more: object) -> None:
+        mixed.put(good="7,new\n")
+        end(*arguments, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FilesTable, "end", replaced)
+    mixed.ask(f"COPY INTO db.t FROM @s FILES = ('good.csv') {PLAIN} PURGE = TRUE")
+    assert (mixed.files / "good.csv").read_text() == "7,new\n"
+    assert mixed.rows() == [(1, "a"), (2, "b")]
 
 
 def test_the_size_limit_takes_the_oldest_files_first_and_at_least_one(desk: Desk) -> None:
