@@ -57,7 +57,8 @@ def answer(text: str, *files: AddFile, of: Metadata | None = None) -> tuple[Any,
 
 def test_values_are_exact_in_the_types_of_their_columns() -> None:
     one = file(
-        {"id": -3, "day": "2026-01-02", "n": "!12345678901234567.80!"}, {"id": 4, "day": "2026-02-02", "n": "!900000000000000000.00!"}
+        {"id": -3, "day": "2026-01-02", "n": "!12345678901234567.80!"},
+        {"id": 4, "day": "2026-02-02", "n": "!900000000000000000.00!"},
     )
     two = file({"id": 0, "day": "0001-01-01", "n": 1}, {"id": 2**62, "day": "1999-12-31", "n": 2}, part=None)
     text = "SELECT count(*), min(ID) i, max(id), min(day), max(n) AS n, count(1) c, max(part), min(n) FROM t"

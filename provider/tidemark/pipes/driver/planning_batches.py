@@ -28,6 +28,7 @@ __all__ = [
     "new_files",
     "not_known",
     "pending",
+    "planned_by",
     "planned_files",
     "without",
 ]
@@ -47,6 +48,14 @@ class Chosen:
 def planned_files(table: FilesTable, now: datetime) -> DataFrame:
     """(file): those that belong to a batch, also failed ones."""
     return table.remembered(now).where(F.col("event") == Event.PLANNED.value).select("file")
+
+
+def planned_by(table: FilesTable, run: str, now: datetime) -> DataFrame:
+    """(file): those that belong to a batch of that run."""
+    events = table.remembered(now)
+    own = events.where((F.col("event") == Event.BATCH.value) & (F.col("run") == F.lit(run))).select("batch")
+    planned = events.where(F.col("event") == Event.PLANNED.value).select("batch", "file")
+    return planned.join(F.broadcast(own), "batch", "left_semi").select("file")
 
 
 def loaded_files(table: FilesTable, now: datetime, *, into: str | None = None) -> DataFrame:
