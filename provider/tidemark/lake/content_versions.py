@@ -19,8 +19,8 @@ _MOST_BACK = 200
 
 @dataclass(frozen=True)
 class Content:
-    """A version, and the digest of its commit; None if that is cleaned up. Copies of a table have the same id and the
-    same versions until both are written; then their commits differ.
+    """A version, and the digest of its commit; None if that is cleaned up. Copies of a table have the same id. They may
+    have the same version, and then their commits differ.
     """
 
     version: int
@@ -41,7 +41,7 @@ def content_of(log: DeltaLog, version: int) -> Content:
 
 
 def content_at(log: DeltaLog, version: int) -> Content:
-    """The version itself, whatever its commit has done. Raises CorruptLog."""
+    """The version itself, also if it has only moved rows. Raises CorruptLog."""
     return Content(version, _digest(_commit(log, version)))
 
 

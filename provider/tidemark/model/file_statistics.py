@@ -25,8 +25,9 @@ def exact_statistics(file: AddFile) -> Mapping[str, Any] | None:
 
 
 def may_be_rounded(number: Decimal, scale: int) -> bool:
-    """Whether the least or greatest value of a decimal column may be another one, nearby: some writers take it through
-    a floating-point number. More digits than that has, and few, are sure to be exact.
+    """Whether the least or greatest value of a decimal column may be another one, nearby.
+
+    Some writers take it through a floating-point number. More digits than that has, and few, are sure to be exact.
     """
     digits = len(number.as_tuple().digits)
     return digits <= _OF_A_DOUBLE and number.is_finite() and number.adjusted() + scale >= _KEPT_BY_A_DOUBLE

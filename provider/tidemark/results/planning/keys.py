@@ -20,9 +20,9 @@ def digest_of(text: str) -> str:
 
 
 def key_of(text: str, settings: Mapping[str, str], leaves: Sequence[Leaf], today: date | None) -> str:
-    """The key of the answer. It covers the text, the settings, and the id, version and commit of each table, in the
-    order of the text; the path if the commit is cleaned up. `today`: the date that the query asks for, None if it does
-    not.
+    """The key of the answer. It covers the text, the settings, and the tables in the order of the text. A table counts
+    by id, version and commit, or by its path if the commit is cleaned up. `today`: the date that the query asks for,
+    None if it does not.
     """
     read = [(leaf.table_id, leaf.content, leaf.commit or leaf.path) for leaf in leaves]
     parts = [_FORMAT, text, sorted(settings.items()), read, None if today is None else today.isoformat()]
