@@ -57,8 +57,8 @@ class LoadedBatch:
 
 
 class _InTarget(NamedTuple):
-    """A batch in the target, and the target's version and id. `attempt`: the one that has written it; None if its commit
-    has left the log.
+    """A batch in the target, and the target's version and id. `attempt`: the one that has written it, None if its
+    commit has left the log.
     """
 
     attempt: str | None
