@@ -16,10 +16,13 @@ from tidemark.materialized.model.definitions import RefreshMode, TargetLag
 from tidemark.materialized.model.shapes import KeptShape
 from tidemark.materialized.planning.shape import plain_shape
 from tidemark.materialized.worker.views import suspend_view, view_history
+from tidemark.materialized.worker.waves import plan_named
 from tidemark.model.statements import RefreshHow
 from tidemark.model.views import ViewQuery
+from tidemark.streams.worker.opening import open_table
 
 from .view_world import ViewWorld
+from .world import key_of
 
 MINUTE = TargetLag(timedelta(minutes=1))
 MOVES = "no base has changed, but current_date may have"
@@ -76,6 +79,20 @@ def test_its_readers_see_it_as_of_the_same_point(world: ViewWorld) -> None:
     done = {one.view: one for one in world.refresh_due("second")}
     assert (done["today"].state, done["reader"].state) == ("done", "done")
     assert world.last("reader").versions == {world.kept["today"].uri: world.stored("today").kept_version}
+
+
+def test_a_late_wave_does_not_set_the_view_back(world: ViewWorld) -> None:
+    """Its tasks wait in a queue, and meanwhile another wave has read more."""
+    plan_named(world.store, open_table, str(key_of("late")), ["today"])
+    world.source.append()
+    world.clock.go(timedelta(seconds=61))
+    world.refresh("today", "second")
+    assert world.rows("today") == {("0", 1): 1, ("0", 2): 1}
+    world.refresh("today", "late")
+    assert world.rows("today") == {("0", 1): 1, ("0", 2): 1}
+    world.source.append()
+    world.refresh("today", "third")
+    assert world.rows("today") == {("0", number): 1 for number in (1, 2, 3)}
 
 
 def test_a_suspended_one_is_left_alone(world: ViewWorld) -> None:

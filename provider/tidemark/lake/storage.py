@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -31,6 +32,7 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"),
 )
+_NO_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)  # a disk has no file of such a name
 _ETAG_KEYS = ("ETag", "etag")  # s3; abfs and gcs
 _VERSION_KEYS = ("VersionId", "version_id", "generation")  # s3, abfs, gcs
 
@@ -237,6 +239,10 @@ class Storage:
                 return dict(self._filesystem.info(self._below(name)))
             except (FileNotFoundError, NotADirectoryError):
                 return None
+            except OSError as error:
+                if error.errno in _NO_NAMES:
+                    return None
+                raise
 
     def _below(self, name: str) -> str:
         if _SCHEME.match(name):

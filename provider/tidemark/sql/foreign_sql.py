@@ -15,7 +15,18 @@ from sqlglot import Token, exp
 from sqlglot.dialects.snowflake import Snowflake
 from sqlglot.errors import SqlglotError
 
-__all__ = ["SNOWFLAKE", "SOURCE", "SPARK", "SqlNotUnderstood", "source_tokens", "tokens", "tree_of", "trees", "written"]
+__all__ = [
+    "SNOWFLAKE",
+    "SOURCE",
+    "SPARK",
+    "SqlNotUnderstood",
+    "renames_columns",
+    "source_tokens",
+    "tokens",
+    "tree_of",
+    "trees",
+    "written",
+]
 
 _STUMBLES = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
 _COLOURS = re.compile(r"\x1b\[\d+m")
@@ -67,6 +78,12 @@ def source_tokens(text: str) -> list[Token]:
     """The tokens of a text in the SQL of the source system. Raises SqlNotUnderstood."""
     with _in_words():
         return list(_SourceTokenizer().tokenize(text))
+
+
+def renames_columns(source: exp.Expr) -> bool:
+    """Whether the alias of a table lists columns, as in `t AS a(x, y)`: then its names are not those of the table."""
+    alias = source.args.get("alias")
+    return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
 
 
 def written(tree: exp.Expr, dialect: str, *, comments: bool = True) -> str:

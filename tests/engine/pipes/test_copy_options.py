@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from tests.engine.pipes.desk import Desk
 from tidemark.errors import CopyAborted, CopyRefused, NotYetSupported
+from tidemark.pipes.driver.files_table import FilesTable
 
 pytestmark = pytest.mark.spark
 
@@ -118,6 +121,31 @@ def test_a_changed_file_of_the_same_name_is_not_loaded_again(mixed: Desk) -> Non
     assert mixed.status(load) == "Copy executed with 0 files processed."
 
 
+def test_a_table_that_was_created_again_loads_its_files_again(mixed: Desk) -> None:
+    load = f"COPY INTO db.t FROM @s FILES = ('good.csv') {PLAIN}"
+    mixed.ask(load)
+    shutil.rmtree(mixed.root / "db" / "t")
+    mixed.table("id INT, name STRING")
+    assert mixed.ask(f"{load} VALIDATION_MODE = RETURN_ERRORS") == []
+    assert mixed.copied(load) == {"good.csv": "LOADED"}
+    assert mixed.rows() == [(1, "a"), (2, "b")]
+    assert mixed.status(load) == "Copy executed with 0 files processed."
+
+
+def test_a_file_that_is_replaced_before_the_purge_stays(mixed: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program writes it again as soon as its rows are in the table."""
+    end = FilesTable.end
+
+    def replaced(*arguments: object, **more: object) -> None:
+        mixed.put(good="7,new\n")
+        end(*arguments, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FilesTable, "end", replaced)
+    mixed.ask(f"COPY INTO db.t FROM @s FILES = ('good.csv') {PLAIN} PURGE = TRUE")
+    assert (mixed.files / "good.csv").read_text() == "7,new\n"
+    assert mixed.rows() == [(1, "a"), (2, "b")]
+
+
 def test_the_size_limit_takes_the_oldest_files_first_and_at_least_one(desk: Desk) -> None:
     desk.table("id INT")
     for number in (1, 2, 3):
@@ -128,13 +156,31 @@ def test_the_size_limit_takes_the_oldest_files_first_and_at_least_one(desk: Desk
     assert sorted(desk.copied(f"{load} = 1")) == ["f3.csv"]
 
 
-def test_files_older_than_the_history_are_loaded_on_request(desk: Desk) -> None:
+def test_old_files_are_loaded_as_long_as_the_history_has_forgotten_none(desk: Desk) -> None:
     desk.table("id INT")
-    place = desk.write("old.csv", "1\n")
-    os.utime(place, (time.time() - timedelta(days=65).total_seconds(),) * 2)
+    _aged(desk.write("old.csv", "1\n"))
     load = f"COPY INTO db.t FROM @s {PLAIN}"
+    assert desk.copied(load) == {"old.csv": "LOADED"}
+    _aged(desk.write("older.csv", "2\n"))
+    assert desk.copied(load) == {"older.csv": "LOADED"}
+    assert desk.status(load) == "Copy executed with 0 files processed."
+
+
+def test_files_that_the_history_may_have_forgotten_are_loaded_on_request(desk: Desk) -> None:
+    desk.table("id INT")
+    desk.write("new.csv", "1\n")
+    load = f"COPY INTO db.t FROM @s {PLAIN}"
+    desk.ask(load)
+    (first,) = desk.root.rglob("*__copy_history/_delta_log/00000000000000000000.json")
+    _aged(first)
+    _aged(desk.write("old.csv", "2\n"))
     assert desk.status(load) == "Copy executed with 0 files processed."
     assert desk.copied(f"{load} LOAD_UNCERTAIN_FILES = TRUE") == {"old.csv": "LOADED"}
+
+
+def _aged(place: Path) -> None:
+    """The file is older than what a history of 64 days remembers."""
+    os.utime(place, (time.time() - timedelta(days=65).total_seconds(),) * 2)
 
 
 def test_texts_are_cut_only_on_request(desk: Desk) -> None:

@@ -49,6 +49,16 @@ def test_a_run_takes_announced_files_and_removes_their_notifications(desk: Desk,
     assert [*notes.iterdir()] == []
 
 
+def test_a_name_that_no_file_can_have_keeps_no_other_file_from_the_pipe(desk: Desk, notes: Path) -> None:
+    desk.table("id INT")
+    desk.ask(f"CREATE PIPE p AUTO_INGEST = TRUE NOTIFICATION_CHANNEL = '{notes}' AS COPY INTO db.t FROM @s/new/")
+    assert run(desk).files == 0
+    desk.put(new__told="2\n")
+    (notes / "odd.json").write_text(json.dumps({"files": ["x" * 300, "y" * 5000, "told.csv"]}))
+    assert run(desk).rows_loaded == 1
+    assert [*notes.iterdir()] == []
+
+
 def test_a_notebook_takes_announced_files_and_its_status_has_the_state_of_the_channel(desk: Desk, notes: Path) -> None:
     desk.table("id INT")
     desk.ask(f"CREATE PIPE p AUTO_INGEST = TRUE NOTIFICATION_CHANNEL = '{notes}' AS COPY INTO db.t FROM @s/new/")

@@ -177,3 +177,15 @@ def test_a_file_that_is_older_than_the_history_is_not_loaded_again_once_the_pipe
     assert world.run(pipe_spec(world.home, prefix="stays"))["files"] == 0
     assert world.rows() == Counter({1: 1, 2: 1})
     assert world.run(pipe_spec(world.home, prefix="stays", force=True))["files"] == 1
+
+
+def test_a_retry_of_a_forced_run_loads_each_file_once(world: LoadWorld) -> None:
+    """It was killed behind its first batch; the rest is in the queue."""
+    world.put("a.csv", ["1"])
+    world.put("b.csv", ["2"])
+    world.run(pipe_spec(world.home))
+    assert world.run(pipe_spec(world.home, force=True, run="k", max_files=1, batches=1))["files"] == 1
+    assert world.run(pipe_spec(world.home, force=True, run="k"))["files"] == 1
+    assert world.rows() == Counter({1: 2, 2: 2})
+    assert world.run(pipe_spec(world.home, force=True, run="k"))["files"] == 0
+    assert world.run(pipe_spec(world.home, force=True, run="another"))["files"] == 2

@@ -205,6 +205,13 @@ def test_a_name_that_ends_with_a_newline_is_another_name(table: Path) -> None:
     assert DeltaLog.open(str(table)).head() == HEAD
 
 
+@pytest.mark.parametrize("name", ["x" * 300, f"{'y/' * 3000}z", "ä" * 200, "loop/a.csv"])
+def test_a_name_that_no_file_of_the_disk_can_have_is_one_that_does_not_exist(tmp_path: Path, name: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert Storage(str(tmp_path), {}).stored_file(name) is None
+    assert not Storage(str(tmp_path), {}).exists(name)
+
+
 def test_a_table_whose_name_has_a_newline_is_found_and_named_in_one_line(tmp_path: Path) -> None:
     born(tmp_path / "a\nb")
     (tmp_path / "c\nd").mkdir()

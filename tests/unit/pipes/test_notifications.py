@@ -84,6 +84,7 @@ def test_each_form_names_its_file(document: Any, location: str) -> None:
         {"type": "google.cloud.storage.object.v1.deleted", "data": {}},
         {"attributes": {**PUBSUB, "eventType": "OBJECT_DELETE"}},
         azure_event("in/a.csv", kind="Microsoft.Storage.BlobDeleted"),
+        s3_event(f"in/{'x' * 1100}.csv"),
         {"files": ["", "../a.csv", "a\0b", "\ud800.csv", "gs://bucket/in/a.csv"]},
     ],
 )

@@ -90,6 +90,17 @@ def test_truncated_texts_of_the_log_are_bounds() -> None:
         assert len(found.files) == is_chosen, where
 
 
+def test_bounds_of_decimals_that_a_writer_may_have_rounded_leave_no_file_out() -> None:
+    """The row has 123456789012345678.25, and the log says a floating-point number that is less."""
+    wide = replace(METADATA, schema_json=METADATA.schema_json.replace("decimal(12,2)", "decimal(20,2)"))
+    rounded = replace(file_of("a", {}, {}), stats='{"minValues": {"m": 1}, "maxValues": {"m": 1.2345678901234566e17}}')
+    exact = replace(rounded, stats='{"minValues": {"m": 1}, "maxValues": {"m": 123456789012345678.00}}')
+    for file, left in ((rounded, 1), (exact, 0)):
+        for where in ("m = 123456789012345678.25", "m > 123456789012345678.1"):
+            found = choose(term_of(where, wide), {"a": file}, statistics_of, (), Lookup())
+            assert len(found.files) == left, where
+
+
 ROWS = st.lists(st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=1, max_size=6), min_size=1, max_size=6)
 
 

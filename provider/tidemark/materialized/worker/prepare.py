@@ -129,9 +129,11 @@ class Preparing:
             takeover(runtime, held.transaction.key, by=self.key, owner=self.planned.refresh.run)
 
     def _start_again(self, ends: Mapping[str, int], why: str) -> None:
+        """The stream owes all rows as of the wave, or of a later one that has written them: no view goes back."""
         store, view = self.runtime.store, self.view
-        tables = [base.table for base in stream_of_view(store, view).bases]
-        bases = newest_bases(tables, self.runtime.tables, ends)
+        stream = stream_of_view(store, view)
+        read = () if stream.initial_rows_pending else stream.bases
+        bases = newest_bases([base.table for base in stream.bases], self.runtime.tables, ends, read=read)
         replace_stream_of(store, view, bases, who=self.planned.refresh.run, why=why)
 
     def _require_kept(self) -> None:

@@ -22,17 +22,21 @@ def stream_of_view(store: ControlStore, view: KeptView) -> Stream:
     return store.read(lambda connection: streams.find(connection, view.stream))
 
 
-def newest_bases(bases: Sequence[TableRef], tables: Tables, ends: Mapping[str, int]) -> tuple[BaseOffset, ...]:
-    """Each base at the version in `ends`, else at its newest one, with the id that the table has now.
+def newest_bases(
+    bases: Sequence[TableRef], tables: Tables, ends: Mapping[str, int], *, read: Sequence[BaseOffset] = ()
+) -> tuple[BaseOffset, ...]:
+    """Each base at the version in `ends`, else at its newest one, with the id that the table has now. `read`: versions
+    of these tables before which none is.
 
     Raises TableNotFound, NotADeltaTable.
     """
+    least = {base.table.table_id: base.version for base in read}
     found = []
     for base in bases:
         log = wherever(tables)(base)
         head = log.head()
         table_id = log.state(head).table_id
-        version = min(head, ends.get(base.path, head))
+        version = min(head, max(ends.get(base.path, head), least.get(table_id, 0)))
         found.append(BaseOffset(TableRef(base.name, log.uri, table_id, base.addressing), version))
     return tuple(found)
 

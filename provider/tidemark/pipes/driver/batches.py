@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -56,6 +56,16 @@ class LoadedBatch:
     version: int | None
 
 
+class _InTarget(NamedTuple):
+    """A batch in the target, and the target's version and id. `attempt`: the one that has written it, None if its
+    commit has left the log.
+    """
+
+    attempt: str | None
+    version: int
+    table_id: str
+
+
 @dataclass(frozen=True)
 class BatchRunner:
     """Loads planned batches of one table of files."""
@@ -79,9 +89,9 @@ class BatchRunner:
         there = None if files is not None else self._committed(batch)
         planned = files_to_load(self.files.files_of(batch.number, self.clock()) if files is None else files)
         if there is not None:
-            attempt = there[0] or self.files.last_attempt(batch.number, self.clock())
+            attempt = there.attempt or self.files.last_attempt(batch.number, self.clock())
             reports = self.files.reports_of(batch.number, attempt, self.clock())
-            return self._ended(batch, attempt, there[1], reports)
+            return self._ended(batch, there._replace(attempt=attempt), reports)
         unread: dict[str, str] = {}
         while True:
             try:
@@ -103,11 +113,11 @@ class BatchRunner:
         failpoint("load.results")
         self._append(batch, attempt, target, prepared.rows)
         failpoint("load.appended")
-        found, version = self._required(batch, target)
-        if found != attempt:
-            reports = self.files.reports_of(batch.number, found, self.clock())
-            return self._ended(batch, found, version, reports)
-        return self._ended(batch, attempt, version, prepared.reports)
+        found = self._required(batch, target)
+        if found.attempt != attempt:
+            reports = self.files.reports_of(batch.number, found.attempt, self.clock())
+            return self._ended(batch, found, reports)
+        return self._ended(batch, found, prepared.reports)
 
     def give_up(self, batch: Batch) -> LoadedBatch:
         """End a batch whose statement cannot run: no attempt can write its rows any more.
@@ -117,17 +127,18 @@ class BatchRunner:
         target = open_target(batch.load, self.options)
         attempt = self.new_attempt()
         self._append(batch, attempt, target, None)
-        found, version = self._required(batch, target)
-        if found == attempt:
-            self.files.end(batch.number, None, None, self.clock(), aborted=True)
+        found = self._required(batch, target)
+        if found.attempt == attempt:
+            self.files.end(batch.number, None, None, self.clock(), table_id=found.table_id, aborted=True)
             return LoadedBatch((), None)
-        return self._ended(batch, found, version, self.files.reports_of(batch.number, found, self.clock()))
+        return self._ended(batch, found, self.files.reports_of(batch.number, found.attempt, self.clock()))
 
-    def _ended(self, batch: Batch, attempt: str | None, version: int, reports: tuple[FileReport, ...]) -> LoadedBatch:
+    def _ended(self, batch: Batch, there: _InTarget, reports: tuple[FileReport, ...]) -> LoadedBatch:
         """The end of the batch is stored. A batch without rows has no version."""
-        with_rows = version if any(report.rows_loaded for report in reports) else None
+        with_rows = there.version if any(report.rows_loaded for report in reports) else None
         aborted = _is_aborted(batch, reports)
-        self.files.end(batch.number, attempt, with_rows, self.clock(), aborted=aborted)
+        at = self.clock()
+        self.files.end(batch.number, there.attempt, with_rows, at, table_id=there.table_id, aborted=aborted)
         return LoadedBatch(reports, with_rows)
 
     def _append(self, batch: Batch, attempt: str, target: Target, rows: DataFrame | None) -> None:
@@ -144,19 +155,16 @@ class BatchRunner:
         with under(self.spark, settings):
             until_committed()(_save, given, target.path, evolves)
 
-    def _required(self, batch: Batch, target: Target) -> tuple[str | None, int]:
-        """The attempt and the version that the target shows. Raises TargetChanged."""
+    def _required(self, batch: Batch, target: Target) -> _InTarget:
+        """The batch as the target shows it. Raises TargetChanged."""
         there = self._committed(batch)
         if there is None:
             problem = "it was replaced or set back while files were loaded into it"
             raise TargetChanged(target=target.name, problem=problem)
         return there
 
-    def _committed(self, batch: Batch) -> tuple[str | None, int] | None:
-        """The attempt and the version of the batch's rows in the target; None if it has none.
-
-        The attempt is None if its commit has left the log.
-        """
+    def _committed(self, batch: Batch) -> _InTarget | None:
+        """The batch in the target; None if it has none of its rows."""
         log = DeltaLog.open(batch.load.path, self.options)
         state = log.state()
         if state.transactions.get(self.files.app_id, 0) < batch.number:
@@ -165,10 +173,10 @@ class BatchRunner:
             for commit in log.commits(batch.base_version, state.version):
                 mark = load_mark_of(commit.user_metadata)
                 if mark is not None and (mark.files, mark.batch) == (self.files.id, batch.number):
-                    return mark.attempt, commit.version
+                    return _InTarget(mark.attempt, commit.version, state.table_id)
         except LogIncomplete:
             self.say(f"batch {batch.number}: the log no longer has its commit")
-        return None, state.version
+        return _InTarget(None, state.version, state.table_id)
 
 
 def _is_aborted(batch: Batch, reports: Sequence[FileReport]) -> bool:

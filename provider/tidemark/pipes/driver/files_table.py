@@ -47,13 +47,16 @@ def _new_token() -> str:
 
 @dataclass(frozen=True)
 class KnownBatch:
-    """A batch, and its end: the attempt, the version of its rows, and whether an error of the files ended it."""
+    """A batch, and its end: the attempt, the version of its rows, and whether an error of the files ended it.
+    `table_id`: of the target that has them; None if that is not known.
+    """
 
     batch: Batch
     is_done: bool
     attempt: str | None = None
     version: int | None = None
     aborted: bool = False
+    table_id: str | None = None
 
 
 class FilesTable:
@@ -132,9 +135,19 @@ class FilesTable:
             tables.append(_queued(queued, FileSource.LISTING, at))
         return self._write_numbered(self._spark.createDataFrame(pa.concat_tables(tables)), PLANS, batch.number)
 
-    def end(self, batch: int, attempt: str | None, version: int | None, at: datetime, *, aborted: bool = False) -> None:
-        """The batch is done. A second end of the same batch is left out."""
-        facts = {"batch": batch, "attempt": attempt, "version": version, "status": ABORTED if aborted else None}
+    def end(
+        self,
+        batch: int,
+        attempt: str | None,
+        version: int | None,
+        at: datetime,
+        *,
+        table_id: str,
+        aborted: bool = False,
+    ) -> None:
+        """The batch is done, in the table of that id. A second end of the same batch is left out."""
+        status = ABORTED if aborted else None
+        facts = {"batch": batch, "attempt": attempt, "version": version, "status": status, "source": table_id}
         self._write_numbered(self._frame([{"event": Event.DONE.value, **facts}], at), ENDS, batch)
 
     def open_batch(self) -> Batch | None:
@@ -161,13 +174,13 @@ class FilesTable:
     def _batch(self, number: int) -> KnownBatch:
         """The batch of that number, which has been planned."""
         mine = F.col("event").isin(Event.BATCH.value, Event.DONE.value) & (F.col("batch") == number)
-        names = ("event", "batch", "statement", "version", "run", "attempt", "status")
+        names = ("event", "batch", "statement", "version", "run", "attempt", "status", "source")
         rows = {row.event: row for row in self._all().where(mine).select(*names).collect()}
         head, done = rows[Event.BATCH.value], rows.get(Event.DONE.value)
         batch = Batch(number, from_json(Load, head.statement), head.version, head.run)
         if done is None:
             return KnownBatch(batch, is_done=False)
-        return KnownBatch(batch, True, done.attempt, done.version, aborted=done.status == ABORTED)
+        return KnownBatch(batch, True, done.attempt, done.version, aborted=done.status == ABORTED, table_id=done.source)
 
     def files_of(self, batch: int, now: datetime) -> pa.Table:
         """(file, size, modified_at) of a batch."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemark.errors import CopyAborted, CopyRefused, InvalidArgument, NotYetSupported, SqlCompilationError
 from tidemark.failpoints import failpoint
@@ -15,9 +14,10 @@ from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import Listed, list_files, named_files
 from tidemark.pipes.driver.histories import open_history
-from tidemark.pipes.driver.planning_batches import chosen, collected, loaded_files, not_known
+from tidemark.pipes.driver.planning_batches import certain, chosen, collected, loaded_files, not_known
+from tidemark.pipes.driver.prepare import FileToLoad, files_to_load
 from tidemark.pipes.driver.purge import purge_files
-from tidemark.pipes.driver.target import open_target
+from tidemark.pipes.driver.target import Target, open_target
 from tidemark.pipes.driver.validation import validated
 from tidemark.pipes.model.copying import ErrorMode, Load, Validation, ValidationMode
 from tidemark.pipes.model.events import COPY_KEPT, COPY_SUFFIX, Batch
@@ -33,24 +33,26 @@ def copy_files(job: JobContext, request: CopyFiles) -> CopiedFiles:
     """Load the files of the statement that were not loaded before, by one commit.
 
     A second run with the same key continues the plan of the first one, or returns its report. A batch that another
-    run left is finished first. Raises CopyAborted, CopyRefused, FilesNotFound, StageLocationMissing, TableNotFound.
+    run left is finished first. A table that was created again has loaded nothing.
+
+    Raises CopyAborted, CopyRefused, FilesNotFound, StageLocationMissing, TableNotFound.
     """
     load = request.load
     target = open_target(load, job.options)
     with job.new_workspace("copy") as workspace:
         if request.validation is not None:
-            found = _to_validate(job, load, request.validation)
+            found = _to_validate(job, load, target, request.validation)
             return validated(job, load, target, found, request.validation, workspace)
         table = FilesTable.open(job.session, load.path + COPY_SUFFIX, job.options, kept=COPY_KEPT)
         runner = BatchRunner(job.session, table, job.options, workspace, utc_now, job.progress.say, job.stop_if_due)
-        done = _of_run(table, runner, request.key)
+        done = _of_run(table, runner, request.key, target)
         while done is None:
             left = table.open_batch()
             if left is not None:
                 job.progress.say(f"finishing batch {left.number}, which the run {left.run} began")
                 _finish(job, runner, left)
                 continue
-            planned = _planned(job, request, table, target.version)
+            planned = _planned(job, request, table, target)
             if planned is None:
                 return CopiedFiles(())
             batch, files = planned
@@ -58,21 +60,28 @@ def copy_files(job: JobContext, request: CopyFiles) -> CopiedFiles:
                 done = runner.run(batch, files)
         table.trim(utc_now())
     if load.options.purge and done.version is not None:
-        purge_files(load, job.options, done.reports, job.progress.say)
+        purge_files(load, job.options, _planned_files(table, request.key), done.reports, job.progress.say)
     _require_loaded(load, done.reports)
     return CopiedFiles(done.reports, done.version)
 
 
-def _of_run(table: FilesTable, runner: BatchRunner, run: str) -> LoadedBatch | None:
+def _of_run(table: FilesTable, runner: BatchRunner, run: str, target: Target) -> LoadedBatch | None:
     """The last batch of the run, finished; None if it has none. None, too, if an error of the files ended it: they may
-    be others by now.
+    be others by now. So it is if another table has its rows.
     """
     known = table.batch_of_run(run, utc_now())
-    if known is None or known.aborted:
+    if known is None or known.aborted or known.table_id not in (None, target.metadata.table_id):
         return None
     if not known.is_done:
         return runner.run(known.batch)
     return LoadedBatch(table.reports_of(known.batch.number, known.attempt, utc_now()), known.version)
+
+
+def _planned_files(table: FilesTable, run: str) -> list[FileToLoad]:
+    """The files of the last batch of the run, as they were when it was planned."""
+    now = utc_now()
+    known = table.batch_of_run(run, now)
+    return [] if known is None else files_to_load(table.files_of(known.batch.number, now))
 
 
 def _finish(job: JobContext, runner: BatchRunner, left: Batch) -> None:
@@ -85,17 +94,17 @@ def _finish(job: JobContext, runner: BatchRunner, left: Batch) -> None:
 
 
 def _planned(
-    job: JobContext, request: CopyFiles, table: FilesTable, version: int
+    job: JobContext, request: CopyFiles, table: FilesTable, target: Target
 ) -> tuple[Batch | None, pa.Table] | None:
     """The batch of this statement, planned; None if there is no file to load.
 
     Its number is taken before the files are looked for, so that no other run has planned the same files since.
     """
     number, now = table.next_number(), utc_now()
-    take = chosen(_new(job, request.load, table, now), _MOST_FILES, request.load.options.size_limit)
+    take = chosen(_new(job, request.load, target, table, now), _MOST_FILES, request.load.options.size_limit)
     if not take.files.num_rows:
         return None
-    batch = Batch(number, request.load, version, request.key)
+    batch = Batch(number, request.load, target.version, request.key)
     stored = table.plan(batch, take.files, None, now, partial=False)
     failpoint("load.planned")
     return (batch if stored else None), take.files
@@ -112,27 +121,31 @@ def _listed(job: JobContext, load: Load) -> Listed:
     return found
 
 
-def _to_validate(job: JobContext, load: Load, validation: Validation) -> pa.Table:
+def _to_validate(job: JobContext, load: Load, target: Target, validation: Validation) -> pa.Table:
     """The files that would be loaded. RETURN_ALL_ERRORS looks at those that were loaded before, too."""
     if validation.mode is ValidationMode.ALL_ERRORS:
         return collected(_listed(job, load).frame(job.session))
     table = open_history(job.session, load.path + COPY_SUFFIX, job.options, COPY_KEPT)
-    return _new(job, load, table, utc_now())
+    return _new(job, load, target, table, utc_now())
 
 
-def _new(job: JobContext, load: Load, table: FilesTable | None, now: datetime) -> pa.Table:
-    """The files that the history does not know, or all of them with FORCE. `table`: None if there is no history."""
+def _new(job: JobContext, load: Load, target: Target, table: FilesTable | None, now: datetime) -> pa.Table:
+    """The files that the history does not know, or all of them with FORCE. Files that it may have forgotten are left
+    out; a history that is younger than that has forgotten none. `table`: None if there is no history.
+    """
     found = _listed(job, load).frame(job.session)
     if load.options.force:
         return collected(found)
-    new = collected(found if table is None else not_known(found, loaded_files(table, now)))
+    if table is None:
+        return collected(found)
+    new = collected(not_known(found, loaded_files(table, now, into=target.metadata.table_id)))
     if load.options.load_uncertain_files:
         return new
-    certain = new.filter(pc.greater_equal(new.column("modified_at"), pa.scalar(now - COPY_KEPT)))
-    if skipped := new.num_rows - certain.num_rows:
+    sure = certain(table, new, now)
+    if skipped := new.num_rows - sure.num_rows:
         said = f"{skipped} files are older than the history of {COPY_KEPT.days} days, and may have been loaded before"
         job.progress.say(f"{said}; LOAD_UNCERTAIN_FILES = TRUE loads them")
-    return certain
+    return sure
 
 
 def _require_loaded(load: Load, reports: tuple[FileReport, ...]) -> None:

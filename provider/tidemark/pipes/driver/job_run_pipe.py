@@ -22,6 +22,7 @@ from tidemark.pipes.driver.planning_batches import (
     loaded_files,
     not_known,
     pending,
+    planned_by,
     planned_files,
     without,
 )
@@ -39,8 +40,9 @@ def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
     """Load batches of files until the queue of the pipe is empty.
 
     Announced files come into the queue first. A batch that an earlier run left is finished, and new files are looked
-    for. A second run finds nothing to do. Raises CopyRefused, TableNotFound, StageLocationMissing, and what Spark
-    raises for failures that are not of a file.
+    for. A second run finds nothing to do, and so does a forced one with the same `run`.
+
+    Raises CopyRefused, TableNotFound, StageLocationMissing, and what Spark raises for failures that are not of a file.
     """
     table = FilesTable.open(job.session, request.queue, job.options, kept=KEPT)
     queue = PipeQueue(job.session, table, request.load, job.options)
@@ -116,7 +118,7 @@ def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, *, looks: bool
             queue.table.append([listing], now)
         return None
     load = replace(request.load, files=())
-    batch = Batch(number, load, open_target(load, queue.table.options).version, request.uid)
+    batch = Batch(number, load, open_target(load, queue.table.options).version, request.run or request.uid)
     queued = without(take.left, waiting)
     stored = queue.table.plan(batch, take.files, queued, now, partial=take.left.num_rows > 0)
     failpoint("load.planned")
@@ -133,7 +135,8 @@ def _new(
         return waiting.slice(0, 0)
     found = listed.frame(job.session)
     if request.force:
-        return without(collected(found), waiting)
+        again = found if not request.run else not_known(found, planned_by(queue.table, request.run, now))
+        return without(collected(again), waiting)
     known = loaded_files(queue.table, now) if _asked_again(request) else planned_files(queue.table, now)
     new = without(collected(not_known(found, known)), waiting)
     sure = certain(queue.table, new, now)

@@ -28,6 +28,7 @@ __all__ = [
     "new_files",
     "not_known",
     "pending",
+    "planned_by",
     "planned_files",
     "without",
 ]
@@ -49,9 +50,25 @@ def planned_files(table: FilesTable, now: datetime) -> DataFrame:
     return table.remembered(now).where(F.col("event") == Event.PLANNED.value).select("file")
 
 
-def loaded_files(table: FilesTable, now: datetime) -> DataFrame:
-    """(file): those whose rows were loaded, and those that have no rows."""
-    return latest_results(table.remembered(now)).where(F.col("status").isin(*LOADED)).select("file")
+def planned_by(table: FilesTable, run: str, now: datetime) -> DataFrame:
+    """(file): those that belong to a batch of that run."""
+    events = table.remembered(now)
+    own = events.where((F.col("event") == Event.BATCH.value) & (F.col("run") == F.lit(run))).select("batch")
+    planned = events.where(F.col("event") == Event.PLANNED.value).select("batch", "file")
+    return planned.join(F.broadcast(own), "batch", "left_semi").select("file")
+
+
+def loaded_files(table: FilesTable, now: datetime, *, into: str | None = None) -> DataFrame:
+    """(file): those whose rows were loaded, and those that have no rows. `into`: the id of the target; what another
+    table of its name got does not count then.
+    """
+    events = table.remembered(now)
+    loaded = latest_results(events).where(F.col("status").isin(*LOADED))
+    if into is not None:
+        done = events.where(F.col("event") == Event.DONE.value)
+        others = done.where(F.col("source") != F.lit(into)).select("batch")  # NULL: an earlier release did not say it
+        loaded = loaded.join(F.broadcast(others), "batch", "left_anti")
+    return loaded.select("file")
 
 
 def not_known(found: DataFrame, known: DataFrame) -> DataFrame:

@@ -38,7 +38,7 @@ class Event(StrEnum):
     PLANNED = "planned"  # it belongs to a batch
     RESULT = "result"  # of an attempt, before the commit of its rows
     BATCH = "batch"  # its number, statement and run, in one commit with its files
-    DONE = "done"  # the attempt whose rows are in the target at `version`
+    DONE = "done"  # the attempt whose rows are in the target at `version`; `source` is the target's id
     LISTED = "listed"  # a full listing: `file` is the greatest name
 
 

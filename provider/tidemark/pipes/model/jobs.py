@@ -66,7 +66,7 @@ COPY_FILES = Job("copy_files", CopyFiles, CopiedFiles, "pipes.driver.job_copy_fi
 class RunPipe:
     """`queue`: path of the pipe's table of files. `list_files`: look for new files first. `full_listing_seconds`: how
     old the last complete listing may be. `max_files`, `max_bytes`: of one batch; `batches`: of this run. `force`: files
-    that were loaded before are loaded again.
+    that were loaded before are loaded again, once by each `run`: its retries have the same text.
 
     `has_channel`: notifications announce new files, so files are listed only if the last complete listing is too old.
     `notified`: the names that they announce, behind location and prefix; they come into the queue first.
@@ -84,6 +84,7 @@ class RunPipe:
     max_files: int = 10_000
     max_bytes: int = 16 << 30
     batches: int = 10
+    run: str = ""
     has_channel: bool = False
     notified: tuple[str, ...] = ()
 

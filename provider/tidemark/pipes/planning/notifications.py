@@ -11,6 +11,7 @@ from urllib.parse import unquote_plus, urlsplit
 
 from tidemark.model.foreign_json import parsed
 from tidemark.pipes.model.notifications import Announced
+from tidemark.pipes.planning.named_files import LONGEST_NAME
 
 __all__ = ["announced_files"]
 
@@ -229,10 +230,9 @@ def _can_be(name: str) -> bool:
     if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
         return False
     try:
-        name.encode()
+        return len(name.encode()) <= LONGEST_NAME
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def _one_form(uri: str) -> str:

@@ -95,8 +95,10 @@ def run_pipe(
     """Load the files that wait for a pipe, and keep the end of the run with the pipe. `by`: the key of the run.
 
     If `channel_of` knows a channel of the pipe, the run takes the files of its notifications, and seldom lists the
-    location. The notifications are removed after the job. A second run finds nothing to do. Raises PipeNotFound,
-    PipePaused, NotificationsUnreachable, NotificationsNotInstalled, and what the job raises.
+    location. The notifications are removed after the job. A second run finds nothing to do; so does one with `force`,
+    if it has the same `key`.
+
+    Raises PipeNotFound, PipePaused, NotificationsUnreachable, NotificationsNotInstalled, and what the job raises.
     """
     wish, store = wish or PipeRun(), runtime.store
     pipe = get_pipe(store, name)
@@ -104,7 +106,8 @@ def run_pipe(
         raise PipePaused(pipe=pipe.name, since=f"{pipe.paused_at:%Y-%m-%d %H:%M} UTC")
     began = store.clock()
     try:
-        request = _request(pipe, load_of_pipe(store, pipe, runtime.tables), wish)
+        run = store.new_id() if key is None else str(key)
+        request = _request(pipe, load_of_pipe(store, pipe, runtime.tables), wish, run)
         channel = None if channel_of is None or wish.asks_for_files else channel_of(pipe)
         report = _run(runtime, pipe, request, channel, key)
     except TidemarkError as error:
@@ -200,7 +203,7 @@ def _queue(
     return runtime.run_job(QUEUE_FILES, request, key=key)
 
 
-def _request(pipe: Pipe, load: Load, wish: PipeRun) -> RunPipe:
+def _request(pipe: Pipe, load: Load, wish: PipeRun, run: str) -> RunPipe:
     return RunPipe(
         pipe=pipe.name,
         uid=pipe.uid,
@@ -214,6 +217,7 @@ def _request(pipe: Pipe, load: Load, wish: PipeRun) -> RunPipe:
         max_files=wish.max_files,
         max_bytes=wish.max_bytes,
         batches=wish.batches,
+        run=run,
     )
 
 

@@ -66,7 +66,8 @@ class Miss:
 @dataclass(frozen=True)
 class Leaf:
     """A table that a query reads. `version`: the version that is read. `content`: the one that is part of the key. It
-    is the last one that changed rows or columns, or `version` under the vendor's rule.
+    is the last one that changed rows or columns, or `version` under the vendor's rule. `commit`: the digest of its
+    commit, which tells copies of a table apart; None if that is cleaned up.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Leaf:
     table_id: str
     version: int
     content: int
+    commit: str | None = None
 
 
 @dataclass(frozen=True)

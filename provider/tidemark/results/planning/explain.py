@@ -48,4 +48,6 @@ def _changes(kept: Sequence[Leaf], now: Sequence[Leaf]) -> list[str]:
             changes.append(f"{after.name} is another table, at {after.path}")
         elif before.content != after.content:
             changes.append(f"{after.name} has changed: version {after.version}, and the answer is of {before.version}")
+        elif None not in (before.commit, after.commit) and before.commit != after.commit:
+            changes.append(f"{after.name} has another version {after.content}: a copy of the table, at {after.path}")
     return changes

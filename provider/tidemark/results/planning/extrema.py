@@ -11,10 +11,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from tidemark.model.file_statistics import exact_statistics
+from tidemark.model.file_statistics import exact_statistics, may_be_rounded
 from tidemark.model.foreign_json import parsed
 from tidemark.model.table_log import AddFile, Metadata
 from tidemark.results.planning.queries import Query, TableUse
+from tidemark.sql.foreign_sql import renames_columns
 
 __all__ = ["Aggregate", "LogQuery", "NotExact", "answer_of", "log_query", "spark_type"]
 
@@ -64,6 +65,8 @@ def log_query(query: Query) -> LogQuery | None:
         return None
     source = tree.args.get("from_")
     if source is None or not isinstance(source.this, exp.Table) or not _has_only(source.this, _TABLE):
+        return None
+    if renames_columns(source.this):
         return None
     found = [_aggregate(node) for node in tree.expressions]
     aggregates = tuple(one for one in found if one is not None)
@@ -131,8 +134,15 @@ class _Column:
             raise NotExact(f"{name} is of the type {kind if isinstance(kind, str) else kind.get('type')}: {reason}")
         return cls(physical, partition, str(kind))
 
+    def statistic(self, said: Any) -> Any:
+        """The value of a statistic. Raises NotExact."""
+        decimal = _DECIMAL.fullmatch(self.kind)
+        if decimal is not None and isinstance(said, Decimal) and may_be_rounded(said, int(decimal[2])):
+            raise NotExact(f"{self.physical} has the statistic {said}, which its writer may have rounded")
+        return self.value(said)
+
     def value(self, said: Any) -> Any:
-        """The value of a statistic, or of a partition's text. Raises NotExact."""
+        """The value of a statistic that is exact, or of a partition's text. Raises NotExact."""
         try:
             if self.kind == "date":
                 return date.fromisoformat(said)
@@ -170,7 +180,7 @@ class _Extremes:
             return
         if least is None or greatest is None:
             raise NotExact(f"a file has no statistics of {column.physical}")
-        self._add(column.value(least), column.value(greatest))
+        self._add(column.statistic(least), column.statistic(greatest))
 
     def _add(self, least: Any, greatest: Any) -> None:
         self.least = least if self.least is None else min(self.least, least)

@@ -11,7 +11,7 @@ from tidemark.results.model.answers import Leaf, ReuseRules, StoredAnswer
 
 __all__ = ["digest_of", "evicted", "expiry", "key_of"]
 
-_FORMAT = 1  # of the answer's files and of the key itself
+_FORMAT = 2  # of the answer's files and of the key itself
 
 
 def digest_of(text: str) -> str:
@@ -20,10 +20,11 @@ def digest_of(text: str) -> str:
 
 
 def key_of(text: str, settings: Mapping[str, str], leaves: Sequence[Leaf], today: date | None) -> str:
-    """The key of the answer. It covers the text, the settings, and the id and version of each table, in the order of
-    the text. `today`: the date that the query asks for, None if it does not.
+    """The key of the answer. It covers the text, the settings, and the tables in the order of the text. A table counts
+    by id, version and commit, or by its path if the commit is cleaned up. `today`: the date that the query asks for,
+    None if it does not.
     """
-    read = [(leaf.table_id, leaf.content) for leaf in leaves]
+    read = [(leaf.table_id, leaf.content, leaf.commit or leaf.path) for leaf in leaves]
     parts = [_FORMAT, text, sorted(settings.items()), read, None if today is None else today.isoformat()]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

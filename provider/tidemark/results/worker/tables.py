@@ -9,7 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidemark.errors import LakeError, NotADeltaTable, SourceError, TidemarkError
-from tidemark.lake.content_versions import content_version
+from tidemark.lake.content_versions import content_at, content_of
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.foreign_json import parsed
 from tidemark.model.table_log import TableState
@@ -73,8 +73,9 @@ class _NoVersion(ValueError):
 
 def _at(name: str, log: DeltaLog, state: TableState, rules: ReuseRules) -> FoundTable:
     version = state.version
-    content = version if rules.moved_rows_count else content_version(log, version)
-    return FoundTable(Leaf(name, log.uri, state.table_id, version, content), log, state)
+    content = content_at(log, version) if rules.moved_rows_count else content_of(log, version)
+    leaf = Leaf(name, log.uri, state.table_id, version, content.version, content.digest)
+    return FoundTable(leaf, log, state)
 
 
 def _version(log: DeltaLog, point: TablePoint, time_zone: str) -> int:

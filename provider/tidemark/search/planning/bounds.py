@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from tidemark.model.file_statistics import exact_statistics
+from tidemark.model.file_statistics import exact_statistics, may_be_rounded
 from tidemark.model.table_log import AddFile
 from tidemark.search.model.paths import SearchColumn, ValueKind
 from tidemark.search.model.terms import IsIn, Like, Term, Within
@@ -16,6 +17,7 @@ __all__ = ["Bounds", "bounds_of", "can_hold", "statistics_of"]
 
 Bounds = tuple[Any, Any]
 _WILD = ("%", "_")
+_SCALE = re.compile(r", *(\d+)\)")
 
 
 def statistics_of(file: AddFile) -> Mapping[str, Any]:
@@ -34,6 +36,8 @@ def bounds_of(file: AddFile, stats: Mapping[str, Any], column: SearchColumn) -> 
         least = greatest = said or None  # an empty text is NULL
     else:
         least, greatest = (_inside(stats.get(name), column) for name in ("minValues", "maxValues"))
+        if column.kind is ValueKind.DECIMAL and any(_may_be_rounded(one, column) for one in (least, greatest)):
+            return None
     try:
         return None if least is None or greatest is None else (_value(column, least), _value(column, greatest))
     except (ValueError, TypeError, ArithmeticError):
@@ -64,6 +68,11 @@ def _inside(values: Any, column: SearchColumn) -> Any:
     for name in column.physical:
         values = values.get(name) if isinstance(values, dict) else None
     return values
+
+
+def _may_be_rounded(said: Any, column: SearchColumn) -> bool:
+    scale = _SCALE.search(column.type)
+    return isinstance(said, Decimal) and scale is not None and may_be_rounded(said, int(scale[1]))
 
 
 def _value(column: SearchColumn, said: Any) -> Any:

@@ -19,7 +19,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?")
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
-_WHOLE_TYPES = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 class NotConstant(ValueError):
@@ -72,11 +72,18 @@ def _number_text(node: exp.Expr) -> tuple[int, str]:
     sign = 1
     if isinstance(node, exp.Neg):
         sign, node = -1, node.this
-    if isinstance(node, exp.Cast) and _type(node) in _WHOLE_TYPES and isinstance(node.this, exp.Literal):
+    if isinstance(node, exp.Cast) and _keeps_its_number(node):
         node = node.this
     if isinstance(node, exp.Literal) and not node.is_string:
         return sign, str(node.this)
     raise NotConstant(node)
+
+
+def _keeps_its_number(cast: exp.Cast) -> bool:
+    """Whether the cast is of a whole number that its type has: others are cut, wrap around, or fail."""
+    digits = str(cast.this.this) if isinstance(cast.this, exp.Literal) and not cast.this.is_string else ""
+    bits = _BITS.get(_type(cast))
+    return bits is not None and _WHOLE.fullmatch(digits) is not None and int(digits) < 1 << (bits - 1)
 
 
 def _day(node: exp.Expr) -> date:

@@ -13,7 +13,7 @@ from tidemark.model.table_log import Metadata
 from tidemark.search.model.terms import Term
 from tidemark.search.planning.ordering import FirstRows
 from tidemark.search.planning.predicates import column_in, term_of_tree
-from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tree_of
+from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, renames_columns, tree_of
 from tidemark.sql.statements import TableMention
 
 __all__ = ["SearchedQuery", "searched_query"]
@@ -86,6 +86,8 @@ def searched_query(text: str, mentions: Sequence[TableMention]) -> SearchedQuery
         value for name, value in table.args.items() if name not in ("this", "db", "catalog", "alias")
     )
     if not plain or any(tree.args.get(name) for name in ("joins", "laterals", "with_", "sample", "pivots")):
+        return None
+    if table is not None and renames_columns(table):
         return None
     if any(len(column.parts) > _MOST_PARTS and column.args.get("db") for column in tree.find_all(exp.Column)):
         return None  # qualified by more than an alias, which the pruned table has not
