@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.control.run_keys import RunPart
+from tidemark.control.run_keys import RunPart, Touch
 from tidemark.control.ties import Tie
 
 __all__ = ["KINDS", "Advice", "Finding", "Lag", "ObjectEntry", "ObjectKind", "Severity", "kind_named", "resolved"]
@@ -102,7 +102,7 @@ ViewOf = Callable[[str, str | None], Mapping[str, str]]
 FindingsOf = Callable[[sa.Connection, datetime], Mapping[str, Finding]]
 MarksOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, Mapping[str, str]]]
 TiesOf = Callable[[sa.Connection], Sequence[Tie]]
-TouchedBy = Callable[[sa.Connection, RunPart], Mapping[str, str]]
+TouchedBy = Callable[[sa.Connection, RunPart], Mapping[str, Touch]]
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class ObjectKind:
     by name, that must not have changed since a person saw them.
 
     For lineage: `ties` names what finds the ties of all objects of the kind. It takes a fixed number of queries.
-    `touched` is the name of what finds the objects that tasks touched, by uid, with words for what they did.
+    `touched` is the name of what finds the objects that tasks touched, by uid, with what they did and why.
     """
 
     name: str
@@ -148,8 +148,8 @@ class ObjectKind:
         found: TiesOf = resolved(self.ties)
         return found(connection)
 
-    def touched_by(self, connection: sa.Connection, part: RunPart) -> Mapping[str, str]:
-        """The objects of the kind that these tasks touched, by uid, with words for what they did."""
+    def touched_by(self, connection: sa.Connection, part: RunPart) -> Mapping[str, Touch]:
+        """The objects of the kind that these tasks touched, by uid, with what they did and why."""
         if self.touched is None:
             return {}
         found: TouchedBy = resolved(self.touched)

@@ -21,7 +21,7 @@ VIEW_ACTS = (
         name="refresh",
         words="Ask for a refresh",
         loses="Nothing, and nothing is refreshed at once, as that takes Spark. The next run that refreshes due views "
-        "takes it with it, whatever its lag. A run that names other views does not.",
+        "takes it with it, at any lag. A run that names other views does not.",
         command="airflow tidemark views refresh {name} --by-next-run",
         fits=lambda states, facts: not _stands(states, facts),
         do=lambda step: ask_for_refresh(step.guarded, step.name, by=step.who),

@@ -120,7 +120,7 @@ def resume_view(store: ControlStore, name: str, *, kind: KeptKind | None = None,
 
 
 def ask_for_refresh(store: ControlStore, name: str, *, by: str) -> KeptView:
-    """The next run that refreshes due views takes the view with it, whatever its lag. No Spark is started.
+    """The next run that refreshes due views takes the view with it, at any lag. No Spark is started.
 
     A second request replaces the first. A refresh that began after the request ends it; one that fails leaves it.
     Raises KeptViewNotFound, KeptViewSuspended.

@@ -1,5 +1,5 @@
-"""The routes of acts. One offers them. The other does one: it takes the right to edit the owner's DAG, the state that
-was shown, a reason, and a value for each field of the act.
+"""The routes of acts. One offers them, and the other does one. That takes the right to edit the owner's DAG, the state
+that was shown and a reason. It takes a value for each field of the act, too.
 """
 
 from __future__ import annotations

@@ -104,8 +104,8 @@ def replay_from(
     """The stream continues from the start of an earlier window: it delivers again all that it has delivered since.
 
     `version`: where a committed window of its history began. The stream is re-based, so it is another one for its
-    targets, and its history stays. Raises InvalidArgument for a version at which no window began, RebaseRefused for one
-    that cannot be read any more and for a stream on a view, TransactionOpen, StreamNotFound.
+    targets, and its history stays. Raises InvalidArgument for a version at which no window began. Raises RebaseRefused
+    for one that cannot be read any more, and for a stream on a view. Raises TransactionOpen, StreamNotFound.
     """
     old = _on_a_table(store, name)
     if version not in {window.start for window in store.read(lambda c: _windows_of(c, old))}:
@@ -120,8 +120,8 @@ def replay_from(
 
 
 def past_windows(connection: sa.Connection, uid: str) -> tuple[Consumption, ...]:
-    """The consumptions of a stream whose windows `replay_from` takes, newest first: of its newest transactions, also
-    from before it was re-based on the same table.
+    """The consumptions of a stream whose windows `replay_from` takes, newest first. They are among its newest
+    transactions, also from before it was re-based on the same table.
     """
     return _taken(connection, by_uid(connection, uid))
 
