@@ -39,8 +39,8 @@ def run_command() -> ActionCommand:
 
 @suppress_logs_and_warning
 def show_run(args: Namespace) -> None:
-    """Facts, then a row per window, per write, per object that was touched with the reason, and per object that the DAG
-    owns. Then the next window of each stream among them, as it is planned now.
+    """Facts, then a row per window, per write, and per object that was touched or that the DAG owns. Then the next
+    window of each stream among them, as it is planned now.
     """
     from tidemark.streams.worker.runs import read_run
 

@@ -12,7 +12,7 @@ __all__ = ["RunPart", "Touch"]
 
 @dataclass(frozen=True)
 class Touch:
-    """The work of tasks on an object: `did`, in words, and `why`, as far as the store has kept a reason."""
+    """The work of tasks on an object: `did`, in words, and `why`, the reason if the store has kept one."""
 
     did: str
     why: str | None = None

@@ -1,5 +1,5 @@
-"""The next window of a stream as it is planned now, and why a past one was taken: from the store and from earlier looks
-at logs. No log is read, and no Spark is asked.
+"""The next window of a stream as it is planned now, and why a past one was taken. The store and earlier looks at logs
+have all of it. No log is read, and no Spark is asked.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ _READ_AS = {
 
 @dataclass(frozen=True)
 class NextWindow:
-    """The window that the next run of a consumer would take, if nothing is committed before it and its task sets no
-    bound.
+    """The window that the next run of a consumer would take. More commits make it larger, and bounds of its task smaller.
 
-    `state`: `ready`, or `nothing` is new; `open`: the window that is open is finished first; `unreadable`; or `unknown`
-    until a look has read the log. `to_version`, `versions`: None if they are unknown. `rows`, `bytes`: estimates by the
+    `state`: `ready`, or `nothing` is new; `open`: the window that is open is finished first. Else `unreadable`, or
+    `unknown` until a look has read the log. `to_version`, `versions`: None if they are unknown. `rows`, `bytes`: estimates by the
     rows and bytes of a version in `sample` windows of these tasks, None without such a window.
     """
 
