@@ -33,11 +33,11 @@ _READ_AS = {
 
 @dataclass(frozen=True)
 class NextWindow:
-    """The window that the next run of a consumer would take. More commits make it larger, and bounds of its task smaller.
+    """The window that the next run of a consumer would take. More commits make it larger, bounds of its task smaller.
 
     `state`: `ready`, or `nothing` is new; `open`: the window that is open is finished first. Else `unreadable`, or
-    `unknown` until a look has read the log. `to_version`, `versions`: None if they are unknown. `rows`, `bytes`: estimates by the
-    rows and bytes of a version in `sample` windows of these tasks, None without such a window.
+    `unknown` until a look has read the log. `to_version`, `versions`: None if they are unknown. `rows`, `bytes`:
+    estimates by the rows and bytes of a version in `sample` windows of these tasks, None without such a window.
     """
 
     uid: str
