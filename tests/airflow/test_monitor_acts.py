@@ -45,7 +45,7 @@ class Desk:
         return dict(found)
 
     def act(
-        self, one: dict[str, Any], act: str, *, why: str = "the night", role: str | None = USER, **more: str
+        self, one: dict[str, Any], act: str, *, why: str = "the night", role: str | None = USER, **more: object
     ) -> Any:
         headers = {} if role is None else {"Authorization": f"Bearer {token(role)}"}
         wish = {"revision": one["revision"], "why": why, **more}
@@ -103,7 +103,7 @@ def test_a_view_is_resumed_and_suspended_again_with_the_reason_in_it(desk: Desk,
     assert get_view(world.store, "city_counts").suspended is None
     until = [one for _ in range(100) if (one := desk.ask("/api/v1/overview").json())["looked_at"] is not None]
     (late,) = (one for one in until[-1]["needs"] if one["name"] == "late_counts")
-    assert [one["name"] for one in late["acts"]] == ["suspend", "drop"]
+    assert [one["name"] for one in late["acts"]] == ["refresh", "suspend", "drop"]
     assert desk.act(late, "suspend", why="it costs too much").status_code == 200
     assert get_view(world.store, "late_counts").suspended == "it costs too much"
     assert [one[:2] for one in desk.history()] == [("late_counts", "suspend"), ("city_counts", "resume")]

@@ -28,6 +28,7 @@ from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 from tidemark.streams.store.schema import streams
 from tidemark.streams.worker.object_lineage import LineageWish, part_of, shown_lineage
 from tidemark.streams.worker.object_needs import NOTHING_KNOWN
+from tidemark.streams.worker.runs import read_run
 
 pytestmark = pytest.mark.airflow
 
@@ -343,10 +344,47 @@ def test_a_run_has_touched_the_views_and_replicated_tables_that_it_wrote(ask: Ca
     of_the_world = RunPart("dag", f"{DAG}/scheduled__1/city_counts/-1")  # as its tasks are called
     by_kind = world.store.read(lambda c: touched_by(c, of_the_world))
     view = get_view(world.store, "city_counts")
-    assert by_kind["dynamic_table", view.uid].startswith("refresh done")
+    refreshed = by_kind["dynamic_table", view.uid]
+    assert refreshed.did.startswith("refresh done")
+    assert "estimated" in str(refreshed.why)
     assert {uid for kind, uid in by_kind if kind == "dynamic_table"} == {view.uid}
     tables = found(ask(RUN, dag_id=DAG, run_id="scheduled__2026-11-22", task_id="backfill"))["touched"]
     assert "shop/shop.orders" in {one["object"]["name"] for one in tables}
+    assert {one["why"] for one in tables} == {"its backfill was due: all rows of the source's table"}
+
+
+def planned(ask: Caller, **part: Any) -> dict[str, dict[str, Any]]:
+    """The next window of each stream, once a look in the background has read the logs."""
+    for _ in range(100):
+        told = {one["stream"]: one for one in found(ask(RUN, **part))["next"]}
+        if all(one["state"] != "unknown" for one in told.values()):
+            return told
+        time.sleep(0.1)
+    raise AssertionError(told)
+
+
+def test_a_tab_says_why_each_stream_was_read_as_it_was(ask: Caller) -> None:
+    (one,) = found(ask(RUN, dag_id=DAG, run_id="payments__3"))["touched"]
+    assert one["why"] == "versions (3, 4] as inserted rows alone, written to 2 targets"
+    (row,) = listed(rows("run", DAG, "payments__3")["touched"])
+    assert row["why"] == one["why"]
+
+
+def test_a_tab_has_a_dry_run_for_the_next_window_from_the_store_and_earlier_looks(ask: Caller, world: Needing) -> None:
+    first = {one["stream"]: one for one in found(ask(RUN, dag_id=DAG))["next"]}
+    assert first["payments"]["state"] == "unknown"  # no log is read in the request
+    assert first["order_changes"]["state"] == "open"
+    told = planned(ask, dag_id=DAG)
+    assert (told["payments"]["state"], told["payments"]["versions"]) == ("nothing", 0)
+    assert told["stock"]["state"] == "unreadable"
+    assert told["stock"]["problem"]
+    made = world.monitored
+    made._commit("payments", times=3)
+    made._clock(hours=0)
+    behind = read_run(world.store, world.monitored.world.runtime.tables, RunPart(DAG))
+    (payments,) = (one for one in behind.next if one.stream == "payments")
+    assert (payments.state, payments.from_version, payments.to_version, payments.versions) == ("ready", 12, 15, 3)
+    assert (payments.rows, payments.sample) == (3, 12)
 
 
 @pytest.mark.parametrize("dag", ["not_for_all", "never_was"])
@@ -399,4 +437,4 @@ def test_a_tab_takes_as_many_queries_for_one_transaction_as_for_many(world: Need
         act = lambda c: shown_run(c, RunPart(*part), NOTHING_KNOWN, now=world.store.clock())  # noqa: E731
         return queries(world.store, lambda: world.store.read(act))
 
-    assert asked(DAG, "payments__3") - 4 <= asked(DAG) <= asked(DAG, "payments__3")
+    assert asked(DAG, "payments__3") - 5 <= asked(DAG) <= asked(DAG, "payments__3")

@@ -15,7 +15,7 @@ from tests.airflow.needing import IN_THE_STORE, Needing
 from tests.airflow.test_monitor_page import LAKE, Page
 from tidemark.materialized.worker.views import get_view, suspend_view
 from tidemark.pipes.worker.definitions import get_pipe, pause_pipe, resume_pipe
-from tidemark.streams.worker.streams import open_transaction
+from tidemark.streams.worker.streams import get_stream, open_transaction
 
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
 
@@ -211,6 +211,30 @@ def test_a_refused_act_says_what_has_changed(admin: Overview, world: Needing) ->
     admin.click("#act-no")
     admin.gone("pipe shop.orders_pipe")
     pause_pipe(world.store, "shop.orders_pipe", by="bob")
+
+
+def test_by_keyboard_a_healthy_stream_is_delivered_again_from_a_window_that_is_picked(
+    admin: Overview, world: Needing
+) -> None:
+    before = get_stream(world.store, "payments")
+    admin.open_inside("?history=payments&kind=stream")
+    admin.until(lambda: admin.chrome.find_elements(By.CSS_SELECTOR, "[id^='act-replay-']") != [])
+    admin.press("[id^='act-replay-']", Keys.ENTER)
+    admin.until(lambda: admin.chrome.switch_to.active_element.get_attribute("id") == "act-field-window")
+    admin.press("#why", "a target was loaded by hand")
+    admin.press("#act-yes", Keys.ENTER)
+    admin.until(lambda: "it is required" in admin.reads("#act-field-window-trouble"))
+    assert admin.one("#act-field-window").get_attribute("aria-invalid") == "true"
+    assert admin.chrome.switch_to.active_element.get_attribute("id") == "act-field-window"
+    admin.picture("act-with-field")
+    assert admin.barriers() == []
+    admin.press("#act-field-window", "(9")
+    admin.press("#act-yes", Keys.ENTER)
+    admin.until(lambda: not admin.chrome.find_elements(By.CSS_SELECTOR, "dialog"))
+    after = get_stream(world.store, "payments")
+    assert (after.offset.version, before.offset.version) == (9, 12)
+    admin.open("?view=overview")
+    admin.until(lambda: "window: 9" in admin.reads("#acts"))
 
 
 def test_names_and_reasons_with_html_are_shown_as_text(admin: Overview, world: Needing) -> None:

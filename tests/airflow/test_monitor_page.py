@@ -561,6 +561,8 @@ def test_a_dag_a_run_and_a_task_have_a_tab(page: Page, tabbed: str) -> None:
         page.until(lambda: "committed" in page.reads("#windows"))
         page.one("#touched tr[data-object-of-run='stream payments']")
         assert "target0" in page.reads("#evidence")
+        assert "as inserted rows alone, written to 2 targets" in page.reads("#touched")
+        page.until(lambda: "nothing is new" in page.reads("#next tr[data-next='payments']"))
     page.one("#windows tr.asked")
     page.picture("tab")
     assert page.barriers() == []

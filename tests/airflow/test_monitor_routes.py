@@ -68,7 +68,7 @@ def example(route: APIRoute) -> str:
 
 def test_every_route_asks_who_it_is(app: FastAPI, ask: Caller) -> None:
     routes = routes_of(app)
-    assert len(routes) == 16
+    assert len(routes) == 17
     for route in routes:
         for method in route.methods:
             assert ask(example(route), role=NOBODY, method=method).status_code == 401, route.path
@@ -376,6 +376,7 @@ def test_nothing_that_is_asked_brings_a_500(app: FastAPI, ask: Caller) -> None:
         "/api/v1/lineage": True,
         "/api/v1/run": True,
         "/api/v1/history": True,
+        "/api/v1/objects/{kind}/{uid}/acts": True,
         "/api/v1/objects/{kind}/{uid}/acts/{act}": True,
     }
 

@@ -63,10 +63,28 @@ def test_every_act_that_a_kind_offers_is_in_the_table_with_its_command() -> None
     assert {tuple(row) for row in rows("kind")} == offered
 
 
+def test_every_field_of_an_act_is_in_the_table_and_its_command_has_the_option(airflow_home: Path) -> None:
+    from airflow.cli.cli_parser import get_parser
+
+    declared = {
+        (f"{act.name}` of a `{kind}", field.name, field.type.value, field.option): act.command
+        for kind in KINDS
+        for act in acts_of(kind)
+        for field in act.fields
+    }
+    assert {tuple(row) for row in rows("act")} == declared.keys()
+    for (*_, option), command in declared.items():
+        words = command.format(name="a", within="b").replace("VERSION", "1").split()[1:]
+        if option.startswith("--") and option not in words:
+            given = [] if "flag" in next(row for row in declared if row[3] == option) else ["1"]
+            get_parser().parse_args([*words, option, *given])
+
+
 def test_every_view_of_the_table_is_one_of_the_pages_and_asks_its_route() -> None:
     modules = {file.name: file.read_text(encoding="utf-8") for file in PAGE.glob("*.js")}
     for view, route, _ in rows("view"):
         path = "api/v1" + route.removeprefix("GET ").replace("{connection_id}", "${encodeURIComponent(name)}")
+        path = re.sub(r"(?<!\$)\{(kind|uid)\}", r"${encodeURIComponent(\1)}", path)
         assert any(re.search(rf"[\"`]{re.escape(path)}[\"`]", text) for text in modules.values()), route
         named = re.search(r"\?(?:view=)?([a-z]+)", view)
         assert named is None or f'"{named[1]}"' in modules["monitor.js"], view

@@ -10,7 +10,7 @@ import pytest
 
 from tests.control.change_stream_model import Clock
 from tests.control.kept_objects import drifted
-from tidemark.control.object_acts import Act, DoneAct, act_on, newest_acts
+from tidemark.control.object_acts import Act, ActTools, DoneAct, act_on, newest_acts
 from tidemark.control.object_revisions import facts_of, token_of
 from tidemark.control.store import ControlStore
 from tidemark.errors import ActNotOffered, InvalidArgument, ObjectChanged, ObjectGone, PipeStale, TidemarkError
@@ -44,7 +44,7 @@ def test_of_eight_who_decide_at_once_one_acts_and_the_others_are_told(store: Con
 
     def do(one: Act) -> TidemarkError | None:
         try:
-            act_on(store, open_table, one)
+            act_on(store, ActTools(open_table), one)
         except TidemarkError as error:
             return error
         return None
@@ -61,7 +61,7 @@ def test_of_eight_who_decide_at_once_one_acts_and_the_others_are_told(store: Con
 
 
 def test_a_history_entry_has_the_facts_that_were_shown(store: ControlStore) -> None:
-    act_on(store, open_table, wish(store, "pause", why=" the disk is full "))
+    act_on(store, ActTools(open_table), wish(store, "pause", why=" the disk is full "))
     (done,) = history(store)
     assert (done.name, done.act, done.who, done.why) == (NAME, "pause", "ann", "the disk is full")
     assert done.revision["state"] == "RUNNING"
@@ -73,7 +73,7 @@ def test_a_step_that_refuses_leaves_no_history(store: ControlStore) -> None:
     assert isinstance(store.clock, Clock)
     store.clock.now += timedelta(days=30)
     with pytest.raises(PipeStale):
-        act_on(store, open_table, wish(store, "resume"))
+        act_on(store, ActTools(open_table), wish(store, "resume"))
     assert history(store) == ()
     assert get_pipe(store, NAME).paused_at is not None
 
@@ -99,5 +99,5 @@ def test_an_act_without_a_reason_or_out_of_place_is_refused(
     store: ControlStore, why: str, act: str, error: type[TidemarkError]
 ) -> None:
     with pytest.raises(error):
-        act_on(store, open_table, wish(store, act, why=why))
+        act_on(store, ActTools(open_table), wish(store, act, why=why))
     assert history(store) == ()

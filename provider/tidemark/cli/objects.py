@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,13 @@ from airflow.utils.cli import suppress_logs_and_warning
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
 from tidemark.cli.lineage import lineage_command
 from tidemark.cli.runs import run_command
-from tidemark.control.object_kinds import KINDS
+from tidemark.control.object_kinds import KINDS, Advice
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from tidemark.control.object_acts import DoneAct
+    from tidemark.control.object_acts import DoneAct, ObjectAct, OfferedActs
     from tidemark.control.object_histories import ShownPart
     from tidemark.control.object_list import ShownObject
 
@@ -64,6 +65,12 @@ def object_commands() -> tuple[ActionCommand, ...]:
             help="List the newest acts that persons did on the page, with who did them and why",
             func=list_acts,
             args=(_OF_KIND, _LIMIT, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="offered",
+            help="List the acts that an object is offered now, with their commands and what each loses",
+            func=list_offered,
+            args=(_KIND, _NAME, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
         ActionCommand(
             name="history",
@@ -113,6 +120,21 @@ def list_acts(args: Namespace) -> None:
 
 
 @suppress_logs_and_warning
+def list_offered(args: Namespace) -> None:
+    """One row per act: its name, what it does, what it loses, its command, and its fields with their choices. Exit code
+    1 if there is no such object.
+    """
+    from tidemark.control.object_acts import offered_now
+    from tidemark.control.object_list import find
+
+    with errors_in_words():
+        store = TidemarkHook(args.conn_id).open_store()
+        now = store.clock()
+        found = store.read(lambda c: offered_now(c, args.kind, find(c, args.kind, args.name, now=now).uid, now))
+    print_rows([_offered_row(found, act) for act in found.acts], args.output)
+
+
+@suppress_logs_and_warning
 def show_history(args: Namespace) -> None:
     """The object, then a table for each part of its history. JSON and YAML have the parts under the route's names.
     `cursors` has a cursor for each part with further points. Exit code 1 if there is no such object.
@@ -144,7 +166,17 @@ def _cell(value: Any) -> Any:
 
 def _act_row(one: DoneAct) -> dict[str, Any]:
     names = ("kind", "name", "act", "who", "why", "uid")
-    return {"done_at": one.done_at.isoformat(timespec="seconds"), **{name: getattr(one, name) for name in names}}
+    facts = {name: getattr(one, name) for name in names}
+    return {"done_at": one.done_at.isoformat(timespec="seconds"), **facts, "values": json.dumps(dict(one.values))}
+
+
+def _offered_row(found: OfferedActs, act: ObjectAct) -> dict[str, Any]:
+    (command,) = Advice("", (act.command,)).of(found.shown.own_name, found.shown.within).commands
+    fields = []
+    for field in act.fields:
+        choices = [choice.value for choice in found.choices.get((act.name, field.name), ())]
+        fields.append(f"{field.option}: {', '.join(choices)}" if choices else field.option)
+    return {"act": act.name, "words": act.words, "loses": act.loses, "command": command, "options": "; ".join(fields)}
 
 
 def _row(one: ShownObject) -> dict[str, Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tidemark.control.object_list import ShownObject
     from tidemark.streams.store.transactions import StoredTransaction
+    from tidemark.streams.worker.next_windows import NextWindow
 
 __all__ = ["run_command"]
 
@@ -38,7 +39,9 @@ def run_command() -> ActionCommand:
 
 @suppress_logs_and_warning
 def show_run(args: Namespace) -> None:
-    """Facts, then a row per window, per write, per object that was touched, and per object that the DAG owns."""
+    """Facts, then a row per window, per write, and per object that was touched or that the DAG owns. Then the next
+    window of each stream among them, as it is planned now.
+    """
     from tidemark.streams.worker.runs import read_run
 
     with errors_in_words():
@@ -49,8 +52,9 @@ def show_run(args: Namespace) -> None:
     parts = {
         "windows": [row for one in found.transactions for row in _windows(one)],
         "writes": [row for one in found.transactions for row in _writes(one)],
-        "touched": [{**_object(one), "did": did} for one, did in found.touched],
+        "touched": [{**_object(one), "did": touch.did, "why": touch.why} for one, touch in found.touched],
         "owned": [_object(one) for one in found.owned],
+        "next": [_next(one) for one in found.next],
     }
     print_facts(facts, parts, args.output)
 
@@ -83,6 +87,21 @@ def _writes(one: StoredTransaction) -> Iterator[dict[str, Any]]:
             "version": None if found is None else found.commit_version,
             "rows": None if found is None else ", ".join(f"{count} {how}" for how, count in sorted(found.rows.items())),
         }
+
+
+def _next(one: NextWindow) -> dict[str, Any]:
+    return {
+        "stream": one.stream,
+        "state": one.state,
+        "from": one.from_version,
+        "to": one.to_version,
+        "initial_rows": one.initial_rows,
+        "versions": one.versions,
+        "estimated_rows": one.rows,
+        "estimated_bytes": one.bytes,
+        "sample": one.sample,
+        "problem": one.problem,
+    }
 
 
 def _object(one: ShownObject) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from tidemark.cli._acts import runtime_of
 from tidemark.cli._answers import CONNECTION, errors_in_words, file_errors_in_words, print_facts, print_rows
 from tidemark.cli._stream_facts import counts_of, move_facts, rows_of, transaction_facts
 from tidemark.cli.stream_acts import stream_acts
+from tidemark.cli.stream_renewals import stream_renewals
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def stream_commands() -> tuple[ActionCommand, ...]:
             args=(_NAME, _TARGETS, _TO_VERSION, _DRY_RUN, CONNECTION, ARG_VERBOSE),
         ),
         *stream_acts(),
+        *stream_renewals(),
         *_transfer_commands(),
     )
 

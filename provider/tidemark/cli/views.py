@@ -25,6 +25,9 @@ _NAME = Arg(("name",), help="Name of the view")  # type: ignore[no-untyped-call]
 _MODE = Arg(  # type: ignore[no-untyped-call]
     ("--mode",), help="auto, incremental or full, for this refresh (default: the view's own)", default=None
 )
+_BY_NEXT_RUN = Arg(  # type: ignore[no-untyped-call]
+    ("--by-next-run",), help="Start no Spark: the next run that refreshes due views takes it", action="store_true"
+)
 _WHY = Arg(("--why",), help="A reason, which SHOW tells", default=None, metavar="TEXT")  # type: ignore[no-untyped-call]
 _LIMIT = Arg(("--limit",), help="At most so many refreshes", type=int, default=20)  # type: ignore[no-untyped-call]
 _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
@@ -41,7 +44,7 @@ def view_commands() -> tuple[ActionCommand, ...]:
             name="refresh",
             help="Refresh a view and the dynamic tables that it reads; a second run finds what has changed since",
             func=refresh,
-            args=(_NAME, _MODE, *_LOOK),
+            args=(_NAME, _MODE, _BY_NEXT_RUN, *_LOOK),
         ),
         ActionCommand(
             name="suspend",
@@ -90,12 +93,15 @@ def describe(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def refresh(args: Namespace) -> None:
-    """One row for each view that was refreshed, the view itself last."""
+    """One row for each view that was refreshed, the view itself last. With `--by-next-run` one row for the request."""
     from tidemark.materialized.model.definitions import RefreshMode
     from tidemark.materialized.planning.choices import choice_of
     from tidemark.materialized.worker.refresh import refresh_view
     from tidemark.model.statements import TransactionKey
 
+    if args.by_next_run:
+        _ask(args)
+        return
     with errors_in_words():
         mode = None if args.mode is None else choice_of(RefreshMode, "mode", args.mode)
         runtime = runtime_of(TidemarkHook(args.conn_id))
@@ -116,6 +122,18 @@ def refresh(args: Namespace) -> None:
         ],
         args.output,
     )
+
+
+def _ask(args: Namespace) -> None:
+    """Raises SystemExit for a mode: the run takes the view's own."""
+    from tidemark.errors import InvalidArgument
+    from tidemark.materialized.worker.views import ask_for_refresh
+
+    with errors_in_words():
+        if args.mode is not None:
+            raise InvalidArgument(argument="mode", value=args.mode, problem="the next run takes the view's own mode")
+        asked = ask_for_refresh(TidemarkHook(args.conn_id).open_store(), args.name, by=by_me().who)
+    print_rows([{"view": asked.name, "act": "ask", "asked_at": shown_time(asked.asked_at)}], args.output)
 
 
 @suppress_logs_and_warning
@@ -198,6 +216,7 @@ def _facts(view: KeptView) -> dict[str, Any]:
         "float_sums": view.float_sums.value,
         "cluster_by": ", ".join(view.cluster_by) or None,
         "problem_run": view.problem_run,
+        "asked_at": shown_time(view.asked_at),
         "comment": view.comment,
         "created_at": shown_time(view.created_at),
         "uid": view.uid,

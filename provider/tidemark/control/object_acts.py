@@ -4,38 +4,81 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.act_fields import ActField, Choice, Values, values_of
 from tidemark.control.object_kinds import kind_named, resolved
 from tidemark.control.object_list import ShownObject, of_keys
 from tidemark.control.object_needs import findings_of
-from tidemark.control.object_revisions import Facts, differences, facts_of, facts_of_token, token_of
+from tidemark.control.object_revisions import ACTED, Facts, differences, facts_of, facts_of_token, token_of
 from tidemark.control.schema import acts
-from tidemark.control.store import ControlStore
+from tidemark.control.store import Clock, ControlStore
 from tidemark.errors import ActNotOffered, InvalidArgument, ObjectChanged, ObjectGone
 
-__all__ = ["Act", "ActStep", "DoneAct", "ObjectAct", "act_on", "acts_of", "newest_acts", "offered"]
+__all__ = [
+    "Act",
+    "ActStep",
+    "ActTools",
+    "DoneAct",
+    "ObjectAct",
+    "OfferedActs",
+    "act_on",
+    "acts_of",
+    "newest_acts",
+    "offered",
+    "offered_now",
+]
+
+
+@dataclass(frozen=True)
+class ActTools:
+    """The ways of steps beyond the store. `tables` opens the log of a table. `source` opens the database of a
+    replication. `event_log`: the path of the event log of a replication, by its uid.
+    """
+
+    tables: Any
+    source: Any = None
+    event_log: Any = None
 
 
 @dataclass(frozen=True)
 class ActStep:
     """The facts for a step. `name`: the object's own; `within`: that of the object that it belongs to. `guarded`: the
     store for the one write of the act. It is refused if the object has changed, and keeps who acted and why. All other
-    reads and writes of the step use `store`. `tables` opens the log of a table.
+    reads and writes of the step use `store`. `values`: a value for each field of the act.
     """
 
     store: ControlStore
     guarded: ControlStore
-    tables: Any
+    tools: ActTools
     name: str
     within: str
     who: str
     why: str
+    values: Values
+
+    @property
+    def tables(self) -> Any:
+        """Opens the log of a table."""
+        return self.tools.tables
+
+    def text(self, name: str) -> str:
+        """The value of a field of text, or of a choice."""
+        return str(self.values[name])
+
+    def flag(self, name: str) -> bool:
+        """The value of a flag."""
+        return self.values[name] is True
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """The value of a field of names."""
+        found = self.values[name]
+        return found if isinstance(found, tuple) else ()
 
 
 @dataclass(frozen=True)
@@ -44,7 +87,8 @@ class ObjectAct:
 
     `words`: the act in a sentence. `loses`: what is lost by it, which is said before a person confirms. `command`: the
     same act on the command line, as in `Advice`. `fits`: whether it is offered, by the words for the object's state and
-    by the facts of its revision. `do`: the step, which writes exactly once through `guarded`.
+    by the facts of its revision. `do`: the step, which writes exactly once through `guarded`. `fields`: what a person
+    chooses for it.
     """
 
     name: str
@@ -53,11 +97,14 @@ class ObjectAct:
     command: str
     fits: Callable[[frozenset[str], Facts], bool]
     do: Callable[[ActStep], object]
+    fields: tuple[ActField, ...] = ()
 
 
 @dataclass(frozen=True)
 class Act:
-    """A person's decision. `revision`: the token of the object that was shown."""
+    """A person's decision. `revision`: the token of the object that was shown. `values`: of the act's fields. They are
+    unchecked, and one that is left out has its default.
+    """
 
     kind: str
     uid: str
@@ -65,11 +112,12 @@ class Act:
     revision: str
     who: str
     why: str
+    values: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class DoneAct:
-    """An act in the history. `revision`: the facts that were shown."""
+    """An act in the history. `revision`: the facts that were shown. `values`: of its fields."""
 
     number: int
     kind: str
@@ -80,6 +128,17 @@ class DoneAct:
     why: str
     done_at: datetime
     revision: Mapping[str, str]
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OfferedActs:
+    """The acts that an object is offered as it is now, each with the choices of its fields, by act and field."""
+
+    shown: ShownObject
+    revision: str
+    acts: tuple[ObjectAct, ...]
+    choices: Mapping[tuple[str, str], tuple[Choice, ...]]
 
 
 def acts_of(kind: str) -> tuple[ObjectAct, ...]:
@@ -94,25 +153,40 @@ def offered(kind: str, states: frozenset[str], facts: Facts) -> tuple[ObjectAct,
     return tuple(one for one in acts_of(kind) if one.fits(states, facts))
 
 
-def act_on(store: ControlStore, tables: Any, act: Act) -> None:
+def offered_now(connection: sa.Connection, kind: str, uid: str, at: datetime) -> OfferedActs:
+    """The acts of an object in any state, with its revision. Raises ObjectGone."""
+    one, states, facts = _as_it_is(connection, kind, uid, at)
+    found = offered(kind, states, facts)
+    choices = {
+        (act.name, field.name): field.choices_of(connection, uid)
+        for act in found
+        for field in act.fields
+        if field.choices is not None
+    }
+    return OfferedActs(one, token_of(facts), found, choices)
+
+
+def act_on(store: ControlStore, tools: ActTools, act: Act) -> None:
     """Do the act, if the object is as it was shown. A second call with the same revision is refused, as the first has
     changed the object.
 
-    Raises ObjectGone, ObjectChanged, ActNotOffered, InvalidArgument for an empty reason or a revision that was never
-    shown, and what the step raises.
+    Raises ObjectGone, ObjectChanged, ActNotOffered, ActFieldsInvalid, InvalidArgument for an empty reason or a revision
+    that was never shown, and what the step raises.
     """
     if not act.why.strip():
         raise InvalidArgument(argument="why", value=act.why, problem="give a reason, which the history keeps")
     shown = facts_of_token(act.revision)
-    one, states, now = store.read(lambda connection: _as_it_is(connection, act, store.clock()))
+    one, states, now = store.read(lambda connection: _as_it_is(connection, act.kind, act.uid, store.clock()))
     _require_same(one, shown, now)
     fitting = {found.name: found for found in offered(act.kind, states, now)}
     if act.act not in fitting:
         names = ", ".join(fitting) or "nothing"
         raise ActNotOffered(kind=one.kind, name=one.name, act=act.act, state=one.state, offered=names)
+    chosen = fitting[act.act]
+    values = store.read(lambda connection: values_of(connection, act.act, chosen.fields, act.uid, act.values))
     before = partial(_require_unchanged, act=act, one=one, shown=shown)
-    guarded = store.guarded(before, partial(_note, act=act, one=one, shown=shown, clock=store.clock))
-    fitting[act.act].do(ActStep(store, guarded, tables, one.own_name, one.within or "", act.who, act.why.strip()))
+    guarded = store.guarded(before, partial(_note, act=act, one=one, shown=shown, values=values, clock=store.clock))
+    chosen.do(ActStep(store, guarded, tools, one.own_name, one.within or "", act.who, act.why.strip(), values))
 
 
 def newest_acts(connection: sa.Connection, *, kind: str | None, uid: str | None, limit: int) -> tuple[DoneAct, ...]:
@@ -125,13 +199,15 @@ def newest_acts(connection: sa.Connection, *, kind: str | None, uid: str | None,
     return tuple(_done(row) for row in connection.execute(query).mappings())
 
 
-def _as_it_is(connection: sa.Connection, act: Act, at: datetime) -> tuple[ShownObject, frozenset[str], Facts]:
-    found = of_keys(connection, [(act.kind, act.uid)], now=at)
+def _as_it_is(
+    connection: sa.Connection, kind: str, uid: str, at: datetime
+) -> tuple[ShownObject, frozenset[str], Facts]:
+    found = of_keys(connection, [(kind, uid)], now=at)
     if not found:
-        raise ObjectGone(kind=act.kind, uid=act.uid)
-    finding = findings_of(connection, at).get((act.kind, act.uid))
+        raise ObjectGone(kind=kind, uid=uid)
+    finding = findings_of(connection, at).get((kind, uid))
     states = {found[0].state} | (set() if finding is None else {finding.state})
-    return found[0], frozenset(states), facts_of(connection, act.kind, [act.uid])[act.uid]
+    return found[0], frozenset(states), facts_of(connection, kind, [uid])[uid]
 
 
 def _require_unchanged(connection: sa.Connection, *, act: Act, one: ShownObject, shown: Facts) -> None:
@@ -149,12 +225,11 @@ def _require_same(one: ShownObject, shown: Facts, now: Facts) -> None:
 
 
 def _said(name: str, shown: str, now: str) -> str:
-    return "it has another problem" if name == "problem" else f"{name} was {shown or 'none'} and is {now or 'none'}"
+    words = {"problem": "it has another problem", ACTED: "somebody has acted on it"}
+    return words.get(name) or f"{name} was {shown or 'none'} and is {now or 'none'}"
 
 
-def _note(
-    connection: sa.Connection, *, act: Act, one: ShownObject, shown: Facts, clock: Callable[[], datetime]
-) -> None:
+def _note(connection: sa.Connection, *, act: Act, one: ShownObject, shown: Facts, values: Values, clock: Clock) -> None:
     connection.execute(
         acts.insert().values(
             kind=act.kind,
@@ -165,10 +240,12 @@ def _note(
             why=act.why.strip(),
             done_at=clock(),
             revision=json.dumps(dict(shown), sort_keys=True),
+            arguments=json.dumps(dict(values), sort_keys=True) if values else None,
         )
     )
 
 
 def _done(row: sa.RowMapping) -> DoneAct:
     known = {name: row[name] for name in ("kind", "uid", "name", "act", "who", "why", "done_at")}
-    return DoneAct(number=row["id"], revision=json.loads(row["revision"]), **known)
+    values = {} if row["arguments"] is None else json.loads(row["arguments"])
+    return DoneAct(number=row["id"], revision=json.loads(row["revision"]), values=values, **known)

@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.control.run_keys import RunPart
+from tidemark.control.run_keys import RunPart, Touch
 from tidemark.control.ties import Tie
 
 __all__ = ["KINDS", "Advice", "Finding", "Lag", "ObjectEntry", "ObjectKind", "Severity", "kind_named", "resolved"]
@@ -103,7 +103,7 @@ FindingsOf = Callable[[sa.Connection, datetime], Mapping[str, Finding]]
 MarksOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, Mapping[str, str]]]
 TiesOf = Callable[[sa.Connection], Sequence[Tie]]
 KeepersOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, str]]
-TouchedBy = Callable[[sa.Connection, RunPart], Mapping[str, str]]
+TouchedBy = Callable[[sa.Connection, RunPart], Mapping[str, Touch]]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class ObjectKind:
     by name, that must not have changed since a person saw them.
 
     For lineage: `ties` names what finds the ties of all objects of the kind. It takes a fixed number of queries.
-    `touched` is the name of what finds the objects that tasks touched, by uid, with words for what they did.
+    `touched` is the name of what finds the objects that tasks touched, by uid, with what they did and why.
 
     `keepers`: the name of what finds, among paths of tables, those that only an object of the kind may write. It has
     the object's name by the path.
@@ -153,8 +153,8 @@ class ObjectKind:
         found: TiesOf = resolved(self.ties)
         return found(connection)
 
-    def touched_by(self, connection: sa.Connection, part: RunPart) -> Mapping[str, str]:
-        """The objects of the kind that these tasks touched, by uid, with words for what they did."""
+    def touched_by(self, connection: sa.Connection, part: RunPart) -> Mapping[str, Touch]:
+        """The objects of the kind that these tasks touched, by uid, with what they did and why."""
         if self.touched is None:
             return {}
         found: TouchedBy = resolved(self.touched)

@@ -11,33 +11,43 @@ import sqlalchemy as sa
 
 from tidemark.control.object_kinds import kind_named
 from tidemark.control.object_list import ObjectsWish, live
-from tidemark.control.schema import objects
+from tidemark.control.schema import acts, objects
 from tidemark.errors import InvalidArgument
 
-__all__ = ["Facts", "differences", "facts_of", "facts_of_token", "token_of"]
+__all__ = ["ACTED", "Facts", "differences", "facts_of", "facts_of_token", "token_of"]
 
 Facts = Mapping[str, str]
+ACTED = "acts"  # the fact that each act on an object changes
 _of = objects.c
 
 
 def facts_of(connection: sa.Connection, kind: str, uids: Sequence[str]) -> dict[str, Facts]:
     """The facts of the live ones among these objects, by uid, as this transaction sees them. A problem's text is not
-    among them, as not everybody may read it; its digest is.
+    among them, as not everybody may read it; its digest is. So is the number of its newest act: no act is done twice by
+    one revision.
     """
     query = sa.select(_of.uid, _of.state, _of.severity, _of.since, _of.problem)
     rows = connection.execute(query.where(*live(ObjectsWish(kind=kind)), _of.uid.in_(uids))).all()
     marks = kind_named(kind).marks
     further = {} if marks is None else marks(connection, [row.uid for row in rows])
+    acted = _newest_acts(connection, kind, uids)
     return {
         row.uid: {
             "state": row.state,
             "severity": row.severity,
             "since": row.since.isoformat(),
             "problem": _digest(row.problem),
+            ACTED: str(acted.get(row.uid, "")),
             **further.get(row.uid, {}),
         }
         for row in rows
     }
+
+
+def _newest_acts(connection: sa.Connection, kind: str, uids: Sequence[str]) -> Mapping[str, int]:
+    theirs = (acts.c.kind == kind) & acts.c.uid.in_(uids)
+    rows = connection.execute(sa.select(acts.c.uid, sa.func.max(acts.c.id)).where(theirs).group_by(acts.c.uid))
+    return {uid: number for uid, number in rows}
 
 
 def token_of(facts: Facts) -> str:

@@ -7,7 +7,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-__all__ = ["RunPart"]
+__all__ = ["RunPart", "Touch"]
+
+
+@dataclass(frozen=True)
+class Touch:
+    """The work of tasks on an object: `did`, in words, and `why`, the reason if the store has kept one."""
+
+    did: str
+    why: str | None = None
 
 
 @dataclass(frozen=True)

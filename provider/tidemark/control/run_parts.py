@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tidemark.control.object_kinds import KINDS, kind_named
 from tidemark.control.object_list import URGENCY, ObjectsWish, live
-from tidemark.control.run_keys import RunPart
+from tidemark.control.run_keys import RunPart, Touch
 from tidemark.control.schema import objects
 
 __all__ = ["Owned", "owned_by", "touched_by"]
@@ -34,10 +34,10 @@ def owned_by(connection: sa.Connection, dag_id: str, *, most: int) -> Owned:
     return Owned(tuple((row.kind, row.uid) for row in connection.execute(query)), total)
 
 
-def touched_by(connection: sa.Connection, part: RunPart) -> Mapping[Key, str]:
-    """Kind and uid of each object that the tasks touched, with words for what they did. One query for each kind that
+def touched_by(connection: sa.Connection, part: RunPart) -> Mapping[Key, Touch]:
+    """Kind and uid of each object that the tasks touched, with what they did and why. One query for each kind that
     keeps its runs. Objects that have ended since may be among them.
     """
     return {
-        (kind, uid): words for kind in KINDS for uid, words in kind_named(kind).touched_by(connection, part).items()
+        (kind, uid): touch for kind in KINDS for uid, touch in kind_named(kind).touched_by(connection, part).items()
     }

@@ -93,6 +93,7 @@ acts = sa.Table(
     sa.Column("why", sa.Text, nullable=False),
     sa.Column("done_at", UtcDateTime, nullable=False),
     sa.Column("revision", sa.Text, nullable=False),  # JSON: the facts that were shown to the person who decided
+    sa.Column("arguments", sa.Text),  # JSON: the values of the act's fields; NULL if it has none
 )
 sa.Index("ix_tidemark_act_uid", acts.c.kind, acts.c.uid, acts.c.id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemark.errors.tree import TidemarkError
 
-__all__ = ["ActNotOffered", "ObjectChanged", "ObjectError", "ObjectGone"]
+__all__ = ["ActFieldsInvalid", "ActNotOffered", "ObjectChanged", "ObjectError", "ObjectGone"]
 
 
 class ObjectError(TidemarkError):
@@ -21,3 +21,7 @@ class ObjectChanged(ObjectError):
 
 class ActNotOffered(ObjectError):
     """The {kind} {name} cannot be acted on by {act!r} as it is now ({state}). Offered: {offered}."""
+
+
+class ActFieldsInvalid(ObjectError):
+    """Nothing was done, as fields of {act!r} are invalid: {words}. Correct them, and send the act again."""

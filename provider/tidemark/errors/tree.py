@@ -45,7 +45,7 @@ TidemarkError
 ├── SearchError                 the search optimization of a table
 │   └── SearchNotFound · SearchRefused · SearchChanged
 ├── ObjectError                 an act of a person on an object of any kind
-│   └── ObjectGone · ObjectChanged · ActNotOffered
+│   └── ObjectGone · ObjectChanged · ActNotOffered · ActFieldsInvalid
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked, EnvelopeInvalid, EnvelopesOutOfOrder,

@@ -156,3 +156,13 @@ def test_only_columns_that_the_query_names_count() -> None:
     assert changed_column(read, schema(price="long")) == "its column a b is gone"
     changed = changed_column(read, schema(**{"a b": "long", "price": "decimal(12,2)"}))
     assert changed == "its column price has the type decimal(12,2), and had long"
+
+
+def test_a_view_is_due_once_a_person_has_asked_but_not_while_it_is_suspended() -> None:
+    nodes = [
+        node(view("fresh", timedelta(days=1)), "/base"),
+        node(view("asked", asked_at=NOW), "fresh"),
+        node(view("seen", kind=KeptKind.MATERIALIZED_VIEW, target_lag=None, asked_at=NOW), "/base", changed=False),
+        node(view("off", timedelta(days=1), asked_at=NOW, suspended="by ann"), "/base"),
+    ]
+    assert names(due(nodes, NOW)) == ["fresh", "asked", "seen"]

@@ -38,4 +38,9 @@ def _entry(table: ClusteredTable) -> ObjectEntry:
     return ObjectEntry(table.uid, table.name, state.value, _SEVERITIES[state], table.problem, met_in=met_in)
 
 
-CLUSTERED_TABLE = ObjectKind("clustered_table", _entries, "clustering.store.objects:table_lags")
+CLUSTERED_TABLE = ObjectKind(
+    "clustered_table",
+    _entries,
+    "clustering.store.objects:table_lags",
+    touched="clustering.store.touched:tables_of_runs",
+)

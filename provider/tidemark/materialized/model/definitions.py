@@ -58,7 +58,8 @@ class KeptView:
     answers; None before the first. `suspended`: why it is not refreshed; None if it is. `kept_version`, `kept_rows`:
     of the kept table after the last refresh. `groups`: its rows after the last compaction or whole refresh.
     `columns_read`: path of a base → columns that the query names → JSON of their types, as of the creation.
-    `problem`: of the last refresh, or of a base that has suspended it; `problem_run`: the run that met it.
+    `problem`: of the last refresh, or of a base that has suspended it; `problem_run`: the run that met it. `asked_at`:
+    when a person asked for a refresh that no run has done yet.
     """
 
     uid: str
@@ -84,3 +85,4 @@ class KeptView:
     problem: str | None = None
     problem_at: datetime | None = None
     problem_run: str | None = None
+    asked_at: datetime | None = None

@@ -28,8 +28,9 @@ def due(nodes: Sequence[Node], now: datetime, *, if_changed: bool = False) -> tu
     """The views to refresh now, with all dynamic tables that they read, so that all show one point in time.
 
     A dynamic table is due if a refresh that began later would end past its target lag. One of DOWNSTREAM waits for its
-    readers. A materialized view is due if a base has changed. A suspended view is not, and neither are its readers.
-    `if_changed`: a dynamic table with a lag of its own is also due if a base has changed, or will by this.
+    readers. A materialized view is due if a base has changed. A view for which a person has asked is due. A suspended
+    view is not, and neither are its readers. `if_changed`: a dynamic table with a lag of its own is also due if a base
+    has changed, or will by this.
     """
     stopped = blocked(nodes)
     moved = _moved(nodes) if if_changed else frozenset()
@@ -115,6 +116,8 @@ def _moved(nodes: Sequence[Node]) -> frozenset[str]:
 
 
 def _is_due(node: Node, now: datetime, moved: frozenset[str]) -> bool:
+    if node.view.asked_at is not None:
+        return True
     if node.view.kind is KeptKind.MATERIALIZED_VIEW:
         return node.changed
     at_most = None if node.view.target_lag is None else node.view.target_lag.at_most

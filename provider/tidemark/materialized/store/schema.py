@@ -39,6 +39,7 @@ kept_views = sa.Table(
     sa.Column("problem_at", UtcDateTime),
     sa.Column("problem_run", sa.Text),
     sa.Column("ended_at", UtcDateTime),
+    sa.Column("asked_at", UtcDateTime),  # when a person asked for a refresh; NULL: no request is open
 )
 sa.Index(
     "uq_tidemark_kept_view_live_name",

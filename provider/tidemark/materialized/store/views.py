@@ -28,6 +28,7 @@ from tidemark.sql.alike import alike
 from tidemark.streams.store.schema import offset_moves, streams
 
 __all__ = [
+    "ask_for_refresh",
     "create_view",
     "created_by",
     "dropped_by",
@@ -139,6 +140,13 @@ def resume_view(connection: sa.Connection, view: KeptView, *, by: str) -> bool:
     return _change(connection, view, _of.suspended == view.suspended, by=by, suspended=None, **_NO_PROBLEM)
 
 
+def ask_for_refresh(connection: sa.Connection, view: KeptView, *, at: datetime, by: str) -> bool:
+    """The next run that refreshes due views takes the view with it; True if the view lives and is not suspended. A
+    later request replaces an earlier one.
+    """
+    return _change(connection, view, _of.suspended.is_(None), by=by, asked_at=at)
+
+
 def set_target_lag(connection: sa.Connection, view: KeptView, lag: TargetLag, *, by: str) -> bool:
     """Give the view another lag; True if it lives."""
     return _change(connection, view, by=by, target_lag=to_json(lag))
@@ -159,12 +167,13 @@ def note_refresh(
     groups: int | None,
     by: str,
 ) -> bool:
-    """A refresh has ended well. None: the kept table has the version, the rows and the groups that it had. False for a
-    dropped view, and if a later refresh was noted.
+    """A refresh has ended well. None: the kept table has the version, the rows and the groups that it had. A request
+    from before it is done. False for a dropped view, and if a later refresh was noted.
     """
     newest = _of.fresh_at.is_(None) | (_of.fresh_at <= fresh_at)
     found = {"kept_version": kept_version, "kept_rows": kept_rows, "groups": groups}
     values = {name: value for name, value in found.items() if value is not None}
+    _change(connection, view, _of.asked_at <= fresh_at, by=by, asked_at=None)
     return _change(connection, view, newest, by=by, fresh_at=fresh_at, **values, **_NO_PROBLEM)
 
 
@@ -266,4 +275,5 @@ def _of_row(row: sa.RowMapping) -> KeptView:
         problem=row["problem"],
         problem_at=row["problem_at"],
         problem_run=row["problem_run"],
+        asked_at=row["asked_at"],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.control.object_acts import ObjectAct
 from tidemark.control.object_revisions import Facts
 from tidemark.materialized.planning.states import ViewState
-from tidemark.materialized.worker.views import drop_view, resume_view, suspend_view
+from tidemark.materialized.worker.views import ask_for_refresh, drop_view, resume_view, suspend_view
 
 __all__ = ["VIEW_ACTS"]
 
@@ -17,6 +17,15 @@ def _stands(states: frozenset[str], _: Facts) -> bool:
 
 
 VIEW_ACTS = (
+    ObjectAct(
+        name="refresh",
+        words="Ask for a refresh",
+        loses="Nothing, and nothing is refreshed at once, as that takes Spark. The next run that refreshes due views "
+        "takes it with it, at any lag. A run that names other views does not.",
+        command="airflow tidemark views refresh {name} --by-next-run",
+        fits=lambda states, facts: not _stands(states, facts),
+        do=lambda step: ask_for_refresh(step.guarded, step.name, by=step.who),
+    ),
     ObjectAct(
         name="suspend",
         words="Suspend",

@@ -13,9 +13,11 @@ from tidemark.materialized.model.definitions import KeptKind, KeptView, TargetLa
 from tidemark.materialized.model.refreshes import Refresh
 from tidemark.materialized.store import refreshes, views
 from tidemark.materialized.worker.streams import drop_stream_of
+from tidemark.materialized.worker.waves import require_active
 
 __all__ = [
     "MOST_REFRESHES",
+    "ask_for_refresh",
     "comment_on_view",
     "drop_view",
     "find_view",
@@ -115,6 +117,22 @@ def resume_view(store: ControlStore, name: str, *, kind: KeptKind | None = None,
         return views.find_view(connection, name)
 
     return store.write(resume)
+
+
+def ask_for_refresh(store: ControlStore, name: str, *, by: str) -> KeptView:
+    """The next run that refreshes due views takes the view with it, at any lag. No Spark is started.
+
+    A second request replaces the first. A refresh that began after the request ends it; one that fails leaves it.
+    Raises KeptViewNotFound, KeptViewSuspended.
+    """
+
+    def ask(connection: sa.Connection) -> KeptView:
+        view = views.find_view(connection, name)
+        require_active(view)
+        views.ask_for_refresh(connection, view, at=store.clock(), by=by)
+        return views.find_view(connection, name)
+
+    return store.write(ask)
 
 
 def set_lag(store: ControlStore, name: str, lag: TargetLag, *, by: str) -> KeptView:

@@ -1,11 +1,13 @@
-"""The route of acts. It takes the right to edit the owner's DAG, the state that was shown, and a reason."""
+"""The routes of acts. One offers them, and the other does one. That takes the right to edit the owner's DAG, the state
+that was shown and a reason. It takes a value for each field of the act, too.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -15,17 +17,27 @@ from fastapi import Path as InPath
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from tidemark.control.object_acts import Act, act_on
+from tidemark.control.object_acts import Act, ActTools, act_on, offered_now
 from tidemark.control.object_kinds import KINDS
 from tidemark.control.object_list import of_keys
 from tidemark.control.object_revisions import facts_of, token_of
-from tidemark.errors import InvalidArgument, LakeError, ObjectChanged, ObjectGone, StoreError, TidemarkError
+from tidemark.errors import (
+    ActFieldsInvalid,
+    InvalidArgument,
+    LakeError,
+    ObjectChanged,
+    ObjectGone,
+    StoreError,
+    TidemarkError,
+)
+from tidemark.hooks.replication import event_log_path, source_of
+from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.plugins.monitor.access import MayAct, ReadableDags, UserName
 from tidemark.plugins.monitor.actors import actor
 from tidemark.plugins.monitor.asking import API, NO_NUL, Connection, gate_to, refusals
 from tidemark.plugins.monitor.connections import MonitoredConnection
 from tidemark.plugins.monitor.gate import Gates
-from tidemark.plugins.monitor.overview_answers import ActDoneAnswer
+from tidemark.plugins.monitor.overview_answers import ActDoneAnswer, OfferedAnswer, offered_answer
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 from tidemark.streams.worker.threads import OwnThreads
 
@@ -40,19 +52,27 @@ ObjectsKind = Annotated[str, InPath(pattern=f"^({'|'.join(KINDS)})$", descriptio
 Uid = Annotated[str, InPath(max_length=100, pattern=NO_NUL)]
 ActName = Annotated[str, InPath(max_length=32, pattern=NO_NUL, description="One of those that the overview offers.")]
 
+FieldName = Annotated[str, Field(max_length=32, pattern=NO_NUL)]
+Words = Annotated[str, Field(max_length=1000, pattern=NO_NUL)]
+Names = Annotated[list[Words], Field(max_length=1000)]
+
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ActWish:
-    """`revision`: that of the object as it was shown. `why`: a reason, which the history keeps."""
+    """`revision`: that of the object as it was shown. `why`: a reason, which the history keeps. `values`: of the act's
+    fields; one that is left out has its default.
+    """
 
     revision: Annotated[str, Field(max_length=8000)]
     why: Annotated[str, Field(min_length=1, max_length=1000, pattern=NO_NUL)]
+    values: Annotated[dict[FieldName, bool | Words | Names], Field(max_length=20)] = field(default_factory=dict)
 
 
 def add_acts(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
-    """Adds the route. Airflow's audit log has each attempt; our own history has each act that was done."""
+    """Adds the routes. Airflow's audit log has each attempt; our own history has each act that was done."""
+    _add_offers(app, gates, clock)
     threads = OwnThreads("tidemark-monitor-acts", most=AT_ONCE, each=OF_ONE_OBJECT)
     conflict: dict[int | str, dict[str, Any]] = {
         409: {"description": "The object has changed since it was shown, or its state does not allow the act"}
@@ -79,7 +99,7 @@ def add_acts(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
         monitored, owner = await gate.ask(lambda monitored: (monitored, _owner(monitored, kind, uid, clock())))
         if not may(owner):
             raise HTTPException(403, NO_RIGHT)
-        meant = Act(kind, uid, act, wish.revision, who, wish.why)
+        meant = Act(kind, uid, act, wish.revision, who, wish.why, wish.values)
         work = threads.submit(lambda: _done(monitored, meant), about=(f"{kind} {uid}",))
         try:
             return await asyncio.wait_for(asyncio.wrap_future(work), PATIENCE)
@@ -88,6 +108,26 @@ def add_acts(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
             raise HTTPException(503, NO_END) from error
         except TidemarkError as error:
             return _refused(error, readable)
+
+
+def _add_offers(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
+    @app.get(API + "/objects/{kind}/{uid}/acts", responses=refusals("object"))
+    async def offered(kind: ObjectsKind, uid: Uid, may: MayAct, connection: Connection = None) -> OfferedAnswer:
+        """The acts that an object is offered as it is now, in any state, with their fields and the choices of these.
+
+        The control store alone answers, never a log.
+        """
+
+        def read(monitored: MonitoredConnection) -> OfferedAnswer:
+            if monitored.store is None:
+                raise HTTPException(404, str(ObjectGone(kind=kind, uid=uid)))
+            try:
+                found = monitored.store.read(lambda connection: offered_now(connection, kind, uid, clock()))
+            except ObjectGone as error:
+                raise HTTPException(404, str(error)) from error
+            return offered_answer(found, monitored.conn_id, allowed=may(found.shown.owner_dag))
+
+        return await gate_to(gates, connection).ask(read)
 
 
 def _owner(monitored: MonitoredConnection, kind: str, uid: str, now: datetime) -> str | None:
@@ -101,7 +141,8 @@ def _owner(monitored: MonitoredConnection, kind: str, uid: str, now: datetime) -
 
 def _done(monitored: MonitoredConnection, meant: Act) -> ActDoneAnswer:
     assert monitored.store is not None
-    act_on(monitored.store, monitored.tables, meant)
+    hook = TidemarkHook(monitored.conn_id)
+    act_on(monitored.store, ActTools(monitored.tables, source_of, event_log_path(hook)), meant)
     facts = monitored.store.read(lambda connection: facts_of(connection, meant.kind, [meant.uid])).get(meant.uid)
     state = None if facts is None else facts["state"]
     return ActDoneAnswer(meant.kind, meant.uid, meant.act, state, None if facts is None else token_of(facts))
@@ -113,8 +154,11 @@ def _refused(error: TidemarkError, readable: Collection[str]) -> JSONResponse:
         raise error
     if isinstance(error, ObjectGone):
         return JSONResponse({"detail": str(error)}, 404)
+    if isinstance(error, ActFieldsInvalid):
+        return JSONResponse({"detail": str(error), "fields": error.facts["problems"]}, 422)
     if isinstance(error, InvalidArgument):
-        return JSONResponse({"detail": str(error)}, 422)
+        fields = {str(error.facts["argument"]): str(error.facts["problem"])}
+        return JSONResponse({"detail": str(error), "fields": fields}, 422)
     if isinstance(error, ObjectChanged):
         changed = {name: {"shown": shown, "now": now} for name, (shown, now) in error.facts["changed"].items()}
         return JSONResponse({"detail": str(error), "changed": changed, "revision": error.facts["revision"]}, 409)

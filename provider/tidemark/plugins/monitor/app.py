@@ -72,6 +72,7 @@ Part = Literal[
     "objects.js",
     "overview.js",
     "acts.js",
+    "act_fields.js",
     "copying.js",
     "charts.js",
     "history.js",

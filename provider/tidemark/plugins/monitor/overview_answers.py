@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from shlex import quote as shell
+from types import MappingProxyType
 from typing import Literal
 from urllib.parse import quote
 
-from tidemark.control.object_acts import DoneAct, ObjectAct
+from tidemark.control.act_fields import ActField, Choice, FieldType
+from tidemark.control.object_acts import DoneAct, ObjectAct, OfferedActs
 from tidemark.control.object_kinds import Advice
+from tidemark.control.object_list import ShownObject
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.plugins.monitor.actors import Actor, actor
 from tidemark.plugins.monitor.object_answers import for_reader
@@ -20,17 +23,43 @@ __all__ = [
     "ActDoneAnswer",
     "ActsAnswer",
     "NeedAnswer",
+    "OfferedAnswer",
     "OverviewAnswer",
     "acts_answer",
     "commands_for",
     "need_answer",
+    "offered_answer",
 ]
+
+
+@dataclass(frozen=True)
+class ChoiceAnswer:
+    """A value that may be chosen, with its words."""
+
+    value: str
+    words: str
+
+
+@dataclass(frozen=True)
+class FieldAnswer:
+    """A field of an act. `type`: text, flag, names or choice. `option`: the option of the command that takes the same.
+    `choices`: those of a choice; empty in the overview.
+    """
+
+    name: str
+    label: str
+    type: FieldType
+    help: str
+    required: bool
+    default: str
+    option: str
+    choices: tuple[ChoiceAnswer, ...]
 
 
 @dataclass(frozen=True)
 class ActAnswer:
     """An act that the object is offered. `loses`: what is lost by it. `allowed`: the caller may do it here; others have
-    the `command`.
+    the `command`. `fields`: what a person chooses for it.
     """
 
     name: str
@@ -38,6 +67,20 @@ class ActAnswer:
     loses: str
     command: str
     allowed: bool
+    fields: tuple[FieldAnswer, ...]
+
+
+@dataclass(frozen=True)
+class OfferedAnswer:
+    """The acts that an object is offered as it is now, in any state. `revision`: the token that an act hands back."""
+
+    connection: str
+    kind: str
+    uid: str
+    name: str
+    state: str
+    revision: str
+    acts: tuple[ActAnswer, ...]
 
 
 @dataclass(frozen=True)
@@ -91,7 +134,7 @@ class OverviewAnswer:
 
 @dataclass(frozen=True)
 class KeptAct:
-    """An act in the history."""
+    """An act in the history. `values`: of its fields."""
 
     number: int
     kind: str
@@ -101,6 +144,7 @@ class KeptAct:
     who: str
     why: str
     done_at: datetime
+    values: Mapping[str, str | bool | tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -149,7 +193,7 @@ def need_answer(need: Need, readable: Collection[str], may: Callable[[str | None
         advice=need.advice.words,
         commands=commands_for(need.advice, conn_id),
         view=shown.view,
-        acts=tuple(_act(one, need, conn_id, allowed=allowed) for one in need.acts),
+        acts=tuple(_act(one, need.shown, conn_id, allowed=allowed) for one in need.acts),
         revision=need.revision,
     )
 
@@ -162,14 +206,41 @@ def commands_for(advice: Advice, conn_id: str) -> tuple[str, ...]:
 
 def acts_answer(conn_id: str, found: Collection[DoneAct], now: datetime) -> ActsAnswer:
     """The acts without the facts of their revisions."""
-    names = ("number", "kind", "uid", "name", "act", "who", "why", "done_at")
+    names = ("number", "kind", "uid", "name", "act", "who", "why", "done_at", "values")
     return ActsAnswer(conn_id, now, tuple(KeptAct(**{name: getattr(one, name) for name in names}) for one in found))
 
 
-def _act(one: ObjectAct, need: Need, conn_id: str, *, allowed: bool) -> ActAnswer:
-    shown = need.shown
+def offered_answer(found: OfferedActs, conn_id: str, *, allowed: bool) -> OfferedAnswer:
+    """The acts with the choices of their fields."""
+    shown = found.shown
+    acts = tuple(_act(one, shown, conn_id, allowed=allowed, choices=found.choices) for one in found.acts)
+    return OfferedAnswer(conn_id, shown.kind, shown.uid, shown.name, shown.state, found.revision, acts)
+
+
+def _act(
+    one: ObjectAct,
+    shown: ShownObject,
+    conn_id: str,
+    *,
+    allowed: bool,
+    choices: Mapping[tuple[str, str], tuple[Choice, ...]] = MappingProxyType({}),
+) -> ActAnswer:
     (command,) = commands_for(Advice("", (one.command,)).of(shown.own_name, shown.within), conn_id)
-    return ActAnswer(one.name, one.words, one.loses, command, allowed)
+    fields = tuple(_field(field, choices.get((one.name, field.name), ())) for field in one.fields)
+    return ActAnswer(one.name, one.words, one.loses, command, allowed, fields)
+
+
+def _field(field: ActField, choices: Sequence[Choice]) -> FieldAnswer:
+    return FieldAnswer(
+        name=field.name,
+        label=field.label,
+        type=field.type,
+        help=field.help,
+        required=field.required,
+        default=field.default,
+        option=field.option,
+        choices=tuple(ChoiceAnswer(one.value, one.words) for one in choices),
+    )
 
 
 def _run_path(run: Actor | None) -> str | None:

@@ -26,10 +26,33 @@ NO_RIGHT = "You may not see this DAG, or there is none of that id."
 
 @dataclass(frozen=True)
 class TouchedAnswer:
-    """An object that the tasks touched, and words for what they did."""
+    """An object that the tasks touched, with words for what they did. `why`: the reason that the store has kept."""
 
     object: AnyObjectAnswer
     did: str
+    why: str | None
+
+
+@dataclass(frozen=True)
+class NextAnswer:
+    """The window that the next run of a stream's consumer would take, if its task sets no bound. The store has its
+    offset, and a look in the background has found the newest version.
+
+    `state`: ready, nothing (is new), open (that window is finished first), unreadable, or unknown until a look.
+    `rows`, `bytes`: estimates by the `sample` newest windows of these tasks.
+    """
+
+    uid: str
+    stream: str
+    state: Literal["ready", "nothing", "open", "unreadable", "unknown"]
+    from_version: int
+    to_version: int | None
+    versions: int | None
+    initial_rows: bool
+    rows: int | None
+    bytes: int | None
+    sample: int
+    problem: str | None
 
 
 @dataclass(frozen=True)
@@ -38,6 +61,7 @@ class RunAnswer:
     windows, its rows, and the evidence of each target; `older`: there are more. `touched`: objects that the tasks of a
     run touched; `more_touched`: how many are left out. `owned`: objects that a run of the DAG created or wrote last,
     the worst first, of `total`. `unseen`: uids of objects whose lag is not known, since no look has read their logs.
+    `next`: the next window of each stream among them.
     """
 
     connection: str
@@ -55,6 +79,7 @@ class RunAnswer:
     owned: tuple[AnyObjectAnswer, ...]
     total: int
     unseen: tuple[str, ...]
+    next: tuple[NextAnswer, ...]
 
 
 def add_runs(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
@@ -114,9 +139,12 @@ def _answer(
         map_index=part.map_index,
         transactions=tuple(transaction_answer(one, readable, asked_for=asked_for) for one in found.transactions),
         older=found.older,
-        touched=tuple(TouchedAnswer(any_object_answer(one, readable), did) for one, did in found.touched),
+        touched=tuple(
+            TouchedAnswer(any_object_answer(one, readable), touch.did, touch.why) for one, touch in found.touched
+        ),
         more_touched=found.more_touched,
         owned=tuple(any_object_answer(one, readable) for one in found.owned),
         total=found.total,
         unseen=tuple(sorted(uid for _, uid in found.unseen)),
+        next=tuple(NextAnswer(**vars(one)) for one in found.next),
     )

@@ -160,6 +160,7 @@ REPLICATED_TABLE = ObjectKind(
     "replication.worker.status:table_lags",
     view=_view,
     advice=_OF_TABLES,
+    acts="replication.worker.acts:REPLICATED_TABLE_ACTS",
     ties="replication.store.ties:table_ties",
     touched="replication.store.touched:tables_of_runs",
 )

@@ -1,28 +1,69 @@
-"""Acts on replications that a page offers, by the steps that commands and tasks call."""
+"""Acts on replications and their tables that a page offers, by the steps that commands and tasks call."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from tidemark.control.act_fields import ActField, FieldType
 from tidemark.control.object_acts import ActStep, ObjectAct
 from tidemark.control.object_revisions import Facts
-from tidemark.replication.model.replication import Actor, ReplicationState
+from tidemark.errors import ReplicationRefused
+from tidemark.replication.model.replication import Actor, ObjectState, ReplicationState
+from tidemark.replication.worker.definitions import get_replication
 from tidemark.replication.worker.lifecycle import let_drain, resume
+from tidemark.replication.worker.objects import can_be_backfilled, request_backfill, stop_backfill
+from tidemark.replication.worker.recovering import recover_from
 
-__all__ = ["REPLICATION_ACTS"]
+__all__ = ["REPLICATED_TABLE_ACTS", "REPLICATION_ACTS"]
 
 _RUNS = frozenset({ReplicationState.RUNNING.value, ReplicationState.FAILED.value})
 _STANDS = frozenset({ReplicationState.DRAINING.value, ReplicationState.PAUSED.value})
+_FAILED = frozenset({ReplicationState.FAILED.value, ReplicationState.FAILED_PERMANENTLY.value})
+_BEGUN = _RUNS | _STANDS | _FAILED
+_DUE = frozenset({ObjectState.PENDING.value, ObjectState.ACTIVE.value})
+_MAY_BE_COPIED = frozenset(one.value for one in ObjectState if one is not ObjectState.UNSUPPORTED) - _DUE
+_SLOT = timedelta(seconds=20)  # for a new slot: the page waits no longer for an act than 30 seconds
+
+
+def _within(states: frozenset[str], wanted: frozenset[str]) -> bool:
+    return bool(states & wanted)
 
 
 def _runs(states: frozenset[str], _: Facts) -> bool:
-    return bool(states & _RUNS)
+    return _within(states, _RUNS)
 
 
 def _stands(states: frozenset[str], _: Facts) -> bool:
-    return bool(states & _STANDS)
+    return _within(states, _STANDS)
 
 
 def _by(step: ActStep) -> Actor:
     return Actor(who=step.who, why=step.why)
+
+
+def _recover(step: ActStep) -> None:
+    """The source is asked, and its slot made or moved, before the one write."""
+    replication = get_replication(step.store, step.name)
+    recover_from(
+        step.guarded,
+        step.name,
+        position=step.text("position"),
+        source=step.tools.source(replication),
+        event_log=step.tools.event_log,
+        by=_by(step),
+        keep=step.names("keep"),
+        patience=_SLOT,
+    )
+
+
+def _backfill_tables(step: ActStep) -> None:
+    tables = step.names("tables")
+    if not tables:
+        tables, refused = can_be_backfilled(step.store, step.name)
+        if not tables:
+            problem = "; ".join(f"{name}: {why}" for name, why in refused.items()) or "it has no table"
+            raise ReplicationRefused(replication=step.name, problem=f"no table can be backfilled: {problem}.")
+    request_backfill(step.guarded, step.name, tables, by=_by(step))
 
 
 REPLICATION_ACTS = (
@@ -33,7 +74,16 @@ REPLICATION_ACTS = (
         "log for it meanwhile, which may fill its disk.",
         command="airflow tidemark replications pause {name} --why TEXT",
         fits=_runs,
-        do=lambda step: let_drain(step.guarded, step.name, by=_by(step)),
+        do=lambda step: let_drain(step.guarded, step.name, by=_by(step), at_once=step.flag("at_once")),
+        fields=(
+            ActField(
+                "at_once",
+                "Apply nothing any more, either",
+                FieldType.FLAG,
+                "--at-once",
+                help="What was captured is applied after it is resumed.",
+            ),
+        ),
     ),
     ObjectAct(
         name="resume",
@@ -42,5 +92,84 @@ REPLICATION_ACTS = (
         command="airflow tidemark replications resume {name} --why TEXT",
         fits=_stands,
         do=lambda step: resume(step.guarded, step.name, by=_by(step)),
+    ),
+    ObjectAct(
+        name="recover",
+        words="Recover",
+        loses="Changes that were committed before the position and not captured are lost. So its tables are backfilled "
+        "again, and each is behind until that has ended. From now, its old slot is dropped in the source.",
+        command="airflow tidemark replications recover {name} --from POSITION --why TEXT",
+        fits=lambda states, _: _within(states, _FAILED),
+        do=_recover,
+        fields=(
+            ActField(
+                "position",
+                "From which position",
+                FieldType.TEXT,
+                "--from",
+                help="now, or a position as the source writes it, such as 16/B374D848. One that will try again by "
+                "itself takes an explicit position only.",
+                required=True,
+            ),
+            ActField(
+                "keep",
+                "Tables that are not backfilled again",
+                FieldType.NAMES,
+                "--keep",
+                help="schema.table, with commas between them. Name only tables that have lost nothing.",
+            ),
+        ),
+    ),
+    ObjectAct(
+        name="backfill",
+        words="Backfill its tables",
+        loses="Nothing. The next run that captures reads these tables of the source again, in full. Each target is "
+        "behind until its backfill has ended.",
+        command="airflow tidemark replications backfill {name} --all --why TEXT",
+        fits=lambda states, _: _within(states, _BEGUN),
+        do=_backfill_tables,
+        fields=(
+            ActField(
+                "tables",
+                "Tables of the source",
+                FieldType.NAMES,
+                "TABLE",
+                help="schema.table, with commas between them. Without any, all that can be backfilled.",
+            ),
+        ),
+    ),
+)
+
+
+def _request(step: ActStep, *, restart: bool) -> None:
+    request_backfill(step.guarded, step.within, [step.name], by=_by(step), restart=restart)
+
+
+REPLICATED_TABLE_ACTS = (
+    ObjectAct(
+        name="backfill",
+        words="Backfill it",
+        loses="Nothing. The next run that captures reads the table of the source again, in full. The target is behind "
+        "until that has ended.",
+        command="airflow tidemark replications backfill {within} {name} --why TEXT",
+        fits=lambda states, _: _within(states, _MAY_BE_COPIED),
+        do=lambda step: _request(step, restart=False),
+    ),
+    ObjectAct(
+        name="restart",
+        words="Restart its backfill",
+        loses="What the backfill that is under way has copied so far. Its worker ends its job, and the next run begins "
+        "with the first row.",
+        command="airflow tidemark replications backfill {within} {name} --action restart --why TEXT",
+        fits=lambda states, _: ObjectState.ACTIVE.value in states,
+        do=lambda step: _request(step, restart=True),
+    ),
+    ObjectAct(
+        name="stop",
+        words="Stop its backfill",
+        loses="What the backfill has copied so far. The target is not written to until the next backfill.",
+        command="airflow tidemark replications backfill {within} {name} --action stop --why TEXT",
+        fits=lambda states, _: _within(states, _DUE),
+        do=lambda step: stop_backfill(step.guarded, step.within, [step.name], by=_by(step)),
     ),
 )

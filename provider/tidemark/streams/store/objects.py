@@ -75,9 +75,11 @@ def _left(row: Any) -> str:
 
 
 def stream_marks(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-    """The place of each stream, and its open window."""
+    """The place of each stream, its open window, and whether it reads a view."""
     query = (
-        sa.select(_of.uid, _of.offset_version, _held.opened_at, _held.submitted)
+        sa.select(
+            _of.uid, _of.offset_version, _of.view_query.is_not(None).label("view"), _held.opened_at, _held.submitted
+        )
         .select_from(streams.outerjoin(transactions, _held.id == _of.held_by))
         .where(_of.uid.in_(uids))
     )
@@ -86,6 +88,7 @@ def stream_marks(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str,
             "offset": str(row.offset_version),
             "window": "" if row.opened_at is None else row.opened_at.isoformat(),
             "submitted": "yes" if row.submitted else "",
+            "view": "yes" if row.view else "",
         }
         for row in connection.execute(query)
     }

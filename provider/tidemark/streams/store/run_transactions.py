@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
-from tidemark.control.run_keys import RunPart
+from tidemark.control.objects import portions
+from tidemark.control.run_keys import RunPart, Touch
 from tidemark.delivery.model.transactions import TransactionState
-from tidemark.streams.store.schema import statements, transactions, windows
+from tidemark.model.codec import from_json
+from tidemark.model.streams import StreamWindow
+from tidemark.streams.store.schema import statements, streams, transactions, windows
 from tidemark.streams.store.transactions import StoredTransaction, stored_of
 
-__all__ = ["streams_of_runs", "transactions_of_runs"]
+__all__ = ["open_windows", "streams_of_runs", "transactions_of_runs"]
 
 _of = transactions.c
 
@@ -34,7 +37,7 @@ def transactions_of_runs(connection: sa.Connection, part: RunPart, *, most: int)
     return tuple(stored_of(row, pinned[row["id"]], planned[row["id"]]) for row in rows)
 
 
-def streams_of_runs(connection: sa.Connection, part: RunPart) -> Mapping[str, str]:
+def streams_of_runs(connection: sa.Connection, part: RunPart) -> Mapping[str, Touch]:
     """The streams from which these tasks took, by uid, with words. One query."""
     taken = sa.func.count(windows.c.transaction_id)
     query = (
@@ -43,7 +46,19 @@ def streams_of_runs(connection: sa.Connection, part: RunPart) -> Mapping[str, st
         .where(*_mine(part))
         .group_by(windows.c.stream_uid)
     )
-    return {uid: f"{count} window{'s' if count != 1 else ''} taken" for uid, count in connection.execute(query)}
+    return {uid: Touch(f"{count} window{'s' if count != 1 else ''} taken") for uid, count in connection.execute(query)}
+
+
+def open_windows(connection: sa.Connection, stream_uids: Sequence[str]) -> Mapping[str, StreamWindow]:
+    """The open window of each of these streams that has one, by uid. One query for every 500 streams."""
+    query = sa.select(windows.c.stream_uid, windows.c.pinned).join(
+        streams, (streams.c.uid == windows.c.stream_uid) & (streams.c.held_by == windows.c.transaction_id)
+    )
+    found: dict[str, StreamWindow] = {}
+    for some in portions(stream_uids):
+        for row in connection.execute(query.where(streams.c.uid.in_(some))):
+            found[row.stream_uid] = from_json(StreamWindow, row.pinned)
+    return found
 
 
 def _mine(part: RunPart) -> list[sa.ColumnElement[bool]]:

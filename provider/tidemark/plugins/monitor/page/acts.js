@@ -1,8 +1,9 @@
-// Acts on an object: a button for each that it is offered, a question that says what is lost, and a reason.
+// Acts on an object: a button for each that it is offered, a form that says what is lost, its fields, and a reason.
 
+import { drawn } from "./act_fields.js";
 import { refreshNow } from "./address.js";
 import { command } from "./copying.js";
-import { columns, h, moment, scroll, section } from "./elements.js";
+import { columns, fetchJson, h, moment, scroll, section } from "./elements.js";
 
 export function actButtons(one, found) {
   if (one.acts.length === 0) return null;
@@ -12,20 +13,45 @@ export function actButtons(one, found) {
       one.acts.map((act) => [h("p", {}, `${act.words}. `, h("span", { class: "quiet" }, act.loses)), command(act.command)]).flat());
   }
   return h("p", { class: "acts" }, one.acts.map((act) =>
-    h("button", { type: "button", id: `act-${act.name}-${one.uid}`, onclick: () => ask(one, act, found) }, act.words)));
+    h("button", { type: "button", id: `act-${act.name}-${one.uid}`, onclick: () => begin(one, act, found) }, act.words)));
+}
+
+// The acts of an object in any state; null if it lives no more.
+export async function offersOf(kind, uid, connection, signal) {
+  try {
+    return await fetchJson(`api/v1/objects/${encodeURIComponent(kind)}/${encodeURIComponent(uid)}/acts`, { connection }, signal);
+  } catch (refused) {
+    if (refused.status === 404) return null;
+    throw refused;
+  }
+}
+
+// The choices are those of now. The revision stays that of the object as it was shown.
+async function begin(one, act, found) {
+  if (!act.fields.some((field) => field.type === "choice")) return ask(one, act, found);
+  let fields = act.fields;
+  try {
+    const offers = await offersOf(one.kind, one.uid, found.connection);
+    fields = offers?.acts.find(({ name }) => name === act.name)?.fields ?? fields;
+  } catch {
+    // the form has no choice then, and its answer says why
+  }
+  return ask(one, { ...act, fields }, found);
 }
 
 function ask(one, act, found) {
+  const fields = drawn(act.fields);
   const why = h("textarea", { id: "why", rows: 3, maxlength: 1000, required: true, "aria-describedby": "act-loses" });
   const trouble = h("p", { id: "act-trouble", role: "alert", class: "bad" });
   const yes = h("button", { type: "submit", id: "act-yes", class: "danger" }, act.words);
   const form = h("form", { method: "dialog", novalidate: true },
     h("h2", { id: "act-title" }, `${act.words}: ${one.name}`),
     h("p", { id: "act-loses" }, h("strong", {}, "Lost: "), act.loses),
+    fields.elements,
     h("p", {}, h("label", { for: "why" }, "Why? The history keeps it."), why),
     trouble,
     h("p", { class: "acts" }, yes, h("button", { type: "button", id: "act-no", onclick: () => dialog.close() }, "Do nothing")),
-    h("details", {}, h("summary", {}, "The same on the command line"), command(act.command)));
+    h("details", {}, h("summary", {}, "The same on the command line"), command(act.command), options(act)));
   const dialog = h("dialog", { "aria-labelledby": "act-title" }, form);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -35,10 +61,11 @@ function ask(one, act, found) {
       return;
     }
     yes.disabled = true;
-    const refused = await sent(one, act, why.value, found.connection);
+    const refused = await sent(one, act, { why: why.value, values: fields.values() }, found.connection);
     yes.disabled = false;
-    if (refused === null) dialog.close();
-    else trouble.textContent = refused;
+    if (refused === null) return dialog.close();
+    trouble.textContent = refused.detail;
+    if (!fields.wrong(refused.fields ?? {})) yes.focus();
   });
   dialog.addEventListener("close", () => {
     dialog.remove();
@@ -47,31 +74,41 @@ function ask(one, act, found) {
   });
   document.body.append(dialog);
   dialog.showModal();
-  why.focus();
+  (form.querySelector(".field input, .field select") ?? why).focus();
 }
 
-// Null if it is done, else why not.
-async function sent(one, act, why, connection) {
+function options(act) {
+  if (act.fields.length === 0) return null;
+  return h("ul", {}, act.fields.map((field) => h("li", {}, h("code", {}, field.option), ` ${field.label}`)));
+}
+
+// Null if it is done, else why not, and what is wrong with its fields.
+async function sent(one, act, wish, connection) {
   const parts = ["api/v1/objects", one.kind, one.uid, "acts", act.name].map((part, i) => (i === 0 ? part : encodeURIComponent(part)));
   let answer;
   try {
     answer = await fetch(`${parts.join("/")}?${new URLSearchParams({ connection })}`, {
       method: "POST",
       headers: { "Content-Type": "application/json", Accept: "application/json" },
-      body: JSON.stringify({ revision: one.revision, why }),
+      body: JSON.stringify({ revision: one.revision, ...wish }),
     });
   } catch {
-    return "Airflow's API server does not answer. Whether it was done stands in the history below.";
+    return { detail: "Airflow's API server does not answer. The history of acts says whether it was done." };
   }
   if (answer.ok) return null;
-  if (answer.status === 401) return "You are not logged in any more. Log in to Airflow and open this page again.";
+  if (answer.status === 401) return { detail: "You are not logged in any more. Log in to Airflow and open this page again." };
   try {
-    const { detail } = await answer.json();
-    if (typeof detail === "string") return detail;
+    const { detail, fields } = await answer.json();
+    if (typeof detail === "string") return { detail, fields };
   } catch {
     // not ours: a proxy's page, for one
   }
-  return `Airflow's API server answered ${answer.status}. Its log says why.`;
+  return { detail: `Airflow's API server answered ${answer.status}. Its log says why.` };
+}
+
+function chosen(one) {
+  const parts = Object.entries(one.values).filter(([, value]) => value !== "" && value !== false && value.length !== 0);
+  return parts.map(([name, value]) => `${name}: ${value === true ? "yes" : [value].flat().join(", ")}`).join("; ");
 }
 
 export function newestActs(history) {
@@ -82,7 +119,7 @@ export function newestActs(history) {
       columns(["When", "Act", "Object", "Who", "Why"]),
       h("tbody", {}, history.acts.map((one) => h("tr", {},
         h("td", {}, moment(one.done_at, history.now)),
-        h("td", {}, one.act),
+        h("td", {}, one.act, chosen(one) ? h("span", { class: "exact" }, chosen(one)) : null),
         h("th", { scope: "row" }, `${one.kind.replaceAll("_", " ")} ${one.name}`),
         h("td", {}, one.who),
         h("td", {}, one.why)))))));

@@ -1,5 +1,6 @@
 // The history of an object of any kind: what the server says that there is, as charts and as tables.
 
+import { actButtons, offersOf } from "./acts.js";
 import { address, linkTo, turn } from "./address.js";
 import { chart, rows, table } from "./charts.js";
 import { fetchJson, h, number, section } from "./elements.js";
@@ -20,7 +21,8 @@ export async function showHistory(signal) {
     cursor: address.get("cursor"),
     limit: POINTS,
   };
-  draw(await fetchJson("api/v1/history", wish, signal), wish);
+  const found = await fetchJson("api/v1/history", wish, signal);
+  draw({ ...found, offers: await offersOf(found.kind, found.uid, found.connection, signal) }, wish);
 }
 
 // What somebody reads or has opened stays where it is: the same answer draws nothing.
@@ -42,6 +44,7 @@ function article(found, wish) {
     h("p", {}, h("a", { href: linkTo({ view: "objects" }, connection), id: "back" }, "← All objects"),
       found.view ? [" ", h("a", { href: linkTo(found.view, connection), id: "own-view" }, "Where it stands")] : null),
     found.elsewhere ? h("p", {}, found.elsewhere) : null,
+    found.offers?.acts.length ? section("Acts", actButtons(found.offers, found)) : null,
     found.parts.map((part) => shownPart(part, found, wish)));
 }
 

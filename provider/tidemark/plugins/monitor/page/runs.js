@@ -46,6 +46,7 @@ function draw(found) {
     found.run_id === null ? null : touched(found),
     windows(found),
     writes(found),
+    next(found),
     owned(found),
   ].filter(Boolean)));
 }
@@ -54,7 +55,7 @@ function touched(found) {
   const more = found.more_touched > 0 ? h("p", { class: "quiet" }, `and ${number(found.more_touched)} more`) : null;
   return h("div", { id: "touched" }, section(found.task_id ? "What this task touched" : "What this run touched",
     found.touched.length === 0 ? h("p", { class: "quiet" }, "No object that still exists.")
-      : objects("Objects that were touched", found, found.touched.map((one) => [one.object, one.did])), more));
+      : objects("Objects that were touched", found, found.touched.map((one) => [one.object, one])), more));
 }
 
 function owned(found) {
@@ -68,15 +69,15 @@ function owned(found) {
 
 function objects(label, found, rows) {
   const connection = found.connections.length > 1 ? found.connection : "";
-  const did = rows.some(([, words]) => words !== null);
+  const did = rows.some(([, touch]) => touch !== null);
   return scroll(label, h("table", {}, h("caption", { class: "aside" }, label),
-    columns(["State", "Kind", "Object", "Lag", ...(did ? ["Done"] : []), "Problem", "Lineage"]),
-    h("tbody", {}, rows.map(([one, words]) => h("tr", { "data-object-of-run": `${one.kind} ${one.name}` },
+    columns(["State", "Kind", "Object", "Lag", ...(did ? ["Done", "Why"] : []), "Problem", "Lineage"]),
+    h("tbody", {}, rows.map(([one, touch]) => h("tr", { "data-object-of-run": `${one.kind} ${one.name}` },
       h("td", {}, badge(BADGES[one.severity] ?? "note", spoken(one.state))),
       h("td", {}, spoken(one.kind)),
       h("th", { scope: "row" }, one.view ? h("a", { href: linkTo(one.view, connection) }, one.name) : one.name),
       h("td", {}, found.unseen.includes(one.uid) ? "not known yet" : lag(one)),
-      did ? h("td", {}, words) : null,
+      did ? [h("td", {}, touch.did), h("td", { class: "why" }, touch.why ?? "–")] : null,
       h("td", { class: "clipped" }, one.problem ? h("span", { class: "words", title: one.problem }, one.problem) : "–"),
       h("td", {}, h("a", { href: linkTo({ view: "lineage", object: `${one.kind}/${one.uid}` }, connection),
         "aria-label": `Lineage of ${spoken(one.kind)} ${one.name}` }, "lineage")))))));
@@ -111,6 +112,36 @@ function writes(found) {
       h("td", {}, write.write_as),
       h("td", { class: "number" }, write.version === null ? "not yet" : number(write.version)),
       h("td", {}, write.rows === null ? "–" : counted(write.rows))))))));
+}
+
+const NEXT = {
+  ready: ["note", "ready"], nothing: ["good", "nothing is new"], open: ["note", "open: it is finished first"],
+  unreadable: ["bad", "cannot be read"], unknown: ["note", "not known yet"],
+};
+
+// A dry run from the store and from earlier looks at logs. A task with bounds takes a part of it.
+function next(found) {
+  if (found.next.length === 0) return null;
+  const connection = found.connections.length > 1 ? found.connection : "";
+  const label = "Next window of each stream";
+  return h("div", { id: "next" }, section("A dry run for the next one",
+    h("p", { class: "quiet" }, "The window that the next run would take now. Rows and bytes are estimated by the windows above. " +
+      "If its task sets a bound, the window may be smaller."),
+    scroll(label, h("table", {}, h("caption", { class: "aside" }, label),
+      columns(["Stream", "State", "Window", "Versions", "Rows, about", "Bytes, about"]),
+      h("tbody", {}, found.next.map((one) => h("tr", { "data-next": one.stream },
+        h("th", { scope: "row" }, h("a", { href: linkTo({ stream: one.stream }, connection) }, one.stream)),
+        h("td", {}, badge(...NEXT[one.state]), one.problem ? h("span", { class: "exact words", title: one.problem }, one.problem) : null),
+        h("td", { class: "number" }, spanOf(one)),
+        h("td", { class: "number" }, number(one.versions)),
+        h("td", { class: "number" }, number(one.rows)),
+        h("td", { class: "number" }, one.bytes === null ? "–" : bytes(one.bytes)))))))));
+}
+
+function spanOf(one) {
+  if (one.initial_rows) return `rows at ${number(one.from_version)}`;
+  if (one.to_version === null) return `from ${number(one.from_version)}`;
+  return `(${number(one.from_version)}, ${number(one.to_version)}]`;
 }
 
 function counted(rows) {
