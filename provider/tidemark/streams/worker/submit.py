@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
@@ -52,9 +52,10 @@ def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | 
     decision = store.write(lambda connection: _decide(connection, transaction, numbers, new))
     if decision.job is None:
         return decision.evidence
+    job = _sized(runtime, decision.job, transaction)
     failpoint("submit.stored")
     with LeaseKept(store, decision.transaction_id, transaction.superseded_by, runtime.limits):
-        result = run_to_the_end(store, new.id, decision.job, runtime.run)
+        result = run_to_the_end(store, new.id, job, runtime.run)
     if result.error is not None:
         error = from_record(result.error)
         if isinstance(error, Fenced):
@@ -64,6 +65,13 @@ def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | 
     evidence = WRITE.reported(result).evidence
     store.write(lambda c: _keep(c, decision.transaction_id, transaction, evidence))
     return evidence
+
+
+def _sized(runtime: Runtime, job: JobSpec, transaction: Transaction) -> JobSpec:
+    """The job with the bytes that it reads, if they decide on its executors."""
+    if runtime.sizing is None:
+        return job
+    return replace(job, planned_bytes=runtime.sizing.planned(transaction.windows, runtime.tables).planned_bytes)
 
 
 def _numbers(transaction: Transaction, only: Sequence[int] | None) -> list[int]:
