@@ -81,8 +81,8 @@ def named_by(settings: Mapping[str, str]) -> str | None:
 def sized_settings(settings: Mapping[str, str], executors: PlannedExecutors, *, master: str) -> dict[str, str]:
     """The settings with dynamic allocation in these numbers; a standalone master gets the cores, too.
 
-    Raises InvalidArgument on a standalone master without `spark.executor.cores`. Each of its executors would take all
-    cores of a worker, so their number would mean nothing.
+    Raises InvalidArgument on a standalone master without `spark.executor.cores`. Its executors would take all cores of
+    a worker, so their number would mean nothing.
     """
     found = {
         **settings,
