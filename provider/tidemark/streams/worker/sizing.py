@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from tidemark.changes.worker.snapshots import snapshot_bytes
 from tidemark.errors import LakeError, SourceError
+from tidemark.lake.changed_bytes import changed_bytes
 from tidemark.model.streams import BaseWindow, StreamWindow, WindowKind
-from tidemark.streams.planning.backlog import bytes_of_changes
 from tidemark.streams.planning.executors import ExecutorBounds, PlannedExecutors, executors_for
 from tidemark.streams.worker.opening import Tables
 
@@ -61,7 +61,7 @@ def _of_base(window: StreamWindow, base: BaseWindow, tables: Tables) -> int | No
     """
     opened, changed = tables(base.table), 0
     if window.kind is WindowKind.CHANGES:
-        changed = sum(map(bytes_of_changes, opened.commits(base.start, base.end)))
+        changed = changed_bytes(opened, base.start, base.end)
         if len(window.bases) == 1:
             return changed
     whole = snapshot_bytes(opened, base.start)

@@ -55,16 +55,20 @@ def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | 
     job = _sized(runtime, decision.job, transaction)
     failpoint("submit.stored")
     with LeaseKept(store, decision.transaction_id, transaction.superseded_by, runtime.limits):
-        result = run_to_the_end(store, new.id, job, runtime.run)
+        result = run_to_the_end(
+            store,
+            new.id,
+            job,
+            runtime.run,
+            lambda c, done: _keep(c, decision.transaction_id, transaction, WRITE.reported(done).evidence),
+        )
     if result.error is not None:
         error = from_record(result.error)
         if isinstance(error, Fenced):
             store.write(lambda c: transactions.mark_fenced(c, decision.transaction_id, error.facts["number"]))
         forget_moved(store, error)
         raise error
-    evidence = WRITE.reported(result).evidence
-    store.write(lambda c: _keep(c, decision.transaction_id, transaction, evidence))
-    return evidence
+    return WRITE.reported(result).evidence
 
 
 def _sized(runtime: Runtime, job: JobSpec, transaction: Transaction) -> JobSpec:
