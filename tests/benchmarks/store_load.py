@@ -9,8 +9,8 @@ a thread that has the turn to write waits for the interpreter of its process. La
 commit, and the whole window. *Again* counts transactions that PostgreSQL rolled back, since others came first: they
 run again by themselves. Waits for locks and connections are looked at ten times a second.
 
-Triggers with 10,000 waits: `python -m tests.benchmarks.triggerer --streams 10000 --postgresql`. Pages:
-`python -m tests.benchmarks.monitor_load`.
+Triggers with 10,000 waits: `python -m tests.benchmarks.triggerer --streams 10000 --postgresql --shared-only`.
+Pages: `python -m tests.benchmarks.monitor_load`.
 """
 
 from __future__ import annotations
