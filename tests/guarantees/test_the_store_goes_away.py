@@ -191,7 +191,7 @@ def test_rolling_back_what_was_never_submitted_frees_it(far: World, wire: Cuttin
 def test_an_empty_window_commits_once(far: World, wire: CuttingProxy, how: Cut) -> None:
     far.store = store_of(far, PATIENT)
     far.consume("one")
-    wire.cut(2, how, lasting=False)
+    wire.cut(1, how, lasting=False)
     assert far.delivered("two").fresh
     assert wire.happened
     assert [m.run for m in far.history()][1:] == [str(key_of("one")), str(key_of("two"))]
