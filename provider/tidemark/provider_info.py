@@ -130,6 +130,15 @@ _CONNECTION_TYPE: dict[str, object] = {
         "spark_idle_minutes": _text(
             "Warm minutes", "How long the warm Spark of a host stays up without a job. Empty: 10."
         ),
+        "max_executors": _text(
+            "Most executors",
+            "On a cluster, jobs get executors by the bytes that they read, up to this number. Empty: as the Spark "
+            "settings say. Those also count if they name a number.",
+        ),
+        "min_executors": _text("Least executors", "Executors of small jobs, beside Most executors. Empty: 1."),
+        "bytes_per_executor": _text(
+            "Bytes per executor", "A whole number, beside Most executors. Empty: 4294967296, which is 4 GiB."
+        ),
         "spark_ui_url": _text(
             "Spark UI",
             "Address of a page of Spark's that tasks link to: a master's or a history server's. May be empty.",

@@ -71,7 +71,7 @@ def test_an_accelerated_run_is_compared_with_its_prediction(
     (tmp_path / "app-plain").write_bytes(lines([4000] * 4).replace(b'"app-1"', b'"app-plain"'))
     (tmp_path / "app-fast").write_bytes(lines([4000] * 4, slots=2).replace(b'"app-1"', b'"app-fast"'))
     kept(lambda _: answers("app-plain"), KeptRuns(store, str(tmp_path)))(spec())
-    faster = KeptRuns(store, str(tmp_path), factor=1, executors=Executors(1, 2))
+    faster = KeptRuns(store, str(tmp_path), factor=1, executors=lambda planned_bytes: Executors(1, 2))
     with caplog.at_level(logging.INFO, "tidemark"):
         kept(lambda _: answers("app-fast"), faster)(spec(run="r2"))
     accelerated, plain = list_runs(store, limit=9)
@@ -87,7 +87,7 @@ def test_an_accelerated_run_is_compared_with_its_prediction(
 def test_missing_logs_and_missing_plain_runs_leave_a_note_and_never_fail_a_job(
     store: ControlStore, tmp_path: Path
 ) -> None:
-    place = KeptRuns(store, str(tmp_path), factor=1, executors=Executors(1, 2))
+    place = KeptRuns(store, str(tmp_path), factor=1, executors=lambda planned_bytes: Executors(1, 2))
     answer = answers("app-1")
     assert kept(lambda _: answer, place)(spec()) is answer
     (run,) = list_runs(store, limit=9)

@@ -32,15 +32,12 @@ def require_submitted(mode: SparkMode, factor: int) -> None:
 
 def run_kept(hook: TidemarkHook, job: SparkJob, factor: int | None) -> Callable[[JobSpec], JobResult]:
     """`job.run`; runs of a job with an event log are kept in the control store."""
-    from tidemark.acceleration.planning.settings import event_log_directory, executors_of
+    from tidemark.acceleration.planning.settings import event_log_directory
     from tidemark.acceleration.worker.runs import KeptRuns, kept
-    from tidemark.hooks._submission import master_of
 
     settings = hook.settings.spark_conf
     event_logs = event_log_directory(settings)
     if event_logs is None:
         return job.run
-    master = master_of(job.drivers.connection)
-    executors = None if factor is None else executors_of(settings, master=master, factor=factor)
     options = hook.settings.storage_options
-    return kept(job.run, KeptRuns(hook.open_store(), event_logs, options, factor, executors))
+    return kept(job.run, KeptRuns(hook.open_store(), event_logs, options, factor, job.drivers.executors))

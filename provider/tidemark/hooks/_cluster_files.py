@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,10 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterFiles", "Placed"]
 
-_FOLDER = "cluster_jobs"
+_FOLDER, _TASKS = "cluster_jobs", "cluster_tasks"
 _ARCHIVE, _SPEC, _RESULT, _CANCEL = "tidemark.zip", "spec.json", "result.json", "cancel"
 _KEPT_FOR = timedelta(days=7)
 _LOOKED_AT = 200
+_JOB = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 log = logging.getLogger(__name__)
 
@@ -46,12 +49,15 @@ class Placed:
 
 
 class ClusterFiles:
-    """The directories of jobs in the lake, `<lake root>/_tidemark/cluster_jobs/<job id>`. They have no secrets."""
+    """The directories of jobs in the lake, `<lake root>/_tidemark/cluster_jobs/<job id>`. They have no secrets. Beside
+    them `cluster_tasks/<owner>/<job id>` notes the jobs of a task.
+    """
 
     def __init__(self, settings: TidemarkSettings) -> None:
         self._root = f"{settings.workspace}/{_FOLDER}"
         self._options = settings.storage_options
         self._storage = Storage(self._root, settings.storage_options)
+        self._tasks = Storage(f"{settings.workspace}/{_TASKS}", settings.storage_options)
 
     def spec(self, spec: JobSpec, job_id: str) -> JobSpec:
         """The spec with result and cancel marker in the lake."""
@@ -104,9 +110,36 @@ class ClusterFiles:
             log.warning("The files of the job in %s/%s could not be removed: %s", self._root, job_id, error)
         try:
             before = datetime.now(UTC) - _KEPT_FOR
-            sweep_directories(self._root, self._options, older_than=before, at_most=_LOOKED_AT)
+            for root_uri in (self._root, self._tasks.uri):
+                sweep_directories(root_uri, self._options, older_than=before, at_most=_LOOKED_AT)
         except (StorageRefused, StorageUnreachable) as error:
             log.warning("Files of dead jobs in %s could not be removed: %s", self._root, error)
+
+    def register(self, owner: str, job_id: str, asked: str) -> None:
+        """Notes a job of the owner before it is handed over. `asked`: the same for jobs that are asked for the same."""
+        self._tasks.write(f"{owner}/{job_id}", asked.encode("ascii"))
+
+    def registered(self, owner: str) -> dict[str, str]:
+        """The jobs of the owner that nobody saw end, with that for which each was asked."""
+        try:
+            names = [name for name in self._tasks.names(owner) if _JOB.fullmatch(name)]
+        except FileNotFoundError:
+            return {}
+        found = {}
+        for name in names:
+            with suppress(FileNotFoundError):  # another attempt has seen its end
+                found[name] = self._tasks.read_bytes(f"{owner}/{name}").decode("ascii", "replace")
+        return found
+
+    def forget(self, owner: str, job_id: str) -> None:
+        """Takes the note of a job away that has surely ended; the next attempt would look for it in vain."""
+        file_system, root = self._tasks.file_system()
+        try:
+            file_system.rm(f"{root}/{owner}/{job_id}")
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            log.warning("The note of the job %s could not be removed: %s", job_id, error)
 
     def _place(self, job_id: str, name: str) -> str:
         """A local path, or a URI."""

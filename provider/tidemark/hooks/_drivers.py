@@ -27,9 +27,11 @@ from tidemark.warm_spark.scratch import make_scratch, with_scratch
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
+    from tidemark.acceleration.planning.settings import Executors
     from tidemark.hooks._process_group import Driver
     from tidemark.hooks.settings import TidemarkSettings
     from tidemark.hooks.warm_spark import WarmSpark
+    from tidemark.streams.planning.executors import ExecutorBounds
     from tidemark.warm_spark.start import Taken
 
 __all__ = [
@@ -114,15 +116,15 @@ class Drivers:
     packages: tuple[str, ...] = ()
     factor: int | None = None
 
-    def submitted(self, files: JobFiles) -> Driver:
-        """A driver in a JVM of its own."""
+    def submitted(self, files: JobFiles, planned_bytes: int | None = None) -> Driver:
+        """A driver in a JVM of its own. `planned_bytes`: those of its job."""
         from tidemark.hooks._archive import spark_side_archive
         from tidemark.hooks._submission import Submission
 
         return Submission(
             self.connection,
             spark_log=files.spark_log,
-            conf=self.submitted_settings(),
+            conf=self.submitted_settings(planned_bytes),
             packages=",".join(self._all_packages()) or None,
             py_files=str(spark_side_archive(files.directory)),
             application_args=list(files.arguments),
@@ -131,7 +133,7 @@ class Drivers:
             name="tidemark",
         )
 
-    def in_cluster(self, files: JobFiles, job_id: str) -> Driver:
+    def in_cluster(self, files: JobFiles, job_id: str, planned_bytes: int | None = None) -> Driver:
         """A spark-submit that hands the driver to YARN. The driver's archive is in the lake, its environment in a
         setting that is in no argument.
         """
@@ -140,7 +142,7 @@ class Drivers:
         return ClusterSubmission(
             self.connection,
             spark_log=files.spark_log,
-            conf=self.cluster_settings(job_id),
+            conf=self.cluster_settings(job_id, planned_bytes),
             packages=",".join(self._all_packages()) or None,
             application_args=list(files.arguments),
             environment=with_scratch(self._for_python(), make_scratch(files.directory)),
@@ -148,11 +150,11 @@ class Drivers:
             name="tidemark",
         )
 
-    def cluster_settings(self, job_id: str) -> dict[str, str]:
+    def cluster_settings(self, job_id: str, planned_bytes: int | None = None) -> dict[str, str]:
         """The settings of a driver in YARN. Any worker finds its application by the job's tag. It has one attempt,
         since Airflow's retry is the next. Raises InvalidArgument as `submitted_settings`.
         """
-        conf = self.submitted_settings()
+        conf = self.submitted_settings(planned_bytes)
         master_env = "spark.yarn.appMasterEnv."
         return {
             **conf,
@@ -165,15 +167,46 @@ class Drivers:
             f"{master_env}{CLUSTER_ENVIRONMENT}": _in_one_word(self._of_the_job()),
         }
 
-    def submitted_settings(self) -> dict[str, str]:
-        """The settings of a submitted driver. Raises InvalidArgument if they do not suffice for an accelerated one."""
+    def submitted_settings(self, planned_bytes: int | None = None) -> dict[str, str]:
+        """The settings of a submitted driver; of an accelerated one as a factor of those that its bytes ask for. Raises
+        InvalidArgument if the user's settings do not suffice.
+        """
         from tidemark.acceleration.planning.settings import accelerated_settings
         from tidemark.hooks._submission import master_of
 
-        conf = self._conf()
+        conf = self._sized(self._conf(), planned_bytes)
         if self.factor is None:
             return conf
         return accelerated_settings(conf, master=master_of(self.connection), factor=self.factor)
+
+    def executors(self, planned_bytes: int | None) -> Executors | None:
+        """The executors of an accelerated job; None for another. Raises InvalidArgument as `submitted_settings`."""
+        from tidemark.acceleration.planning.settings import executors_of
+        from tidemark.hooks._submission import master_of
+
+        if self.factor is None:
+            return None
+        conf = self._sized(self.settings.spark_conf, planned_bytes)
+        return executors_of(conf, master=master_of(self.connection), factor=self.factor)
+
+    @property
+    def executor_bounds(self) -> ExecutorBounds | None:
+        """The bounds of submitted jobs. None for a local master or a server, and if the user's settings count."""
+        from tidemark.hooks._submission import has_executors
+        from tidemark.streams.planning.executors import named_by
+
+        bounds = self.settings.executors
+        counts = has_executors(self.connection) and named_by(self.settings.spark_conf) is None
+        return bounds if counts else None
+
+    def _sized(self, conf: Mapping[str, str], planned_bytes: int | None) -> dict[str, str]:
+        from tidemark.hooks._submission import master_of
+        from tidemark.streams.planning.executors import executors_for, sized_settings
+
+        bounds = self.executor_bounds
+        if bounds is None:
+            return dict(conf)
+        return sized_settings(conf, executors_for(bounds, planned_bytes), master=master_of(self.connection))
 
     def remote(self, files: JobFiles) -> Driver:
         """A driver with a new session, whose id is chosen here, so that it can be ended after the driver's death."""

@@ -20,7 +20,17 @@ from tidemark.lake.orphans import Swept, in_turn
 from tidemark.warm_spark.locks import is_held
 from tidemark.warm_spark.scratch import remove_scratch
 
-__all__ = ["HELD", "SECRETS", "WORKER", "alive", "sweep_archives", "sweep_hourly", "sweep_job_files", "worked_for"]
+__all__ = [
+    "HELD",
+    "SECRETS",
+    "WORKER",
+    "alive",
+    "local_path",
+    "sweep_archives",
+    "sweep_hourly",
+    "sweep_job_files",
+    "worked_for",
+]
 
 SECRETS = "secret.properties"
 KEPT_FOR = timedelta(days=7)
@@ -34,6 +44,11 @@ _LOOKED_AT = 10_000
 _JOB = re.compile(r"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})(?:\.(?:result\.json|cancel)[a-z0-9.]*)?")
 
 log = logging.getLogger(__name__)
+
+
+def local_path(uri: str) -> Path:
+    """The local file of a path or canonical URI (not percent-encoded); job files are always local (client mode)."""
+    return Path(uri.removeprefix("file://"))
 
 
 @contextmanager

@@ -28,6 +28,7 @@ __all__ = [
     "ClusterSubmission",
     "Submission",
     "cluster_settings",
+    "has_executors",
     "is_cluster_mode",
     "master_of",
     "require_client_mode",
@@ -73,6 +74,12 @@ def is_cluster_mode(connection: Connection) -> bool:
     """Whether the drivers of the connection's jobs run in YARN."""
     in_cluster = connection.extra_dejson.get("deploy-mode") == "cluster"
     return in_cluster and not is_connect(connection) and master_of(connection) == "yarn"
+
+
+def has_executors(connection: Connection) -> bool:
+    """Whether a job of the connection is an application with executors of its own."""
+    master = master_of(connection)
+    return not is_connect(connection) and (_of_a_cluster_manager(master) or master.startswith("spark://"))
 
 
 def require_client_mode(deploy_mode: str | None) -> None:

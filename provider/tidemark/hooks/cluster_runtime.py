@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,8 +11,11 @@ if TYPE_CHECKING:
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.yarn import YarnApplication
     from tidemark.streams.worker.runtime import Runtime
+    from tidemark.streams.worker.sizing import Sizing
 
 __all__ = ["on_its_cluster"]
+
+log = logging.getLogger(__name__)
 
 
 def on_its_cluster(
@@ -21,13 +25,15 @@ def on_its_cluster(
     leaves: bool = False,
     told: Callable[[YarnApplication], None] = lambda application: None,
 ) -> Runtime:
-    """The runtime with the cluster of the job's drivers as its host. Drivers on this host change nothing.
+    """The runtime with the cluster of the job's drivers as its host; drivers on this host leave that as it is. It plans
+    executors, if the connection has bounds for them.
 
     Ids of applications are stored before anything waits for them. `leaves`: a driver that runs ends the attempt with
     DriverGoesOn. `told`: gets the application when it is found and when it has ended. Raises errors of `require_ready`.
     """
     from tidemark.streams.worker.left_drivers import keep_application
 
+    runtime = replace(runtime, sizing=_sizing(job))
     if not job.in_cluster:
         return runtime
 
@@ -38,3 +44,15 @@ def on_its_cluster(
     cluster = job.cluster
     cluster.leaves, cluster.told = leaves, tell
     return replace(runtime, host=cluster, cluster=cluster)
+
+
+def _sizing(job: SparkJob) -> Sizing | None:
+    """Sizing within the connection's bounds. Settings of Spark that name numbers of executors count instead."""
+    from tidemark.streams.planning.executors import named_by
+    from tidemark.streams.worker.sizing import Sizing
+
+    settings, bounds = job.drivers.settings, job.executor_bounds
+    named = named_by(settings.spark_conf)
+    if settings.executors is not None and named is not None:
+        log.info("The Spark settings have %s, so max_executors of the connection is not used.", named)
+    return None if bounds is None else Sizing(bounds)

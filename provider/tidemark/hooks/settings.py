@@ -13,12 +13,15 @@ from typing import Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.spark_mode import SparkMode
+from tidemark.model.foreign_json import whole_number
 from tidemark.model.spark import DELTA_PACKAGE
+from tidemark.streams.planning.executors import DEFAULT_BYTES, ExecutorBounds
 
 __all__ = ["TidemarkSettings", "settings_from"]
 
 _SPARK_BRINGS_DELTA = "-"
 _MOST = 10_000
+_MOST_BYTES = 1 << 60
 _ENDS_WITH_ITS_TASK = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")  # set by Airflow's executors
 _ON_ONE_HOST = ("LocalExecutor", "airflow.executors.local_executor.LocalExecutor")
 
@@ -34,7 +37,8 @@ class TidemarkSettings:
     from the control store; None if only `db prune` does. `spark_mode`: None follows `usual_spark_mode`, if it
     fits the Spark connection.
     `spark_slots`: jobs at a time in the warm Spark of this host, which ends after `spark_idle` without one.
-    `worker_stays`: whether this host outlives its task.
+    `worker_stays`: whether this host outlives its task. `executors`: the bounds of jobs on a cluster; None leaves their
+    number to Spark's settings.
     """
 
     control_store: str = field(repr=False)
@@ -53,6 +57,7 @@ class TidemarkSettings:
     worker_stays: bool = True
     driver_environment: tuple[str, ...] = ()
     keep_history: timedelta | None = None
+    executors: ExecutorBounds | None = None
 
     @property
     def workspace(self) -> str:
@@ -111,6 +116,7 @@ def settings_from(
         worker_stays=not any(os.environ.get(name) for name in _ENDS_WITH_ITS_TASK),
         driver_environment=names_from(extra.get("driver_environment") or options.get("driver_environment") or ()),
         keep_history=_length(extra, "keep_history"),
+        executors=_executor_bounds(extra),
     )
 
 
@@ -173,13 +179,26 @@ def _mode(text: str | None) -> SparkMode | None:
         raise InvalidArgument(argument="spark_mode", value=text, problem=problem) from None
 
 
-def _number(extra: Mapping[str, Any], name: str) -> int | None:
+def _executor_bounds(extra: Mapping[str, Any]) -> ExecutorBounds | None:
+    """The bounds of executors; None without any. Raises InvalidArgument for bounds without an upper one."""
+    most = _number(extra, "max_executors")
+    least, size = _number(extra, "min_executors"), _number(extra, "bytes_per_executor", most=_MOST_BYTES)
+    if most is not None:
+        return ExecutorBounds(most, least or 1, size or DEFAULT_BYTES)
+    if least is not None or size is not None:
+        problem = "it is needed beside min_executors and bytes_per_executor"
+        raise InvalidArgument(argument="max_executors", value="(empty)", problem=problem)
+    return None
+
+
+def _number(extra: Mapping[str, Any], name: str, *, most: int = _MOST) -> int | None:
     text = _text(extra, name)
     if text is None:
         return None
-    if not text.isdecimal() or not 0 < int(text) <= _MOST:
-        raise InvalidArgument(argument=name, value=text, problem=f"it must be a whole number from 1 to {_MOST}")
-    return int(text)
+    number = whole_number(text)
+    if number is None or not 0 < number <= most:
+        raise InvalidArgument(argument=name, value=text, problem=f"it must be a whole number from 1 to {most}")
+    return number
 
 
 def _text(extra: Mapping[str, Any], name: str) -> str | None:

@@ -28,12 +28,12 @@ from tidemark.errors import (
     TidemarkError,
     WarmSparkEnded,
 )
-from tidemark.failpoints import failpoint
 from tidemark.hooks._acceleration import require_submitted
 from tidemark.hooks._archive import forgetting_the_archive
 from tidemark.hooks._drivers import Drivers, JobFiles
 from tidemark.hooks._files import private_directory, write_private
-from tidemark.hooks._job_files import alive, sweep_hourly, worked_for
+from tidemark.hooks._in_cluster import InCluster
+from tidemark.hooks._job_files import alive, local_path, sweep_hourly, worked_for
 from tidemark.hooks._process_group import Driver, end_group
 from tidemark.hooks.spark_mode import SparkMode, mode_of
 from tidemark.metrics import job_ended
@@ -41,19 +41,18 @@ from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.source_connection import SourceConnection
-from tidemark.streams.model.transaction_jobs import WRITE
-from tidemark.streams.worker.clusters import DriverGoesOn, LeftDriver
+from tidemark.streams.worker.clusters import DriverGoesOn
 from tidemark.warm_spark.scratch import remove_scratch
 
 if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
     from tidemark.hooks.warm_spark import WarmSpark
     from tidemark.hooks.yarn_job import YarnDrivers
+    from tidemark.streams.planning.executors import ExecutorBounds
 
 __all__ = ["SparkJob", "local_path"]
 
 _APPLICATION = Path(tidemark.__file__).parent / "jobs" / "__main__.py"
-_IN_CLUSTER = _APPLICATION.with_name("in_cluster.py")
 _SPEC = "spec.json"
 _DEADLINE_GRACE_SECONDS = 30.0  # longer than the job's own grace
 
@@ -118,7 +117,7 @@ class SparkJob:
         except OSError as error:
             outcome = JobFilesUnusable.__name__
             directory = str(local_path(spec.result_uri).parent)
-            raise JobFilesUnusable(key=_about(spec), directory=directory, problem=str(error)) from error
+            raise JobFilesUnusable(key=spec.about, directory=directory, problem=str(error)) from error
         finally:
             if outcome is not None:
                 job_ended(spec, time.monotonic() - began, outcome)
@@ -126,7 +125,8 @@ class SparkJob:
     def _run(self, spec: JobSpec) -> JobResult:
         mode = self._ready()
         if self.in_cluster:
-            return self._run_in_cluster(spec)
+            with self._deadline(spec):
+                return InCluster(self.drivers, self.cluster, self._watched, lambda: self._stopped_because).run(spec)
         answer = self._attempt(spec, mode)
         if mode is SparkMode.WARM and _failed_by(answer, SparkServerUnreachable):
             log.warning("The warm Spark of this host did not answer; the job begins again in a new one.")
@@ -143,7 +143,8 @@ class SparkJob:
         directory = self._prepare(spec, result)
         with worked_for(directory), alive(directory) as inherited:
             files = JobFiles(directory, (str(directory / _SPEC),), inherited)
-            with self._driver(mode, files, partial(self._stop_if_due, spec)) as driver:
+            due = partial(self._stop_if_due, spec)
+            with self._driver(mode, files, due, planned_bytes=spec.planned_bytes) as driver:
                 self._submission = driver
                 with (
                     forgetting_the_archive(directory),
@@ -164,50 +165,6 @@ class SparkJob:
             else:
                 shutil.rmtree(directory, ignore_errors=True)
                 result.unlink(missing_ok=True)
-
-    def _run_in_cluster(self, spec: JobSpec) -> JobResult:
-        """The listener of the cluster gets the application's id before anything waits for it. Raises as `run`, and
-        DriverGoesOn. ClusterError means that nobody knows whether the driver has ended.
-        """
-        cluster, job_id = self.cluster, local_path(spec.result_uri).name.partition(".")[0]
-        driver = LeftDriver(job_id, None, _about(spec), spec.deadline)
-        with self._deadline(spec):
-            submission = self._hand_over(spec, job_id)
-            failpoint("cluster.submitted")
-            try:
-                application = cluster.find(job_id)
-                if application is not None:
-                    cluster.told(job_id, application)
-                    found_again = spec.kind == WRITE.name  # by a later attempt, as the store has it
-                    return cluster.outcome(driver, application.id, leaves=cluster.leaves and found_again)
-            except OSError as error:  # of this host: it says nothing about the driver
-                raise cluster.may_run_on(driver, job_id, str(error)) from error
-        if self._stopped_because == "cancelled":
-            raise JobCancelled(key=driver.about)
-        if self._stopped_because == "deadline":
-            raise JobDeadlineExceeded(key=driver.about, deadline=spec.deadline)
-        if submission.exit_code == 0:
-            raise cluster.may_run_on(driver, job_id, "spark-submit handed it over, and YARN does not list it")
-        log.error("The log of spark-submit is kept in %s", submission.spark_log)
-        raise JobDied(key=driver.about, exit_code=submission.exit_code, tail="\n".join(submission.tail))
-
-    def _hand_over(self, spec: JobSpec, job_id: str) -> Driver:
-        """The spark-submit that has ended. Its own log and temporary files are on this host, the job's in the lake."""
-        sweep_hourly((self._settings.jobs_root, *self._settings.former_jobs_roots), datetime.now(UTC))
-        directory = private_directory(self._settings.jobs_root) / job_id
-        directory.mkdir(mode=0o700, exist_ok=True)
-        files = self.cluster.files
-        placed = files.put(files.spec(spec, job_id), job_id)
-        with worked_for(directory), alive(directory) as inherited:
-            submission = self.drivers.in_cluster(JobFiles(directory, placed.arguments, inherited), job_id)
-            self._submission = submission
-            with self._ending_the_group(submission):
-                submission.submit(str(_IN_CLUSTER), cwd=str(directory))
-        with contextlib.suppress(OSError):  # the sweep removes the rest
-            remove_scratch(directory)
-        if submission.exit_code == 0:
-            shutil.rmtree(directory, ignore_errors=True)
-        return submission
 
     def cancel(self) -> None:
         """Sets the cancel marker, then ends the process group: spark-submit, the JVM and the Python driver. An
@@ -231,6 +188,7 @@ class SparkJob:
         mode = mode_of(self._settings, drivers.connection)
         if self._factor is not None:
             require_submitted(mode, self._factor)
+        if mode is SparkMode.SUBMIT:
             drivers.submitted_settings()
         if mode is not SparkMode.SUBMIT:
             require_connect_client()
@@ -252,6 +210,14 @@ class SparkJob:
 
         connection = spark_connection(self._settings.spark_conn_id, self._settings.spark_master)
         return Drivers(self._settings, connection, self._python_path, self._source, self._packages, self._factor)
+
+    @property
+    def executor_bounds(self) -> ExecutorBounds | None:
+        """The bounds within which jobs get executors by their bytes; None if nothing is planned. Raises errors of
+        `require_ready`.
+        """
+        submitted = mode_of(self._settings, self.drivers.connection) is SparkMode.SUBMIT
+        return self.drivers.executor_bounds if submitted else None
 
     @property
     def in_cluster(self) -> bool:
@@ -286,13 +252,16 @@ class SparkJob:
         return self.drivers.warm_spark()
 
     @contextlib.contextmanager
-    def _driver(self, mode: SparkMode, files: JobFiles, stop_if_due: Callable[[], None]) -> Iterator[Driver]:
+    def _driver(
+        self, mode: SparkMode, files: JobFiles, stop_if_due: Callable[[], None], planned_bytes: int | None = None
+    ) -> Iterator[Driver]:
         """A driver that has not started yet. In the warm Spark it has a slot, for which this waits."""
         drivers = self.drivers
         if left_out := drivers.known().left_out_text:
             log.info("Left out of the driver's environment (driver_environment names what it needs): %s", left_out)
         if mode is not SparkMode.WARM:
-            yield drivers.submitted(files) if mode is SparkMode.SUBMIT else drivers.remote(files)
+            at_a_server = mode is SparkMode.CONNECT
+            yield drivers.remote(files) if at_a_server else drivers.submitted(files, planned_bytes)
             return
         taken = drivers.warm_spark().take(stop_if_due=stop_if_due, say=partial(log.info, "%s"))
         try:
@@ -317,14 +286,14 @@ class SparkJob:
 
     def _stop_if_due(self, spec: JobSpec) -> None:
         if self._stopped_because == "cancelled":
-            raise JobCancelled(key=_about(spec))
+            raise JobCancelled(key=spec.about)
         if datetime.now(UTC) >= spec.deadline:
-            raise JobDeadlineExceeded(key=_about(spec), deadline=spec.deadline)
+            raise JobDeadlineExceeded(key=spec.about, deadline=spec.deadline)
 
     def _answer(self, spec: JobSpec, result: Path, submission: Driver) -> JobResult:
         from tidemark.hooks.warm_driver import WarmDriver
 
-        about = _about(spec)
+        about = spec.about
         if result.exists():
             return from_json(JobResult, result.read_text(encoding="utf-8"))
         if self._runs_on:
@@ -350,6 +319,13 @@ class SparkJob:
             yield
         finally:
             timer.cancel()
+
+    @contextlib.contextmanager
+    def _watched(self, submission: Driver) -> Iterator[None]:
+        """A cancel ends the submission, and so does the end of the context."""
+        self._submission = submission
+        with self._ending_the_group(submission):
+            yield
 
     @contextlib.contextmanager
     def _ending_the_group(self, submission: Driver) -> Iterator[None]:
@@ -381,15 +357,6 @@ class SparkJob:
             end_group(self._submission)
         if "cluster" in vars(self):
             self.cluster.stop(why)
-
-
-def local_path(uri: str) -> Path:
-    """The local file of a path or canonical URI (not percent-encoded); job files are always local (client mode)."""
-    return Path(uri.removeprefix("file://"))
-
-
-def _about(spec: JobSpec) -> str:
-    return str(spec.key) if spec.key is not None else spec.kind
 
 
 def _failed_by(answer: JobResult, kind: type[TidemarkError]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from tidemark.errors import (
     DriverMayRunOn,
     JobCancelled,
     JobDeadlineExceeded,
+    JobError,
     JobLeftNoResult,
     LakeError,
 )
@@ -34,6 +36,9 @@ _SECONDS_TO_END = 60.0  # until the state of an application that was killed must
 _SECONDS_TO_PROVE = 15.0  # in which a node ends the container of an application that was killed
 _PATIENCE = 300.0  # with a resource manager that does not answer
 _MOST_OF_DIAGNOSTICS = 1000
+_OF_THIS_PROCESS: set[str] = set()  # jobs, so of this attempt
+
+_NOT_LISTED = "YARN was started after it, and does not list it"
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +70,8 @@ class YarnDrivers:
         self._pause, self._patience, self._clock = pause, patience, clock
         self._stopped_because: str | None = None
         self._waited_for: tuple[str, str] | None = None
+        self._answers: dict[tuple[str, str], JobResult] = {}
+        self._one_at_a_time = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -110,9 +117,56 @@ class YarnDrivers:
             if found is None and self._never_began(driver.job_id):
                 return None
             if found is None:
-                raise self._unproven(driver, "(unknown)", "unknown", "YARN was started after it, and does not list it")
+                raise self._unproven(driver, "(unknown)", "unknown", _NOT_LISTED)
             application_id = found.id
         return self.outcome(driver, application_id, leaves=self.leaves)
+
+    def take_up(self, owner: str, *, about: str, deadline: datetime) -> None:
+        """As `Cluster.take_up`. Results of jobs that were found alive are kept for `answer_of`."""
+        with self._one_at_a_time:
+            for job_id, asked in self.files.registered(owner).items():
+                if job_id in _OF_THIS_PROCESS:
+                    continue
+                log.info("Job %s of %s was started before; its driver is looked for in the cluster.", job_id, about)
+                try:
+                    answer = self._left_by_another(LeftDriver(job_id, None, about, deadline))
+                except DriverEndUnproven as unproven:
+                    log.warning("%s", unproven)
+                    continue
+                self.files.forget(owner, job_id)
+                if answer is not None:
+                    self._answers[owner, asked] = answer
+
+    def answer_of(self, owner: str, asked: str) -> JobResult | None:
+        """The result of a job that was taken up and asked for the same, once; None if there is none."""
+        return self._answers.pop((owner, asked), None)
+
+    def register(self, owner: str, job_id: str, asked: str) -> None:
+        """Lets later attempts of the owner take the job up."""
+        _OF_THIS_PROCESS.add(job_id)
+        self.files.register(owner, job_id, asked)
+
+    def forget(self, owner: str, job_id: str) -> None:
+        """The end of the job was seen."""
+        self.files.forget(owner, job_id)
+
+    def _left_by_another(self, driver: LeftDriver) -> JobResult | None:
+        """The result of a driver that was alive when it was found. None if it began never, or failed, or had ended: its
+        result may be of another day.
+        """
+        try:
+            found = self.find(driver.job_id)
+            if found is None and not self._never_began(driver.job_id):
+                raise self._unproven(driver, "(unknown)", "unknown", _NOT_LISTED)
+            if found is None:
+                return None
+            answer = self.outcome(driver, found.id)
+        except JobCancelled:  # this attempt was
+            raise
+        except JobError as error:
+            log.warning("A driver that was left has ended: %s", error)
+            return None
+        return None if found.final or answer.error is not None else answer
 
     def outcome(self, driver: LeftDriver, application_id: str, *, leaves: bool = False) -> JobResult:
         """The result of the driver after its end.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from typing import Any
 
 from tidemark.errors import CorruptLog
@@ -38,11 +39,10 @@ def parse_lines(data: bytes, wanted: frozenset[bytes], file: str) -> Iterator[tu
 
     A file without a line is corrupt: no writer makes an empty commit.
     """
-    lines = data.splitlines()
-    if not any(map(bytes.strip, lines)):
+    if not data or data.isspace():
         raise CorruptLog(file=file, problem="it is empty")
-    unended = len(lines) - 1 if not data.endswith(b"\n") else -1
-    for number, line in enumerate(lines):
+    for ended in BytesIO(data):  # one line at a time: a commit may have millions
+        line = ended.rstrip(b"\r\n")
         found = _KIND.match(line)
         if found is None:
             if line.strip():
@@ -50,7 +50,7 @@ def parse_lines(data: bytes, wanted: frozenset[bytes], file: str) -> Iterator[tu
             continue
         if found[1] in wanted:
             yield _parsed(line, file)
-        elif number == unended or not line.endswith(b"}") or _ANOTHER.search(line, found.end()):
+        elif not ended.endswith(b"\n") or not line.endswith(b"}") or _ANOTHER.search(line, found.end()):
             _parsed(line, file)
 
 

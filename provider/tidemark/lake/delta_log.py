@@ -24,6 +24,7 @@ __all__ = ["DeltaLog"]
 _STATE_KINDS = frozenset({b"metaData", b"protocol", b"domainMetadata", b"txn"})
 _COMMIT_KINDS = _STATE_KINDS | {b"add", b"remove", b"cdc", b"commitInfo"}
 _FILE_KINDS = frozenset({b"add", b"remove"})
+_OF_FILES = {"add": actions.add_file, "remove": actions.remove_file, "cdc": actions.change_file}
 _LAST_MILLIS = int(datetime.max.replace(tzinfo=UTC).timestamp()) * 1000
 _LARGEST_EMPTY_FILE = 1 << 20  # bytes of a Parquet file without rows, whose schema alone it has
 _READ_AHEAD = 16  # commits in flight from an object store, where one request takes milliseconds
@@ -287,20 +288,22 @@ class DeltaLog:
         return int(settings.get("delta.inCommitTimestampEnablementVersion", 0))
 
 
-def _by_kind(data: bytes, name: str) -> dict[str, list[dict[str, Any]]]:
-    """The actions of a commit, by kind. Kinds that describe the whole table have one action at most."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for kind, body in actions.parse_lines(data, _COMMIT_KINDS, name):
-        found.setdefault(kind, []).append(body)
+def _by_kind(data: bytes, name: str) -> dict[str, list[Any]]:
+    """The actions of a commit, by kind; those of files are parsed, since a commit may have millions of them. Kinds that
+    describe the whole table have one action at most.
+    """
+    found: dict[str, list[Any]] = {}
+    with corrupt_if_garbled(name):
+        for kind, body in actions.parse_lines(data, _COMMIT_KINDS, name):
+            of_file = _OF_FILES.get(kind)
+            found.setdefault(kind, []).append(body if of_file is None else of_file(body))
     for kind in ("commitInfo", "metaData", "protocol"):
         if len(found.get(kind, ())) > 1:
             raise CorruptLog(file=name, problem=f"it has more than one {kind}")
     return found
 
 
-def _commit(
-    version: int, by_kind: Mapping[str, Sequence[Mapping[str, Any]]], info: Mapping[str, Any], time: datetime
-) -> Commit:
+def _commit(version: int, by_kind: Mapping[str, Sequence[Any]], info: Mapping[str, Any], time: datetime) -> Commit:
     name = commit_name(version)
     with corrupt_if_garbled(name):
         marks = [actions.row_id_mark(body) for body in by_kind.get("domainMetadata", ())]
@@ -309,8 +312,8 @@ def _commit(
             version=version,
             timestamp=time,
             operation=fields.said_text(info, "operation"),
-            adds=tuple(actions.add_file(body) for body in by_kind.get("add", ())),
-            removes=tuple(actions.remove_file(body) for body in by_kind.get("remove", ())),
+            adds=tuple(by_kind.get("add", ())),
+            removes=tuple(by_kind.get("remove", ())),
             metadata=next((actions.metadata(body) for body in by_kind.get("metaData", ())), None),
             protocol=next((actions.protocol(body) for body in by_kind.get("protocol", ())), None),
             row_id_high_water_mark=next((mark for mark in marks if mark is not None), None),
@@ -318,7 +321,7 @@ def _commit(
             operation_parameters=fields.said(info, "operationParameters"),
             operation_metrics=fields.said(info, "operationMetrics"),
             transactions=dict(transactions),
-            change_files=tuple(actions.change_file(body) for body in by_kind.get("cdc", ())),
+            change_files=tuple(by_kind.get("cdc", ())),
             txn_id=fields.said_text(info, "txnId"),
         )
         read = info.get("readVersion")

@@ -49,6 +49,7 @@ class JobSpec:
     `kind`, `entry`: of its Job; `request`: in plain form. `workspace`: the parent directory of log-only tables
     (`<lake root>/_tidemark`); `result_uri` and `cancel_uri` are local paths or URIs that both processes can reach.
     After `deadline` the job stops itself (step 9). `streams`: the names of the streams that it reads, for metrics.
+    `planned_bytes`: about how much it reads, for its executors; None if nobody has counted.
     """
 
     kind: str
@@ -61,6 +62,12 @@ class JobSpec:
     deadline: datetime
     key: TransactionKey | None = None
     streams: tuple[str, ...] = ()
+    planned_bytes: int | None = None
+
+    @property
+    def about(self) -> str:
+        """Its owner, for messages."""
+        return str(self.key) if self.key is not None else self.kind
 
 
 @dataclass(frozen=True)

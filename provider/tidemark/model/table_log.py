@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DeletionVector:
     """A deletion vector descriptor. `storage_type`: u (relative, encoded), p (absolute path), i (inline)."""
 
@@ -51,7 +51,7 @@ class UnstoredVector:
         return f"sha256:{hashlib.sha256(self.data).hexdigest()}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AddFile:
     """An `add` action. `path` is the percent-encoded URI as the log has it; `stats` is the raw JSON text, if any."""
 
@@ -71,7 +71,7 @@ class AddFile:
         return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RemoveFile:
     """A `remove` action. Size, partition values and stats are optional in the protocol; None if missing."""
 
@@ -91,7 +91,7 @@ class RemoveFile:
         return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChangeFile:
     """A `cdc` action: a file of changes. If a commit has any, they have all its changes of rows."""
 

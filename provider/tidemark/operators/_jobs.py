@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tidemark.change_streams.model.backfill import BackfillRequest
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.streams.planning.bounds import Bound
+    from tidemark.streams.planning.executors import PlannedExecutors
     from tidemark.streams.planning.retention import VacuumPlan
     from tidemark.streams.worker.runtime import Runtime
 
@@ -107,7 +108,8 @@ def vacuum(runtime: Runtime, plan: VacuumPlan, *, dry_run: bool, key: Transactio
 def explain(runtime: Runtime, streams: Sequence[str], *, key: TransactionKey, bound: Bound) -> dict[str, Any]:
     """The next window of each stream, as it would be read. No transaction is opened, and no job runs if nothing is new.
 
-    {"windows": [{stream, from, to, initial_rows}], "reads": what the job found, by stream, or {}}.
+    {"windows": [{stream, from, to, initial_rows}], "reads": what the job found, by stream, or {}}. With bounds
+    for executors also {"planned": {bytes, min_executors, executors, max_executors}}.
     """
     from tidemark.streams.worker.sources import look_at_sources, window_from
     from tidemark.streams.worker.streams import get_stream
@@ -125,4 +127,16 @@ def explain(runtime: Runtime, streams: Sequence[str], *, key: TransactionKey, bo
         {"stream": w.stream_name, "from": w.start, "to": w.end, "initial_rows": w.kind is WindowKind.INITIAL_ROWS}
         for w in windows
     ]
-    return {"windows": shown, "reads": dict(reads)}
+    found = {"windows": shown, "reads": dict(reads)}
+    if runtime.sizing is None or silent:
+        return found
+    return {**found, "planned": _facts_of(runtime.sizing.tell(windows, runtime.tables))}
+
+
+def _facts_of(planned: PlannedExecutors) -> dict[str, Any]:
+    return {
+        "bytes": planned.planned_bytes,
+        "min_executors": planned.least,
+        "executors": planned.initial,
+        "max_executors": planned.most,
+    }

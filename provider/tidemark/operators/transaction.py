@@ -130,7 +130,10 @@ class BeginTransactionOperator(SparkOperator):
             if begun.fresh:  # nothing to deliver: commit only announces it
                 metrics.delivered(begun.result)
             return [facts_of_delivered(window) for window in begun.result.windows]
-        return [facts_of_pinned(one) for one in tell_pinned(begun.transaction, hook.open_table)]
+        pinned = tell_pinned(begun.transaction, hook.open_table)
+        if runtime.sizing is not None:
+            runtime.sizing.tell(begun.transaction.windows, hook.open_table)
+        return [facts_of_pinned(one) for one in pinned]
 
 
 class WriteStreamOperator(LineageMixin, SparkOperator):

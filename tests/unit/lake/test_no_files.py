@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,7 @@ def test_a_data_file(table: Path, kind: str) -> None:
     state, (commit,) = log.state(), log.commits(0, 1)
     form = form_of(commit.adds[0], state.metadata)
     exchanged(table / form.path, kind)
-    unsaid = type(form)(**{**vars(form), "stats": None})
+    unsaid = replace(form, stats=None)
     with pytest.raises((NotAFile, CorruptLog), match=kind if kind != "bytes" else "Parquet"):
         physical_rows_of(log, unsaid)
     if kind != "bytes":
@@ -184,7 +185,7 @@ def test_a_file_that_is_said_to_have_more_rows_than_any(table: Path) -> None:
     (commit,) = log.commits(0, 1)
     form = form_of(commit.adds[0], log.state().metadata)
     for rows in (1 << 62, 1 << 40):
-        said = type(form)(**{**vars(form), "stats": json.dumps({"numRecords": rows})})
+        said = replace(form, stats=json.dumps({"numRecords": rows}))
         with pytest.raises(CorruptLog, match="no file has so many"):
             physical_rows_of(log, said)
 

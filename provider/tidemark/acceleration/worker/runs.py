@@ -24,13 +24,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class KeptRuns:
-    """The place of event logs, and the acceleration of the jobs. `factor`, `executors`: None for plain jobs."""
+    """The place of event logs, and the acceleration of the jobs. `factor`: None for plain jobs. `executors`: those
+    of an accelerated job with these planned bytes.
+    """
 
     store: ControlStore
     event_logs: str
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     factor: int | None = None
-    executors: Executors | None = None
+    executors: Callable[[int | None], Executors | None] = lambda planned_bytes: None
 
 
 def kept(run: Callable[[JobSpec], JobResult], place: KeptRuns) -> Callable[[JobSpec], JobResult]:
@@ -59,6 +61,7 @@ def list_runs(store: ControlStore, *, limit: int, accelerated: bool = False) -> 
 
 def _keep(spec: JobSpec, application: str, place: KeptRuns) -> None:
     assert spec.key is not None
+    executors = place.executors(spec.planned_bytes)
     run = JobRun(
         application=application,
         dag_id=spec.key.dag_id,
@@ -67,7 +70,7 @@ def _keep(spec: JobSpec, application: str, place: KeptRuns) -> None:
         kind=spec.kind,
         ended_at=place.store.clock(),
         factor=place.factor,
-        executors=None if place.executors is None else place.executors.base,
+        executors=None if executors is None else executors.base,
     )
     if place.factor is not None:
         run = _predicted(_measured(run, place), place, place.factor)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
+from itertools import chain
 from typing import Any
 
 from tidemark.changes.planning import source_schema
@@ -57,15 +59,18 @@ def commit_of(
     """
     files = tuple(files)
     origin, version = origin_column(metadata), version_column(metadata)
-    actions = [
-        {"protocol": _protocol(metadata, files, row_ids)},
-        {"metaData": _metadata(metadata, partition_columns, files, row_ids, marks)},
-        *(
+    lines = BytesIO()  # one action at a time: a window may have millions of files
+    actions: Iterator[dict[str, Any]] = chain(
+        [{"protocol": _protocol(metadata, files, row_ids)}],
+        [{"metaData": _metadata(metadata, partition_columns, files, row_ids, marks)}],
+        (
             {"add": _add(file, {origin: str(int(file.origin)), version: str(file.version)} if marks else {}, row_ids)}
             for file in files
         ),
-    ]
-    return "\n".join(json.dumps(action, ensure_ascii=False) for action in actions).encode()
+    )
+    for action in actions:
+        lines.write(json.dumps(action, ensure_ascii=False).encode() + b"\n")
+    return lines.getvalue()
 
 
 def _protocol(metadata: Metadata, files: tuple[PlannedFile, ...], row_ids: bool) -> dict[str, Any]:

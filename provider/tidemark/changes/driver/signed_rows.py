@@ -20,7 +20,7 @@ from tidemark.jobs.remote import is_remote, set_for_now
 from tidemark.jobs.workspace import Workspace
 from tidemark.sql.identifiers import quoted
 
-__all__ = ["load_log_only", "signed_rows"]
+__all__ = ["load_log_only", "log_only_groups", "signed_rows"]
 
 _REPLAY_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
 _STORAGE_SETTINGS = ("fs.", "spark.hadoop.")
@@ -32,14 +32,16 @@ def signed_rows(spark: SparkSession, plan: ChangePlan, workspace: Workspace) -> 
     the columns of the plan's schema. If the plan compares by key, row_id is the struct of the key columns, and commit
     the side.
     """
-    rows = reduce(DataFrame.unionByName, [_rows(spark, plan, files, workspace) for files in _tables(plan.files)])
+    rows = reduce(
+        DataFrame.unionByName, [_rows(spark, plan, files, workspace) for files in log_only_groups(plan.files)]
+    )
     if not plan.keys:
         return rows
     # no two states cancel without a comparison
     return rows.transform(with_keys_for_ids, plan.keys).withColumn("commit", F.col("side").cast("bigint"))
 
 
-def _tables(files: tuple[PlannedFile, ...]) -> list[list[PlannedFile]]:
+def log_only_groups(files: tuple[PlannedFile, ...]) -> list[list[PlannedFile]]:
     """Groups of files, each for one log-only table: partitioned in the same way, all change files or none, each file
     once.
     """

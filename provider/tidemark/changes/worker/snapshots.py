@@ -10,10 +10,11 @@ from tidemark.changes.planning.sets.forms import physical_rows
 from tidemark.errors import CorruptLog
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.failures import is_of_storage
-from tidemark.lake.segments import LOG_DIRECTORY
+from tidemark.lake.segments import LOG_DIRECTORY, checksum_name
+from tidemark.model.foreign_json import foreign_object
 from tidemark.model.table_log import AddFile
 
-__all__ = ["SnapshotSize", "snapshot_size"]
+__all__ = ["SnapshotSize", "snapshot_bytes", "snapshot_size"]
 
 _COLUMNS = ["add.path", "add.stats", "add.deletionVector.cardinality"]
 
@@ -46,6 +47,15 @@ def snapshot_size(log: DeltaLog, version: int, *, most_commits: int) -> Snapshot
         rows.update((added.path, _rows(added)) for added in commit.adds)
     counted = [count for count in rows.values() if count is not None]
     return SnapshotSize(len(rows), sum(counted) if len(counted) == len(rows) else None)
+
+
+def snapshot_bytes(log: DeltaLog, version: int) -> int | None:
+    """The bytes of the table's files at the version, by its checksum; None without one."""
+    try:
+        size = foreign_object(log.storage.read_bytes(checksum_name(version))).get("tableSizeBytes")
+    except (FileNotFoundError, IsADirectoryError):
+        return None
+    return size if type(size) is int else None
 
 
 def _is_classic(name: str) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidemark.changes.worker.snapshots import snapshot_bytes
 from tidemark.errors import LogIncomplete
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.segments import checksum_name
 from tidemark.materialized.planning.cost import BaseSize
 from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY
 from tidemark.model.foreign_json import foreign_object
@@ -60,11 +60,8 @@ def lost_files(window: BaseWindow, log: DeltaLog) -> bool:
 
 def table_bytes(log: DeltaLog, version: int) -> int | None:
     """The bytes of the table's files at the version: by its checksum, else by all commits; None without both."""
-    try:
-        size = foreign_object(log.storage.read_bytes(checksum_name(version))).get("tableSizeBytes")
-    except (FileNotFoundError, IsADirectoryError):
-        size = None
-    return size if type(size) is int else _by_commits(log, version)
+    size = snapshot_bytes(log, version)
+    return _by_commits(log, version) if size is None else size
 
 
 def commit_bytes(log: DeltaLog, version: int) -> int:

@@ -47,6 +47,7 @@ from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.replication.store.replications import Captured
 from tidemark.replication.worker.gaps import mark_copied_ahead
 from tidemark.replication.worker.lifecycle import settle, went_well
+from tidemark.streams.worker.left_drivers import take_up_jobs
 from tidemark.streams.worker.runtime import Runtime, report_of
 
 __all__ = ["OpenLog", "SourceGate", "capture", "require_slot"]
@@ -169,6 +170,7 @@ class _Capturing:
 
     def run_once(self) -> CaptureReport | None:
         """`until` is read before the list of objects, so that an object which comes later begins behind it."""
+        take_up_jobs(self.runtime, self.key)  # one that lives holds the slot
         confirmed = require_slot(self.store, self.replication, self.source, open_log=self.open_log)
         if confirmed < self.captured:
             self.source.advance(self.replication, self.captured)

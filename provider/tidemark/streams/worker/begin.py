@@ -116,7 +116,9 @@ def get_transaction(store: ControlStore, key: TransactionKey) -> Transaction:
 
 
 def _step(store: ControlStore, request: Request, tables: Tables) -> Begun | Overdue:
-    resumed = store.write(lambda connection: resume(connection, store, request))
+    resumed = None
+    if store.read(lambda connection: transactions.current(connection, request.key)) is not None:
+        resumed = store.write(lambda connection: resume(connection, store, request))  # a new key takes no turn
     if isinstance(resumed, Opened):
         check_targets(resumed.transaction, tables, request.limits)
         require_knows(store, resumed.transaction, tables)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from tidemark.model.jobs import JobResult
+from tidemark.model.statements import TransactionKey
 from tidemark.streams.worker.hosts import Host
 
-__all__ = ["Cluster", "DriverGoesOn", "LeftDriver"]
+__all__ = ["Cluster", "DriverGoesOn", "LeftDriver", "owner_of"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,13 @@ class Cluster(Host, Protocol):
         Raises DriverGoesOn if the task is to wait in the triggerer. A second run is harmless.
         """
 
+    def take_up(self, owner: str, *, about: str, deadline: datetime) -> None:
+        """Wait for each job of the owner that an earlier attempt has left and that has no row in the control store.
+
+        A job that is alive at `deadline` is ended. The marker asks a job without proof of its end to stop. Raises
+        ClusterError if the cluster does not answer, or if a driver does not end. A second run is harmless.
+        """
+
 
 class DriverGoesOn(BaseException):
     """No error: the driver runs, and the task is to wait for it elsewhere. All that is pinned stays pinned. The next
@@ -45,3 +54,8 @@ class DriverGoesOn(BaseException):
         self.application = application
         self.job_id = job_id
         self.deadline = deadline
+
+
+def owner_of(store_id: str, key: TransactionKey) -> str:
+    """The name of a task of a run in the lake, the same for each of its attempts."""
+    return hashlib.sha256(f"{store_id}/{key}".encode()).hexdigest()[:32]

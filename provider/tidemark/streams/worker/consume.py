@@ -36,6 +36,8 @@ def consume(
     begun = begin(runtime, key=key, streams=streams, writes=writes, owner=owner, bound=bound)
     if isinstance(begun, Opened):
         tell_pinned(begun.transaction, runtime.tables)
+        if runtime.sizing is not None:
+            runtime.sizing.tell(begun.transaction.windows, runtime.tables)
     return deliver(runtime, begun)
 
 

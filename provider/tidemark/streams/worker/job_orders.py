@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import Transaction, TransactionState
-from tidemark.errors import JobError
+from tidemark.errors import JobError, StoreError, TidemarkError
 from tidemark.model.jobs import Job, JobResult, JobSpec
 from tidemark.model.statements import Statement
 from tidemark.model.streams import StreamWindow, TableRef
@@ -83,14 +83,37 @@ def order_job(
     )
 
 
-def run_to_the_end(store: ControlStore, job_id: str, spec: JobSpec, run: RunJob) -> JobResult:
-    """Run the job and keep that it ended, where that is sure; otherwise it counts as alive until its deadline."""
+def run_to_the_end(
+    store: ControlStore,
+    job_id: str,
+    spec: JobSpec,
+    run: RunJob,
+    keep: Callable[[sa.Connection, JobResult], None] = lambda connection, result: None,
+) -> JobResult:
+    """Run the job and keep that it ended, where that is sure; otherwise it counts as alive until its deadline. `keep`
+    stores the answer of a job that went well, in the same transaction. If it raises, the end is stored all the same.
+    """
     try:
         result = run(spec)
     except JobError as error:
         _end(store, job_id, type(error).__name__)
         raise
-    _end(store, job_id, "done" if result.error is None else result.error.error)
+    if result.error is not None:
+        _end(store, job_id, result.error.error)
+        return result
+    now = store.clock()
+
+    def end(connection: sa.Connection) -> None:
+        keep(connection, result)
+        jobs.end(connection, job_id, at=now, outcome="done")
+
+    try:
+        store.write(end)
+    except StoreError:
+        raise
+    except TidemarkError:
+        _end(store, job_id, "done")
+        raise
     return result
 
 

@@ -10,14 +10,15 @@ from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import Transaction, TransactionState
 from tidemark.errors import DriverEndUnproven, JobError
 from tidemark.model.jobs import JobResult
+from tidemark.model.statements import TransactionKey
 from tidemark.streams.model.transaction_jobs import WRITE
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.store.jobs import UnseenJob
-from tidemark.streams.worker.clusters import Cluster, LeftDriver
+from tidemark.streams.worker.clusters import Cluster, LeftDriver, owner_of
 from tidemark.streams.worker.lease import LeaseKept
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["keep_application", "take_up_drivers"]
+__all__ = ["keep_application", "take_up_drivers", "take_up_jobs"]
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,15 @@ def take_up_drivers(runtime: Runtime, transaction: Transaction) -> None:
             _end(runtime.store, job, type(error).__name__)
             continue
         _keep(runtime.store, transaction_id, job, result)
+
+
+def take_up_jobs(runtime: Runtime, key: TransactionKey | None) -> None:
+    """Wait for jobs without a transaction that an earlier attempt of the task has left in the cluster. Each such job
+    does so by itself before it starts; this is for steps that such a job would hinder before that. Raises ClusterError.
+    """
+    if runtime.cluster is not None and key is not None:
+        owner = owner_of(runtime.store.store_id, key)
+        runtime.cluster.take_up(owner, about=str(key), deadline=runtime.deadline())
 
 
 def _left(runtime: Runtime, cluster: Cluster, transaction: Transaction) -> list[tuple[str, UnseenJob]]:

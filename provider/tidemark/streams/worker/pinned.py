@@ -108,13 +108,12 @@ def _initial(window: StreamWindow, tables: Tables) -> Counted:
 def _changes(window: StreamWindow, tables: Tables) -> Counted:
     if window.end - window.start > MOST_VERSIONS:
         return None, None
-    commits = [
-        commit for base in window.bases for commit in tables(base.table).commits(base.start, base.end, listed=False)
-    ]
+    commits = (commit for base in window.bases for commit in tables(base.table).commits(base.start, base.end))
     if window.mode is StreamMode.INSERT_ONLY:
         noted = [_noted(commit) for commit in commits]
         return None if None in noted else sum(count or 0 for count in noted), None
-    return sum(map(_files, commits)), sum(map(change_records, commits))
+    counts = [(_files(commit), change_records(commit)) for commit in commits]  # one commit in memory at a time
+    return sum(files for files, _ in counts), sum(rows for _, rows in counts)
 
 
 def _noted(commit: Commit) -> int | None:

@@ -13,6 +13,7 @@ from tidemark.model.statements import TransactionKey
 from tidemark.streams.worker.clusters import Cluster
 from tidemark.streams.worker.hosts import UNKNOWN_HOST, Host
 from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPaths, Limits, RunJob
+from tidemark.streams.worker.sizing import Sizing
 from tidemark.streams.worker.sources import Tables, open_table
 
 __all__ = ["Runtime", "report_of"]
@@ -25,7 +26,7 @@ Report = TypeVar("Report")
 class Runtime:
     """The control store, a way to run jobs with the paths of their files, and a way to open tables' logs. `host`: where
     the jobs are started. `serves_views`: streams that belong to views may be moved. `cluster`: the host, if drivers
-    outlive their worker there.
+    outlive their worker there. `sizing`: plans the executors of jobs, if the connection has bounds for them.
     """
 
     store: ControlStore
@@ -36,6 +37,7 @@ class Runtime:
     host: Host = UNKNOWN_HOST
     serves_views: bool = False
     cluster: Cluster | None = None
+    sizing: Sizing | None = None
 
     def deadline(self) -> datetime:
         """When a job that is ordered now has stopped itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
@@ -52,18 +52,30 @@ def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | 
     decision = store.write(lambda connection: _decide(connection, transaction, numbers, new))
     if decision.job is None:
         return decision.evidence
+    job = _sized(runtime, decision.job, transaction)
     failpoint("submit.stored")
     with LeaseKept(store, decision.transaction_id, transaction.superseded_by, runtime.limits):
-        result = run_to_the_end(store, new.id, decision.job, runtime.run)
+        result = run_to_the_end(
+            store,
+            new.id,
+            job,
+            runtime.run,
+            lambda c, done: _keep(c, decision.transaction_id, transaction, WRITE.reported(done).evidence),
+        )
     if result.error is not None:
         error = from_record(result.error)
         if isinstance(error, Fenced):
             store.write(lambda c: transactions.mark_fenced(c, decision.transaction_id, error.facts["number"]))
         forget_moved(store, error)
         raise error
-    evidence = WRITE.reported(result).evidence
-    store.write(lambda c: _keep(c, decision.transaction_id, transaction, evidence))
-    return evidence
+    return WRITE.reported(result).evidence
+
+
+def _sized(runtime: Runtime, job: JobSpec, transaction: Transaction) -> JobSpec:
+    """The job with the bytes that it reads, if they decide on its executors."""
+    if runtime.sizing is None:
+        return job
+    return replace(job, planned_bytes=runtime.sizing.planned(transaction.windows, runtime.tables).planned_bytes)
 
 
 def _numbers(transaction: Transaction, only: Sequence[int] | None) -> list[int]:

@@ -17,7 +17,7 @@ _MOST_ROWS = 2**63
 GUESSED_BYTES_PER_ROW = 50  # only for a file without a row count in the log
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Form:
     """One file with one deletion vector, read under `metadata`, which was valid when the form was live."""
 
@@ -47,7 +47,7 @@ class Form:
         return self.rows if self.rows is not None else (self.size or 0) // GUESSED_BYTES_PER_ROW
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PathChange:
     """The forms of one path that do not cancel, with their counts. The change set has each row of the path as often as
     the sum of its forms' counts. Negative counts are of the removed side.

@@ -50,7 +50,7 @@ class Origin(IntEnum):
     BORN = 2  # on the added side, only rows that this file inserted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlannedFile:
     """One `add` of a log-only table. Rows of `path` outside `deletion_vector` count by `origin`.
 
