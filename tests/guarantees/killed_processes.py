@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tidemark.failpoints import POINTS
 
-__all__ = ["CLIENT_POINTS", "run_script", "script_of"]
+__all__ = ["CLIENT_POINTS", "run_script", "script_of", "start_script"]
 
 HERE = Path(__file__).parent
 CLIENT_POINTS = tuple(point for point in POINTS if not point.startswith(("result.", "event.")))
@@ -26,6 +26,16 @@ def run_script(script: str, home: Path, *arguments: str) -> subprocess.Completed
         text=True,
         timeout=600,
     )
+
+
+def start_script(script: str, home: Path, **environment: str) -> subprocess.Popen[bytes]:
+    """A script of this directory that runs beside the test. It makes `home/ready` when its work begins, and says what
+    it says to `home/said.log`.
+    """
+    (home / "ready").unlink(missing_ok=True)
+    command, known = script_of(script, home)
+    said = (home / "said.log").open("ab")
+    return subprocess.Popen(command, env={**known, **environment}, start_new_session=True, stdout=said, stderr=said)
 
 
 def script_of(script: str, home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.engine.clustering.world import World
-from tests.guarantees.killed_processes import script_of
+from tests.guarantees.killed_processes import start_script
 from tests.tiers import nightly
 from tests.until import wait_until
 from tidemark.clustering.model.tables import Goal
@@ -34,13 +33,6 @@ def world(spark: SparkSession, tmp_path: Path) -> World:
     return made
 
 
-def started(home: Path, **environment: str) -> subprocess.Popen[bytes]:
-    (home / "ready").unlink(missing_ok=True)
-    command, known = script_of("killed_recluster.py", home)
-    said = (home / "said.log").open("ab")
-    return subprocess.Popen(command, env={**known, **environment}, start_new_session=True, stdout=said, stderr=said)
-
-
 def assert_rewritten_once(world: World, before: list[int]) -> None:
     """The run's next attempt ends it: one OPTIMIZE, one line of the ledger, the same rows, and nothing for streams."""
     (kept,) = world.lake.clustered_tables()
@@ -59,7 +51,7 @@ def assert_rewritten_once(world: World, before: list[int]) -> None:
 @pytest.mark.parametrize("point", RECLUSTER_POINTS)
 def test_a_reclustering_that_was_killed_rewrites_once(world: World, point: str) -> None:
     before, home = world.keys(), world.root.parent
-    process = started(home, **{KILL_AT: point, KILL_ONCE: str(home / "killed")})
+    process = start_script("killed_recluster.py", home, **{KILL_AT: point, KILL_ONCE: str(home / "killed")})
     assert process.wait(timeout=400) == -signal.SIGKILL, (home / "said.log").read_text()[-3000:]
     assert world.keys() == before
     assert_rewritten_once(world, before)
@@ -69,7 +61,7 @@ def test_a_reclustering_that_was_killed_rewrites_once(world: World, point: str) 
 def test_reclusterings_that_are_killed_at_random_moments_rewrite_once(world: World) -> None:
     before, home = world.keys(), world.root.parent
     for seed in range(4):
-        process = started(home)
+        process = start_script("killed_recluster.py", home)
         wait_until((home / "ready").exists, seconds=300)
         time.sleep(random.Random(seed).uniform(0.0, 8.0))
         if process.poll() is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.control.kept_objects import drifted
 from tests.engine.search.world import SearchWorld
-from tests.guarantees.killed_processes import script_of
+from tests.guarantees.killed_processes import start_script
 from tests.tiers import nightly
 from tests.until import wait_until
 from tidemark.client.lake import Lake
@@ -35,13 +34,6 @@ def world(spark: SparkSession, tmp_path: Path) -> SearchWorld:
     made = SearchWorld(spark.newSession(), tmp_path / "lake", f"sqlite:///{tmp_path}/control.db")
     made.fill(FILES)
     return made
-
-
-def started(home: Path, **environment: str) -> subprocess.Popen[bytes]:
-    (home / "ready").unlink(missing_ok=True)
-    command, known = script_of("killed_upkeep.py", home)
-    said = (home / "said.log").open("ab")
-    return subprocess.Popen(command, env={**known, **environment}, start_new_session=True, stdout=said, stderr=said)
 
 
 def assert_right(client: Lake) -> None:
@@ -69,7 +61,7 @@ def assert_kept(world: SearchWorld, client: Lake) -> None:
 def test_an_upkeep_that_was_killed_is_finished_by_the_next(world: SearchWorld, point: str) -> None:
     client, home = world.client(), world.root.parent
     client.add_search_optimization("shop.orders", "EQUALITY(id)")
-    process = started(home, **{KILL_AT: point, KILL_ONCE: str(home / "killed")})
+    process = start_script("killed_upkeep.py", home, **{KILL_AT: point, KILL_ONCE: str(home / "killed")})
     assert process.wait(timeout=400) == -signal.SIGKILL, (home / "said.log").read_text()[-3000:]
     assert_right(client)
     assert_kept(world, client)
@@ -82,7 +74,7 @@ def test_upkeeps_that_are_killed_at_random_moments_are_finished_by_the_next(worl
     client, home = world.client(), world.root.parent
     client.add_search_optimization("shop.orders", "EQUALITY(id)")
     for seed in range(4):
-        process = started(home)
+        process = start_script("killed_upkeep.py", home)
         wait_until((home / "ready").exists, seconds=300)
         time.sleep(random.Random(seed).uniform(0.0, 8.0))
         if process.poll() is None:
