@@ -130,9 +130,9 @@ def test_an_empty_window_asks_for_no_columns(store: ControlStore, tmp_path: Path
     assert get_stream(store, "s").offset.version == 0
 
 
-def merge_into(tmp_path: Path, key: str) -> tuple[TargetHead, ...]:
+def merge_into(store: ControlStore, tmp_path: Path, key: str) -> tuple[TargetHead, ...]:
     write = PlannedWrite(WriteAs.MERGE, f"file://{tmp_path}/target", source="S", keys=(key,))
-    return look_at_targets((write,), open_table, DEFAULT_LIMITS)
+    return look_at_targets(store, (write,), open_table, DEFAULT_LIMITS)
 
 
 def test_the_columns_of_a_past_window_are_those_that_it_had(store: ControlStore, tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_the_columns_of_a_past_window_are_those_that_it_had(store: ControlStore,
     assert isinstance(opened, Opened)
     table(tmp_path / "source", "id", "amount", "later", version=2)
     windows = opened.transaction.windows
-    require_columns_of_windows(windows, merge_into(tmp_path, "id"), open_table)
+    require_columns_of_windows(windows, merge_into(store, tmp_path, "id"), open_table)
     with pytest.raises(MissingMergeKey, match="the stream has no column order_id"):
-        require_columns_of_windows(windows, merge_into(tmp_path, "order_id"), open_table)
+        require_columns_of_windows(windows, merge_into(store, tmp_path, "order_id"), open_table)
 
 
 def test_the_columns_of_files_are_those_of_their_external_table(store: ControlStore, tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_the_columns_of_files_are_those_of_their_external_table(store: ControlSt
     table(tmp_path / "source", "path", version=1, properties={EXTERNAL_TABLE_PROPERTY: to_json(files)})
     commit(tmp_path / "source", 2, add("list.parquet", stats=STATS))
     windows = initial(store, tmp_path, StreamMode.INSERT_ONLY).transaction.windows
-    require_columns_of_windows(windows, merge_into(tmp_path, "id"), open_table)
+    require_columns_of_windows(windows, merge_into(store, tmp_path, "id"), open_table)
     with pytest.raises(MissingMergeKey, match="it has id, amount"):
-        require_columns_of_windows(windows, merge_into(tmp_path, "path"), open_table)
+        require_columns_of_windows(windows, merge_into(store, tmp_path, "path"), open_table)
 
 
 def test_what_is_pinned_is_told_in_a_line_and_in_plain_values(
