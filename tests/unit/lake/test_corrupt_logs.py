@@ -169,7 +169,7 @@ def read_in_part(question: str, file: Path, cut: bytes) -> bool:
 
 
 @pytest.mark.parametrize("name", FEW_NAMES)
-@pytest.mark.parametrize("version", range(HEAD + 1))
+@pytest.mark.parametrize("version", some(range(HEAD + 1), now=(0, 4, HEAD)))
 def test_a_commit_that_lost_lines(tables: dict[str, Path], right: dict[str, Answers], name: str, version: int) -> None:
     """Cut just behind a line it is well-formed; the writer's checksums say that something is gone."""
     lines = commit(tables[name], version).read_bytes().splitlines(keepends=True)
