@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tidemark.control.object_kinds import KINDS, kind_named
+from tidemark.control.object_kinds import resolved
 from tidemark.control.store import ControlStore
 from tidemark.errors import TargetIsKept
 
-__all__ = ["require_not_kept"]
+__all__ = ["Keeper", "require_not_kept"]
+
+_KEEPERS = (
+    "materialized.store.views:keepers",
+)  # as `KINDS`: the store imports no subject, and a begin loads these alone
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """The object that keeps a table."""
+
+    kind: str
+    name: str
+
+
+KeepersOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, Keeper]]
 
 
 def require_not_kept(store: ControlStore, targets: Mapping[str, str]) -> None:
@@ -20,6 +36,7 @@ def require_not_kept(store: ControlStore, targets: Mapping[str, str]) -> None:
 
 
 def _require(connection: sa.Connection, targets: Mapping[str, str]) -> None:
-    for kind in map(kind_named, KINDS):
-        for path, keeper in kind.keepers_of(connection, tuple(targets)).items():
-            raise TargetIsKept(target=targets[path], kind=kind.name.replace("_", " "), keeper=keeper)
+    for name in _KEEPERS:
+        found: KeepersOf = resolved(name)
+        for path, keeper in found(connection, tuple(targets)).items():
+            raise TargetIsKept(target=targets[path], kind=keeper.kind.replace("_", " "), keeper=keeper.name)

@@ -102,7 +102,6 @@ ViewOf = Callable[[str, str | None], Mapping[str, str]]
 FindingsOf = Callable[[sa.Connection, datetime], Mapping[str, Finding]]
 MarksOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, Mapping[str, str]]]
 TiesOf = Callable[[sa.Connection], Sequence[Tie]]
-KeepersOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, str]]
 TouchedBy = Callable[[sa.Connection, RunPart], Mapping[str, Touch]]
 
 
@@ -122,9 +121,6 @@ class ObjectKind:
 
     For lineage: `ties` names what finds the ties of all objects of the kind. It takes a fixed number of queries.
     `touched` is the name of what finds the objects that tasks touched, by uid, with what they did and why.
-
-    `keepers`: the name of what finds, among paths of tables, those that only an object of the kind may write. It has
-    the object's name by the path.
     """
 
     name: str
@@ -139,7 +135,6 @@ class ObjectKind:
     marks: MarksOf | None = None
     ties: str | None = None
     touched: str | None = None
-    keepers: str | None = None
 
     def lags_of(self, connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
         """The lag of each of these objects, by uid; objects without a known lag are left out."""
@@ -159,13 +154,6 @@ class ObjectKind:
             return {}
         found: TouchedBy = resolved(self.touched)
         return found(connection, part)
-
-    def keepers_of(self, connection: sa.Connection, paths: Sequence[str]) -> Mapping[str, str]:
-        """The objects of the kind that keep tables at these paths, by the path."""
-        if self.keepers is None:
-            return {}
-        found: KeepersOf = resolved(self.keepers)
-        return found(connection, paths)
 
     def advice_for(self, state: str, name: str, within: str | None) -> Advice:
         """The way out of that state of an object."""

@@ -74,7 +74,6 @@ def _kind(kind: KeptKind) -> ObjectKind:
         acts="materialized.worker.acts:VIEW_ACTS",
         ties=f"materialized.store.ties:{kind.value}_ties",
         touched="materialized.store.touched:views_of_runs",
-        keepers=f"materialized.store.views:{kind.value}_keepers",
     )
 
 

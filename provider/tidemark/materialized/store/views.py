@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.kept_tables import Keeper
 from tidemark.control.objects import touch
 from tidemark.errors import KeptViewNotFound
 from tidemark.materialized.model.definitions import (
@@ -32,13 +33,12 @@ __all__ = [
     "create_view",
     "created_by",
     "dropped_by",
-    "dynamic_table_keepers",
     "end_view",
     "find_view",
+    "keepers",
     "kept_paths",
     "live_views",
     "lookup_view",
-    "materialized_view_keepers",
     "note_problem",
     "note_refresh",
     "resume_view",
@@ -93,14 +93,10 @@ def kept_paths(connection: sa.Connection) -> frozenset[str]:
     return frozenset(connection.execute(sa.select(_of.kept_path)).scalars())
 
 
-def materialized_view_keepers(connection: sa.Connection, paths: Sequence[str]) -> Mapping[str, str]:
-    """The name of the live materialized view that keeps the table at each of these paths; others are left out."""
-    return _keepers(connection, KeptKind.MATERIALIZED_VIEW, paths)
-
-
-def dynamic_table_keepers(connection: sa.Connection, paths: Sequence[str]) -> Mapping[str, str]:
-    """The same for dynamic tables."""
-    return _keepers(connection, KeptKind.DYNAMIC_TABLE, paths)
+def keepers(connection: sa.Connection, paths: Sequence[str]) -> Mapping[str, Keeper]:
+    """The live view that keeps the table at each of these paths; others are left out. One query."""
+    mine = sa.select(_of.kept_path, _of.kind, _of.name).where(_of.ended_at.is_(None), _of.kept_path.in_(paths))
+    return {row.kept_path: Keeper(row.kind, row.name) for row in connection.execute(mine)}
 
 
 def created_by(connection: sa.Connection, view: KeptView) -> str | None:
@@ -181,13 +177,6 @@ def note_problem(connection: sa.Connection, view: KeptView, *, problem: str, at:
     """A refresh has failed. False for a dropped view, and if a later problem was noted."""
     newest = _of.problem_at.is_(None) | (_of.problem_at <= at)
     return _change(connection, view, newest, by=by, problem=problem, problem_at=at, problem_run=by)
-
-
-def _keepers(connection: sa.Connection, kind: KeptKind, paths: Sequence[str]) -> Mapping[str, str]:
-    mine = sa.select(_of.kept_path, _of.name).where(
-        _of.ended_at.is_(None), _of.kind == kind.value, _of.kept_path.in_(paths)
-    )
-    return {row.kept_path: row.name for row in connection.execute(mine)}
 
 
 def _live() -> sa.Select[tuple[object, ...]]:
