@@ -61,7 +61,7 @@ _AT_ONCE = 100_000  # rows of a checkpoint that are written together
 
 @dataclass(frozen=True)
 class Step:
-    """What one step took; `said`: what it found."""
+    """The cost of one step. `said`: its findings."""
 
     seconds: float
     megabytes: float

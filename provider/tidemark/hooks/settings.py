@@ -15,13 +15,12 @@ from tidemark.errors import InvalidArgument
 from tidemark.hooks.spark_mode import SparkMode
 from tidemark.model.foreign_json import whole_number
 from tidemark.model.spark import DELTA_PACKAGE
-from tidemark.streams.planning.executors import DEFAULT_BYTES, ExecutorBounds
+from tidemark.streams.planning.executors import DEFAULT_BYTES, MOST_BYTES, ExecutorBounds
 
 __all__ = ["TidemarkSettings", "settings_from"]
 
 _SPARK_BRINGS_DELTA = "-"
 _MOST = 10_000
-_MOST_BYTES = 1 << 60
 _ENDS_WITH_ITS_TASK = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")  # set by Airflow's executors
 _ON_ONE_HOST = ("LocalExecutor", "airflow.executors.local_executor.LocalExecutor")
 
@@ -182,7 +181,7 @@ def _mode(text: str | None) -> SparkMode | None:
 def _executor_bounds(extra: Mapping[str, Any]) -> ExecutorBounds | None:
     """The bounds of executors; None without any. Raises InvalidArgument for bounds without an upper one."""
     most = _number(extra, "max_executors")
-    least, size = _number(extra, "min_executors"), _number(extra, "bytes_per_executor", most=_MOST_BYTES)
+    least, size = _number(extra, "min_executors"), _number(extra, "bytes_per_executor", most=MOST_BYTES)
     if most is not None:
         return ExecutorBounds(most, least or 1, size or DEFAULT_BYTES)
     if least is not None or size is not None:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from tidemark.hooks.yarn_job import YarnDrivers
     from tidemark.streams.planning.executors import ExecutorBounds
 
-__all__ = ["SparkJob", "local_path"]
+__all__ = ["SparkJob"]
 
 _APPLICATION = Path(tidemark.__file__).parent / "jobs" / "__main__.py"
 _SPEC = "spec.json"

@@ -19,7 +19,7 @@ def read_progress(spec: JobSpec) -> BackfillProgress | None:
     """The newest that the job has said; None before its first word, or where it cannot be read now. Never raises for
     a file that is being written: the next look sees it whole.
     """
-    from tidemark.hooks.spark_job import local_path
+    from tidemark.hooks._job_files import local_path
     from tidemark.model.codec import from_json
     from tidemark.replication.model.replication import BackfillProgress
 

@@ -107,8 +107,8 @@ REPLICATION_ACTS = (
                 "From which position",
                 FieldType.TEXT,
                 "--from",
-                help="now, or a position as the source writes it, such as 16/B374D848. One that will try again by "
-                "itself takes an explicit position only.",
+                help="now, or a position as the source writes it, such as 16/B374D848. If the replication tries again "
+                "by itself, only an explicit position is taken.",
                 required=True,
             ),
             ActField(

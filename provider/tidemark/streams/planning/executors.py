@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from tidemark.errors import InvalidArgument
 from tidemark.model.foreign_json import whole_number
 
-__all__ = ["DEFAULT_BYTES", "ExecutorBounds", "PlannedExecutors", "executors_for", "named_by", "sized_settings"]
+__all__ = [
+    "DEFAULT_BYTES",
+    "MOST_BYTES",
+    "ExecutorBounds",
+    "PlannedExecutors",
+    "executors_for",
+    "named_by",
+    "sized_settings",
+]
 
 DEFAULT_BYTES = 4 << 30  # of one executor
 _MOST_EXECUTORS = 10_000
-_MOST_BYTES = 1 << 60
+MOST_BYTES = 1 << 60
 _DYNAMIC = "spark.dynamicAllocation."
 _NUMBERS_OF_EXECUTORS = (
     "spark.executor.instances",
@@ -33,7 +41,7 @@ class ExecutorBounds:
     bytes_per_executor: int = DEFAULT_BYTES
 
     def __post_init__(self) -> None:
-        mosts = {"max_executors": _MOST_EXECUTORS, "min_executors": _MOST_EXECUTORS, "bytes_per_executor": _MOST_BYTES}
+        mosts = {"max_executors": _MOST_EXECUTORS, "min_executors": _MOST_EXECUTORS, "bytes_per_executor": MOST_BYTES}
         for argument, most in mosts.items():
             value = getattr(self, argument)
             if not 0 < value <= most:

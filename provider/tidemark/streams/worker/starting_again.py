@@ -13,7 +13,7 @@ from tidemark.control.object_histories import Portion
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import TransactionState
 from tidemark.errors import InvalidArgument, RebaseRefused
-from tidemark.model.streams import BaseOffset, Stream, StreamMode, StreamWindow, WindowKind
+from tidemark.model.streams import BaseOffset, Stream, StreamMode, WindowKind
 from tidemark.streams.model.sources import Source, table_source
 from tidemark.streams.planning.points import Point
 from tidemark.streams.store.consumptions import Consumption, consumptions
@@ -108,7 +108,7 @@ def replay_from(
     for one that cannot be read any more, and for a stream on a view. Raises TransactionOpen, StreamNotFound.
     """
     old = _on_a_table(store, name)
-    if version not in {window.start for window in store.read(lambda c: _windows_of(c, old))}:
+    if version not in {one.window.start for one in store.read(lambda c: _taken(c, old))}:
         words = "no window of its history that can be taken again began there"
         raise InvalidArgument(argument="window", value=version, problem=words)
     there = replace(old, offset=replace(old.offset, version=version), initial_rows_pending=False)
@@ -124,10 +124,6 @@ def past_windows(connection: sa.Connection, uid: str) -> tuple[Consumption, ...]
     transactions, also from before it was re-based on the same table.
     """
     return _taken(connection, by_uid(connection, uid))
-
-
-def _windows_of(connection: sa.Connection, stream: Stream) -> tuple[StreamWindow, ...]:
-    return tuple(one.window for one in _taken(connection, stream))
 
 
 def _taken(connection: sa.Connection, stream: Stream) -> tuple[Consumption, ...]:
