@@ -19,8 +19,10 @@ def keep_names(tx: Any) -> None:
 
 
 def count_for_ever(tx: Any) -> None:
-    """A query that takes hours, and then a write."""
-    forever = tx.spark.range(0, 10**14, 1, 2).where("id % 7 = 3")
+    """A query that takes hours, and then a write. One task and no second stage: Spark may begin a stage just after it
+    has cancelled its query, and only the server could end that one.
+    """
+    forever = tx.spark.range(0, 10**14, 1, 1).where("id % 7 = 3")
     tx.append(forever.selectExpr("count(*) AS n"), tx.targets[0])
 
 

@@ -390,10 +390,8 @@ def _stream(hook: TidemarkHook, name: str) -> None:
 
 
 def _wait_for_the_count(server: ConnectServer, running: Future[None]) -> None:
-    """Waits for a job that lasts: Spark may start a stage just after it has cancelled its query, and nobody but the
-    server could end that.
-    """
-    wait_until(lambda: server.running_jobs(since=timedelta(seconds=2)) > 0 or running.done())
+    """Waits for a job that lasts, since the table of the target is read by short ones before."""
+    wait_until(lambda: server.running_jobs(since=timedelta(seconds=3)) > 0 or running.done())
 
 
 def _by(function: str, target: str = "w.slow") -> WriteRequest:

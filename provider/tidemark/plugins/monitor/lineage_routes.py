@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import FastAPI, HTTPException, Query
 
-from tidemark.control.lineage_graph import Part
+from tidemark.control.lineage_graph import Graph, Part
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 from tidemark.plugins.monitor.access import ReadableDags
@@ -18,6 +18,7 @@ from tidemark.plugins.monitor.gate import Gate, Gates
 from tidemark.plugins.monitor.kept_graphs import KeptGraphs
 from tidemark.plugins.monitor.lineage_answers import LineageAnswer, edge_answer, node_answer, node_id
 from tidemark.streams.worker.object_lineage import LineageWish, ShownLineage, part_of, shown_lineage
+from tidemark.streams.worker.object_needs import Known
 
 __all__ = ["add_lineage"]
 
@@ -65,15 +66,16 @@ def _answer(
     readable: Collection[str],
 ) -> LineageAnswer:
     found, replications = (_NOTHING, 0)
+    known = gate.watch.known  # once: a look may end while the store is read
     if monitored.store is not None:
-        found, replications = _read(monitored.store, monitored.conn_id, gate, graphs, wish, now)
+        found, replications = _read(monitored.store, graphs.of(monitored.conn_id, monitored.store), known, wish, now)
         gate.watch.wake(monitored.store, monitored.tables)
     return LineageAnswer(
         connection=monitored.conn_id,
         connections=connection_ids(),
         store="absent" if monitored.store is None else "ready",
         now=now,
-        looked_at=gate.watch.known.looked_at,
+        looked_at=known.looked_at,
         centre=None if found.part.centre is None else node_id(found.part.centre),
         total=found.part.total,
         truncated=found.part.truncated,
@@ -84,10 +86,9 @@ def _answer(
 
 
 def _read(
-    store: ControlStore, conn_id: str, gate: Gate, graphs: KeptGraphs, wish: LineageWish, now: datetime
+    store: ControlStore, graph: Graph, known: Known, wish: LineageWish, now: datetime
 ) -> tuple[ShownLineage, int]:
     """The lineage, and how many replications there are. Raises HTTPException 404 if no node has the name."""
-    graph, known = graphs.of(conn_id, store), gate.watch.known
     try:
         part = part_of(graph, wish)
     except InvalidArgument as error:
