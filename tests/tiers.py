@@ -78,5 +78,6 @@ def is_quick(item: pytest.Item) -> bool:
 
 def tier_of(item: pytest.Item) -> dict[str, Any]:
     """The facts of a test for the check of tiers: `id`, `quick`, `nightly`, and that mark's arguments."""
-    mark, quick = item.get_closest_marker("nightly"), item.get_closest_marker("quick")
+    marks, quick = list(item.iter_markers("nightly")), item.get_closest_marker("quick")
+    mark = next((mark for mark in marks if mark.kwargs["proven_by"]), marks[0] if marks else None)
     return {"id": item.nodeid, "quick": quick is not None, "nightly": mark is not None, **(mark.kwargs if mark else {})}

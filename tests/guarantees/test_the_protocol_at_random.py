@@ -456,7 +456,7 @@ class TestConsumersAndUsers(ConsumersAndUsers.TestCase):  # type: ignore[name-de
     settings = QUICK
 
 
-@nightly("more random examples", "TestConsumers")
+@nightly("more random examples", "TestConsumersAndUsers")
 @pytest.mark.timeout(7200)
 class TestConsumersForLong(Consumers.TestCase):  # type: ignore[name-defined,misc]
     settings = LONG_RUN

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 QUERIES_OF_A_LAKE = 20
 COMMITS = 3
-PROGRAMS = 20
+PROGRAMS = 6
 SOAK = int(os.environ.get("TIDEMARK_SOAK_PROGRAMS", "200"))  # `make soak` asks for 1,000
 
 Lakes: TypeAlias = "Callable[[int], list[History]]"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.pipes.desk import Desk
+from tests.tiers import some_rows
 from tidemark.errors import CopyAborted, CopyRefused, NotYetSupported
 from tidemark.pipes.driver.files_table import FilesTable
 
@@ -50,13 +51,16 @@ def test_continue_loads_the_good_rows_and_reports_the_first_error(mixed: Desk) -
 
 @pytest.mark.parametrize(
     ("on_error", "status", "limit"),
-    [
-        ("SKIP_FILE", "LOAD_FAILED", 1),
-        ("SKIP_FILE_1", "LOAD_FAILED", 1),
-        ("SKIP_FILE_2", "PARTIALLY_LOADED", 2),
-        ("'SKIP_FILE_30%'", "LOAD_FAILED", 1),
-        ("'SKIP_FILE_40%'", "PARTIALLY_LOADED", 2),
-    ],
+    some_rows(
+        [
+            ("SKIP_FILE", "LOAD_FAILED", 1),
+            ("SKIP_FILE_1", "LOAD_FAILED", 1),
+            ("SKIP_FILE_2", "PARTIALLY_LOADED", 2),
+            ("'SKIP_FILE_30%'", "LOAD_FAILED", 1),
+            ("'SKIP_FILE_40%'", "PARTIALLY_LOADED", 2),
+        ],
+        now=[("SKIP_FILE_2", "PARTIALLY_LOADED", 2), ("'SKIP_FILE_30%'", "LOAD_FAILED", 1)],
+    ),
 )
 def test_a_file_is_skipped_from_its_limit_of_errors_on(mixed: Desk, on_error: str, status: str, limit: int) -> None:
     found = {row.file: row for row in mixed.ask(f"COPY INTO db.t FROM @s {PLAIN} ON_ERROR = {on_error}")}
