@@ -75,6 +75,7 @@ class FilesTable:
         self.options = dict(options or {})
         self._log = log
         self._kept = kept
+        self._found_at = log.head()
         self.id = log.state().table_id
 
     @classmethod
@@ -90,6 +91,11 @@ class FilesTable:
     def app_id(self) -> str:
         """The application of Delta under which batches number their commits in the target."""
         return app_id(self.id)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever written to it, so that no Spark need look."""
+        return self._log.head() == 0
 
     def events(self, since: datetime) -> DataFrame:
         """The events from the day of `since` on, with all columns of FILES_SCHEMA."""
@@ -163,6 +169,8 @@ class FilesTable:
 
     def batch_of_run(self, run: str, now: datetime) -> KnownBatch | None:
         """The last batch that the run has planned; None if it has none."""
+        if self.next_number() == 1:
+            return None
         mine = (F.col("event") == Event.BATCH.value) & (F.col("run") == run)
         (found,) = self.remembered(now).where(mine).agg(F.max("batch").alias("batch")).collect()
         return None if found.batch is None else self._batch(found.batch)
@@ -207,8 +215,11 @@ class FilesTable:
     def trim(self, now: datetime) -> None:
         """Remove the days that are not remembered any more. They are partitions, so nothing is rewritten.
 
-        A day after that time is kept, and everything while a batch is not done. A second run changes nothing.
+        A day after that time is kept, and everything while a batch is not done. A run that found events of today leaves
+        it to an earlier one. A second run changes nothing.
         """
+        if self._log.timestamp(self._found_at).date() == now.date():
+            return
         before = (now - self._kept - _SLACK).date()
         if self.open_batch() is None and not self._all().where(F.col(DAY) < F.lit(before)).isEmpty():
             self._spark.sql(f"DELETE FROM {path_name(self._log.uri)} WHERE {DAY} < DATE '{before}'").collect()

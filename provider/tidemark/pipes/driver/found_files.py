@@ -66,7 +66,12 @@ class Listed:
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """(file STRING, size BIGINT, modified_at TIMESTAMP, etag STRING)."""
-        return spark.createDataFrame(pa.Table.from_batches(self.tables, FOUND_SCHEMA))
+        return spark.createDataFrame(self.table)
+
+    @property
+    def table(self) -> pa.Table:
+        """The files with the columns of FOUND_SCHEMA."""
+        return pa.Table.from_batches(self.tables, FOUND_SCHEMA)
 
 
 def list_files(

@@ -14,7 +14,7 @@ from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import Listed, list_files, named_files
 from tidemark.pipes.driver.histories import open_history
-from tidemark.pipes.driver.planning_batches import certain, chosen, collected, loaded_files, not_known
+from tidemark.pipes.driver.planning_batches import certain, chosen, collected, in_order, loaded_files, not_known
 from tidemark.pipes.driver.prepare import FileToLoad, files_to_load
 from tidemark.pipes.driver.purge import purge_files
 from tidemark.pipes.driver.target import Target, open_target
@@ -124,7 +124,7 @@ def _listed(job: JobContext, load: Load) -> Listed:
 def _to_validate(job: JobContext, load: Load, target: Target, validation: Validation) -> pa.Table:
     """The files that would be loaded. RETURN_ALL_ERRORS looks at those that were loaded before, too."""
     if validation.mode is ValidationMode.ALL_ERRORS:
-        return collected(_listed(job, load).frame(job.session))
+        return in_order(_listed(job, load).table)
     table = open_history(job.session, load.path + COPY_SUFFIX, job.options, COPY_KEPT)
     return _new(job, load, target, table, utc_now())
 
@@ -133,11 +133,10 @@ def _new(job: JobContext, load: Load, target: Target, table: FilesTable | None, 
     """The files that the history does not know, or all of them with FORCE. Files that it may have forgotten are left
     out; a history that is younger than that has forgotten none. `table`: None if there is no history.
     """
-    found = _listed(job, load).frame(job.session)
-    if load.options.force:
-        return collected(found)
-    if table is None:
-        return collected(found)
+    listed = _listed(job, load)
+    if load.options.force or table is None or table.is_new:
+        return in_order(listed.table)
+    found = listed.frame(job.session)
     new = collected(not_known(found, loaded_files(table, now, into=target.metadata.table_id)))
     if load.options.load_uncertain_files:
         return new

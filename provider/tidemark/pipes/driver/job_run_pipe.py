@@ -12,7 +12,7 @@ from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
 from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch, failed_first
 from tidemark.pipes.driver.files_table import FilesTable
-from tidemark.pipes.driver.found_files import Listed, list_files, named_files
+from tidemark.pipes.driver.found_files import FOUND_SCHEMA, Listed, list_files, named_files
 from tidemark.pipes.driver.pipe_queue import PipeQueue
 from tidemark.pipes.driver.planning_batches import (
     certain,
@@ -107,7 +107,7 @@ def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, *, looks: bool
     Its number is taken before the files are looked for, so that no other run has planned the same files since.
     """
     number, now = queue.table.next_number(), utc_now()
-    waiting = collected(pending(queue.table, now))
+    waiting = FOUND_SCHEMA.empty_table() if queue.table.is_new else collected(pending(queue.table, now))
     listed, full = _listed(job, request, queue, now) if looks else (Listed(), False)
     listed.say_refused(job.progress.say)
     new = _new(job, request, queue, listed, now, waiting)
@@ -133,6 +133,8 @@ def _new(
     """The files of the listing that the pipe does not know; those that were asked for again, unless they are loaded."""
     if not listed.count:
         return waiting.slice(0, 0)
+    if queue.table.is_new:
+        return in_order(listed.table)
     found = listed.frame(job.session)
     if request.force:
         again = found if not request.run else not_known(found, planned_by(queue.table, request.run, now))

@@ -11,7 +11,15 @@ from pyspark.sql import functions as F
 
 from tidemark.pipes.driver.files_table import FilesTable, micros, utc
 from tidemark.pipes.driver.found_files import Listed, list_files
-from tidemark.pipes.driver.planning_batches import certain, collected, loaded_files, new_files, not_known, pending
+from tidemark.pipes.driver.planning_batches import (
+    certain,
+    collected,
+    in_order,
+    loaded_files,
+    new_files,
+    not_known,
+    pending,
+)
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.events import Event
 from tidemark.pipes.model.files import FileSource
@@ -52,7 +60,9 @@ class PipeQueue:
         that were not loaded, other than those that are older than the history.
         """
         frame = found.frame(self.spark)
-        if source is FileSource.REFRESH:
+        if self.table.is_new:
+            files = in_order(found.table)
+        elif source is FileSource.REFRESH:
             waiting = pending(self.table, now).select("file")
             known = loaded_files(self.table, now).unionByName(waiting)
             files = certain(self.table, collected(not_known(frame, known)), now)
@@ -76,6 +86,8 @@ class PipeQueue:
 
     def _last_listing(self, now: datetime) -> tuple[str | None, datetime | None]:
         """The greatest name that a listing has found, and the time of the last full listing."""
+        if self.table.is_new:
+            return None, None
         is_listing = F.col("event") == Event.LISTED.value
         named = is_listing | ((F.col("event") == Event.QUEUED.value) & (F.col("source") == FileSource.LISTING.value))
         listed_at = F.max(F.when(is_listing, F.col("at"))).alias("at")
