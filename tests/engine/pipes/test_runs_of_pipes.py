@@ -179,6 +179,24 @@ def test_a_file_that_is_older_than_the_history_is_not_loaded_again_once_the_pipe
     assert world.run(pipe_spec(world.home, prefix="stays", force=True))["files"] == 1
 
 
+def test_days_that_are_forgotten_are_removed_by_the_first_run_of_a_day(world: LoadWorld) -> None:
+    today = datetime.now(UTC)
+    path = run_request(world.home).queue
+    table = FilesTable.open(world.spark, path, None, kept=KEPT)
+    assert table.is_new
+    table.append([{"event": "listed", "file": "old.csv"}], today - KEPT - timedelta(days=3))
+    table.append([{"event": "listed", "file": "new.csv"}], today)
+    assert not table.is_new
+
+    def left(at: datetime) -> list[str]:
+        found = FilesTable.open(world.spark, path, None, kept=KEPT)
+        found.trim(at)
+        return sorted(row.file for row in found.events(today - timedelta(days=900)).collect())
+
+    assert left(today) == ["new.csv", "old.csv"]
+    assert left(today + timedelta(days=1)) == ["new.csv"]
+
+
 def test_a_retry_of_a_forced_run_loads_each_file_once(world: LoadWorld) -> None:
     """It was killed behind its first batch; the rest is in the queue."""
     world.put("a.csv", ["1"])
