@@ -254,8 +254,7 @@ def test_a_page_takes_as_many_queries_for_one_object_as_for_many(world: Needing,
 
 def test_a_page_of_10000_objects_counts_them_all(many: Monitored, app: FastAPI, use: Callable[[str], None]) -> None:
     use(many.url)
-    ask = Caller(another_app())
-    found = ask(OVERVIEW).json()
+    found = Caller(another_app())(OVERVIEW).json()
     assert (found["total"], len(found["needs"])) == (950, 0)  # 50 rows are of streams that are not there
 
 

@@ -75,8 +75,8 @@ class FilesTable:
         self.options = dict(options or {})
         self._log = log
         self._kept = kept
-        self._found_at = log.head()
-        self.id = log.state().table_id
+        state = log.state()
+        self.id, self._found_at = state.table_id, state.version
 
     @classmethod
     def open(cls, spark: SparkSession, path: str, options: Mapping[str, str] | None, *, kept: timedelta) -> FilesTable:
