@@ -287,7 +287,7 @@ def test_commands_ask_the_catalog_and_show_the_origin(shop: Shop) -> None:
 
 @nightly(
     "a Hive metastore, and five starts of Spark",
-    "test_a_table_that_the_catalog_has_elsewhere_is_found_by_a_job",
+    "test_sql_and_a_re_base_take_a_name_of_the_catalog",
 )
 def test_a_table_of_a_hive_metastore_is_found_and_followed(
     run_dag: RunDag, lake: Lake, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

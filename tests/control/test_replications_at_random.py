@@ -251,7 +251,7 @@ class Replications(RuleBasedStateMachine):
         self.nothing_is_lost_or_applied_twice()
 
 
-@pytest.mark.parametrize("lives", some((10, 500), now=(10,)))
+@pytest.mark.parametrize("lives", some((6, 500), now=(6,)))
 @pytest.mark.timeout(3600)
 def test_a_replication_at_random(migrated_file: Path, lives: int) -> None:
     Replications.template = migrated_file

@@ -103,7 +103,7 @@ def test_initial_rows_and_every_spelling_of_the_scheme(
     assert lake.describe_stream("first_stream").stale is False
 
 
-@nightly("two million rows in an object store", "tests/engine/test_large_vectors.py::test_the_standard_changes")
+@nightly("two million rows in an object store", "test_a_stream_is_consumed_into_a_table_of_the_same_store_once")
 def test_scattered_changes_of_a_large_file_are_named_by_vectors_in_the_store(
     spark: SparkSession, store: ObjectStore, root: str, lake: Lake
 ) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from tests.guarantees.killed_processes import script_of
 from tests.table_templates import put_table
-from tests.tiers import nightly
+from tests.tiers import nightly, some
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import TransactionState
 from tidemark.errors import PlanChanged, SubmitRefused
@@ -255,7 +255,7 @@ def test_after_a_kill_of_a_task_of_the_hook_too(world: World, point: str, tmp_pa
 @pytest.mark.e2e
 @pytest.mark.spark
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", some(["sqlite", "postgresql"], now=["postgresql"], reason="the other store"))
 def test_a_real_driver_without_its_worker_is_ended_and_writes_nothing(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:

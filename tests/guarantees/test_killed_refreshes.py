@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.control.kept_objects import drifted
+from tests.tiers import some
 from tidemark.errors import (
     JobFailed,
     KeptViewOutdated,
@@ -39,7 +40,8 @@ from .world import LONG, key_of
 WORKER_POINTS = ["begin.before", "begin.stored", "submit.stored", "commit.before", "commit.stored"]
 
 
-BOTH = pytest.mark.parametrize("world", ["sqlite", "postgresql"], indirect=True)
+STORES = some(["sqlite", "postgresql"], now=["postgresql"], reason="the other store")
+BOTH = pytest.mark.parametrize("world", STORES, indirect=True)
 
 
 @pytest.fixture

@@ -436,7 +436,7 @@ class ConsumersAndUsers(Consumers):
 
 
 QUICK = settings(
-    max_examples=8,
+    max_examples=5,
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

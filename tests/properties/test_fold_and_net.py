@@ -30,7 +30,7 @@ from tidemark.changes.planning.sets.folds import (
 )
 
 Step = tuple[int, int, int]  # which operation, and two numbers that say where
-EXAMPLES = 1_250  # for each turn of a test
+EXAMPLES = 600  # for each turn of a test
 
 turns = pytest.mark.parametrize("turn", some(range(4), now=(0,)))
 steps = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 1000), st.integers(0, 3)), min_size=4, max_size=12)

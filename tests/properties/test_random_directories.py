@@ -29,7 +29,7 @@ def _is_hidden(name: str) -> bool:
 
 
 @settings(
-    max_examples=4,
+    max_examples=2,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],

@@ -40,7 +40,7 @@ HEAD = 7
 FEW_NAMES = some(NAMES, now=["vectors"])
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 CONTENTS = [b"", b"\n\n", b"\0" * 400, b"PAR1\0\0PAR1", b"\xff\xfe{}", b"[" * 100_000, b"{}"]
-FUZZ = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Answers(dict[str, Any]):
@@ -281,7 +281,7 @@ def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 @pytest.mark.parametrize("name", FEW_NAMES)
 @given(data=st.data())
-@settings(FUZZ, max_examples=25)
+@settings(FUZZ, max_examples=12)
 def test_a_field_of_another_type(
     tables: dict[str, Path], right: dict[str, Answers], name: str, data: st.DataObject
 ) -> None:
@@ -308,7 +308,7 @@ def test_a_field_of_another_type(
 
 @pytest.mark.parametrize("name", FEW_NAMES)
 @given(data=st.data())
-@settings(FUZZ, max_examples=25)
+@settings(FUZZ, max_examples=12)
 def test_a_byte_flipped(tables: dict[str, Path], right: dict[str, Answers], name: str, data: st.DataObject) -> None:
     """In a deletion vector or a Parquet checkpoint it is found; in a commit the answer is what the file now says."""
     file = data.draw(st.sampled_from(log_files(tables[name])), "file")
