@@ -16,6 +16,7 @@ from tidemark.errors import TableNotFound
 from tidemark.jobs.own_tables import make_table
 from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA, under
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.live_files import live_files
 from tidemark.lake.log_age import forgotten_before
 from tidemark.model.codec import from_json, to_json
 from tidemark.pipes.model.copying import Load
@@ -75,8 +76,7 @@ class FilesTable:
         self.options = dict(options or {})
         self._log = log
         self._kept = kept
-        state = log.state()
-        self.id, self._found_at = state.table_id, state.version
+        self.id = log.state().table_id
 
     @classmethod
     def open(cls, spark: SparkSession, path: str, options: Mapping[str, str] | None, *, kept: timedelta) -> FilesTable:
@@ -215,13 +215,12 @@ class FilesTable:
     def trim(self, now: datetime) -> None:
         """Remove the days that are not remembered any more. They are partitions, so nothing is rewritten.
 
-        A day after that time is kept, and everything while a batch is not done. A run that found events of today leaves
-        it to an earlier one. A second run changes nothing.
+        A day after that time is kept, and everything while a batch is not done. The log names the days, so that Spark
+        is asked only if one has to go. A second run changes nothing.
         """
-        if self._log.timestamp(self._found_at).date() == now.date():
-            return
         before = (now - self._kept - _SLACK).date()
-        if self.open_batch() is None and not self._all().where(F.col(DAY) < F.lit(before)).isEmpty():
+        days = {file.partition_values.get(DAY) for file in live_files(self._log, self._log.head())}
+        if any(day is not None and day < str(before) for day in days) and self.open_batch() is None:
             self._spark.sql(f"DELETE FROM {path_name(self._log.uri)} WHERE {DAY} < DATE '{before}'").collect()
 
     def _write(self, rows: DataFrame) -> None:
