@@ -30,6 +30,7 @@ __all__ = [
     "pending",
     "planned_by",
     "planned_files",
+    "seen_files",
     "without",
 ]
 
@@ -48,6 +49,12 @@ class Chosen:
 def planned_files(table: FilesTable, now: datetime) -> DataFrame:
     """(file): those that belong to a batch, also failed ones."""
     return table.remembered(now).where(F.col("event") == Event.PLANNED.value).select("file")
+
+
+def seen_files(table: FilesTable, now: datetime) -> DataFrame:
+    """(file): those that a listing does not take, since they belong to a batch, or COPY INTO has loaded them."""
+    seen = F.col("event").isin(Event.PLANNED.value, Event.COPIED.value)
+    return table.remembered(now).where(seen).select("file")
 
 
 def planned_by(table: FilesTable, run: str, now: datetime) -> DataFrame:
