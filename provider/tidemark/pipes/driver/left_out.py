@@ -36,8 +36,9 @@ def loaded_by_copy(
         return files.slice(0, 0)
     target = open_target(load, options).metadata.table_id
     names = spark.createDataFrame(files.select(["file"]))
-    loaded = loaded_files(history, now, into=target).join(F.broadcast(names), "file", "left_semi").distinct()
-    return files.filter(pc.is_in(files.column("file"), loaded.toArrow().column("file").combine_chunks()))
+    loaded = loaded_files(history, now, into=target, location=load.location)
+    found = loaded.join(F.broadcast(names), "file", "left_semi").distinct().toArrow()
+    return files.filter(pc.is_in(files.column("file"), found.column("file").combine_chunks()))
 
 
 @dataclass
