@@ -111,8 +111,9 @@ class RunPipeOperator(SparkOperator):
     PipeNotFound, StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, CopyRefused,
     SqlCompilationError, InvalidArgument, NotificationsUnreachable, NotificationsNotInstalled, FileFormatNotInstalled.
 
-    A pipe with a notification channel takes the files that are announced there, and lists its location once an hour.
-    The notifications are removed when the job has ended well.
+    A pipe with a notification channel takes the files that are announced there, and lists its location once an hour, or
+    as seldom as `full_listing_seconds` of the connection says. The notifications are removed when the job has ended
+    well.
 
     :param pipe: name of the pipe; a mapped task runs several. (templated)
     :param list_files: look for new files; `"all"` loads files again that were loaded before. None: if the pipe was
@@ -193,6 +194,7 @@ class RunPipeOperator(SparkOperator):
             prefix=prefix_of("prefix", self.prefix),
             modified_after=time_of("modified_after", self.modified_after),
             force=force,
+            full_listing_seconds=self.hook.settings.full_listing_seconds,
             **{name: number for name, number in numbers.items() if number is not None},
         )
 
