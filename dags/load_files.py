@@ -12,6 +12,10 @@ triggerer lists the place every minute, and new files start the runs. Started by
 `list_files`, a run loads such files, also those that failed. Files with errors are skipped. The log has the first error
 of each file, with line and column.
 
+A run fails without a table, and succeeds with skipped files. A run of a paused pipe is skipped. In all three cases
+`PipeTroubleNotifier` tells whether the pipe needs a look. Its `tell` passes that to a mail or a chat. A paused pipe
+has no new files that start a run, so a run a day starts without any.
+
 `total_orders` starts when files were loaded. It reads a stream on the table, and keeps the sums of the new orders.
 """
 
@@ -19,7 +23,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from airflow.sdk import DAG, Asset, Param
+from airflow.sdk import DAG, Asset, AssetOrTimeSchedule, CronTriggerTimetable, Param
 
 from tidemark.assets import pipe_files_asset
 from tidemark.notifications.troubled_pipe import PipeTroubleNotifier
@@ -31,16 +35,19 @@ PIPE = "landing.orders_pipe"
 TABLE = "landing.orders"
 STREAM = "landed_orders"
 LOADED = Asset("landing_orders_loaded")
+TROUBLE = PipeTroubleNotifier(pipes=PIPE)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 with DAG(
     "load_files",
-    description="Starts when files have come, and loads each of them once",
-    schedule=[pipe_files_asset(PIPE)],
+    description="Starts when files have come, and once a day, and loads each file once",
+    schedule=AssetOrTimeSchedule(
+        timetable=CronTriggerTimetable("0 6 * * *", timezone="UTC"), assets=[pipe_files_asset(PIPE)]
+    ),
     start_date=START,
     catchup=False,
     max_active_runs=1,  # a run takes all files, so runs queue up
-    allowed_run_types=["asset_triggered", "manual"],
+    allowed_run_types=["scheduled", "asset_triggered", "manual"],
     default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},
     params={
         "prefix": Param("", type="string", description="only files whose names begin so"),
@@ -51,7 +58,6 @@ with DAG(
             "", type="string", enum=["", "all"], description="all: load files again that were loaded before"
         ),
     },
-    on_failure_callback=PipeTroubleNotifier(pipes=PIPE),
     doc_md=__doc__,
     tags=["tidemark", "example"],
 ) as dag:
@@ -76,6 +82,9 @@ with DAG(
         modified_after="{{ params.modified_after or '' }}",
         skip_when_empty=True,
         outlets=[LOADED],
+        on_success_callback=TROUBLE,  # skipped files
+        on_skipped_callback=TROUBLE,  # no file was loaded, or the pipe is paused
+        on_failure_callback=TROUBLE,
     )
 
     create >> run

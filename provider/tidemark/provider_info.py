@@ -158,6 +158,11 @@ _CONNECTION_TYPE: dict[str, object] = {
         "storage_options": _text(
             "Storage options", "JSON object for fsspec (keys, endpoint); kept out of job files and logs.", "password"
         ),
+        "full_listing_seconds": _text(
+            "Full listing",
+            "Seconds after which a look for files of a pipe asks an object store for all names, and not only for later "
+            "ones. Empty: 3600.",
+        ),
         "keep_history": _text(
             "Keep history",
             "How long the control store keeps the history of runs, as 90d; tasks drop what is older. Empty: for ever.",

@@ -14,7 +14,7 @@ import pytest
 from tests.airflow.runs import Lake
 from tidemark.assets import pipe_files_asset
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.pipes.worker.definitions import get_pipe
+from tidemark.pipes.worker.definitions import create_pipe, get_pipe, pause_pipe, resume_pipe
 
 if TYPE_CHECKING:
     from tests.airflow.runs import Outcome
@@ -41,6 +41,7 @@ def test_new_files_are_loaded_once_and_the_consumer_sums_up_their_rows(
     monkeypatch: pytest.MonkeyPatch,
     run_dag: Callable[..., Outcome],
     warm_spark: Path,
+    said: Callable[[], str],
 ) -> None:
     files = tmp_path / "in"
     files.mkdir()
@@ -54,6 +55,7 @@ def test_new_files_are_loaded_once_and_the_consumer_sums_up_their_rows(
     assert (done["rows_loaded"], done["files_with_errors"], done["failed"][0]["first_error_line"]) == (2, 1, 3)
     problem = get_pipe(TidemarkHook().open_store(), example.PIPE).problem or ""
     assert problem.startswith("1 of 2 files have errors. The first one is in file b.csv, line 3")
+    assert f"Pipe {example.PIPE} is RUNNING since" in said()
     assert run_dag(example.totals, at=DAY).state == "success"
     assert [(row[0], row[1], str(row[2])) for row in mine.rows("landing.order_totals")] == [
         ("ann", 1, "5.50"), ("bob", 1, "1.00"),
@@ -66,6 +68,30 @@ def test_new_files_are_loaded_once_and_the_consumer_sums_up_their_rows(
     again = {"prefix": "", "modified_after": "2020-01-01T00:00:00Z", "list_files": "all"}
     assert run_dag(example.dag, at=DAY + timedelta(days=3), conf=again).returned("run_pipe")["files_loaded"] == 2
     assert len(mine.rows("landing.orders")) == 6
+
+
+def test_a_pipe_that_is_paused_for_too_long_and_one_that_cannot_load_are_told(
+    example: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    run_dag: Callable[..., Outcome],
+    said: Callable[[], str],
+) -> None:
+    """No JVM starts: the pipe is paused, and then its table does not exist."""
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
+    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
+    monkeypatch.setattr(example.dag.get_task("run_pipe"), "retries", 0)
+    store = TidemarkHook().open_store()
+    statement = f"COPY INTO {example.TABLE} FROM '{tmp_path}'"
+    create_pipe(store, example.PIPE, statement, queue=f"{tmp_path}/lake/landing/orders_pipe__files", by="a test")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(store, "clock", lambda: datetime.now(UTC) - timedelta(days=15))
+        pause_pipe(store, example.PIPE, by="a test")
+    assert run_dag(example.dag, at=DAY).task("run_pipe") == "skipped"
+    assert f"Pipe {example.PIPE} is PAUSED since" in said()
+    resume_pipe(store, example.PIPE, force=True, by="a test")
+    assert run_dag(example.dag, at=DAY + timedelta(days=1)).task("run_pipe") == "failed"
+    assert f"Pipe {example.PIPE} is STOPPED_MISSING_TABLE since" in said()
 
 
 def test_the_dag_is_started_by_the_files_of_its_pipe(example: ModuleType) -> None:

@@ -43,9 +43,11 @@ def test_without_a_connection_the_store_can_be_used(airflow_home: Path) -> None:
 
 
 def test_the_connection_wins_over_the_environment(connection: Any) -> None:
-    settings = connection(extra={"lake_root": "/data/the lake", "spark_conf": '{"spark.a": true}'}).settings
+    extra = {"lake_root": "/data/the lake", "spark_conf": '{"spark.a": true}', "full_listing_seconds": "600"}
+    settings = connection(extra=extra).settings
     assert settings.lake_root == "file:///data/the lake"
     assert settings.spark_conf == {"spark.a": "true"}
+    assert settings.full_listing_seconds == 600
 
 
 def test_the_password_goes_into_the_store_url_and_is_never_printed(connection: Any) -> None:

@@ -21,7 +21,7 @@ __all__ = ["pipe_commands"]
 _NAME = Arg(("name",), help="Name of the pipe")  # type: ignore[no-untyped-call]
 _FORCE = Arg(  # type: ignore[no-untyped-call]
     ("--force",),
-    help="Also after a pause that is longer than the pipe's history: files may be loaded again",
+    help="Also after a pause that is longer than the pipe's history: older files that came since are left out",
     action="store_true",
 )
 _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
@@ -95,7 +95,7 @@ def pause(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def resume(args: Namespace) -> None:
-    """Refused without --force if the pause was longer than the pipe's history, since files may be loaded again."""
+    """Refused without --force if the pause was longer than the pipe's history, since older files are left out."""
     from tidemark.pipes.worker import definitions
 
     with errors_in_words():

@@ -66,8 +66,9 @@ class PipePaused(PipeError):
 
 
 class PipeStale(PipeError):
-    """Pipe {pipe} is paused since {since}, which is longer than its history of {days} days: files that it loaded may be
-    loaded again. `SELECT SYSTEM$PIPE_FORCE_RESUME('{pipe}', 'STALENESS_CHECK_OVERRIDE')` resumes it all the same.
+    """Pipe {pipe} is paused since {since}, which is longer than its history of {days} days: older files that came since
+    are left out, and older names in its queue are forgotten. `SELECT SYSTEM$PIPE_FORCE_RESUME('{pipe}',
+    'STALENESS_CHECK_OVERRIDE')` resumes it all the same.
     """
 
 

@@ -21,6 +21,7 @@ __all__ = ["TidemarkSettings", "settings_from"]
 
 _SPARK_BRINGS_DELTA = "-"
 _MOST = 10_000
+_WEEK = 7 * 86_400  # seconds; pipes remember files for two weeks
 _ENDS_WITH_ITS_TASK = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")  # set by Airflow's executors
 _ON_ONE_HOST = ("LocalExecutor", "airflow.executors.local_executor.LocalExecutor")
 
@@ -37,7 +38,8 @@ class TidemarkSettings:
     fits the Spark connection.
     `spark_slots`: jobs at a time in the warm Spark of this host, which ends after `spark_idle` without one.
     `worker_stays`: whether this host outlives its task. `executors`: the bounds of jobs on a cluster; None leaves their
-    number to Spark's settings.
+    number to Spark's settings. `full_listing_seconds`: after them a look for files of a pipe asks for all names, where
+    it otherwise continues behind the last one.
     """
 
     control_store: str = field(repr=False)
@@ -57,6 +59,7 @@ class TidemarkSettings:
     driver_environment: tuple[str, ...] = ()
     keep_history: timedelta | None = None
     executors: ExecutorBounds | None = None
+    full_listing_seconds: int = 3600
 
     @property
     def workspace(self) -> str:
@@ -116,6 +119,7 @@ def settings_from(
         driver_environment=names_from(extra.get("driver_environment") or options.get("driver_environment") or ()),
         keep_history=_length(extra, "keep_history"),
         executors=_executor_bounds(extra),
+        full_listing_seconds=_number(extra, "full_listing_seconds", most=_WEEK) or 3600,
     )
 
 

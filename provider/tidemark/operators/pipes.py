@@ -106,12 +106,14 @@ class RunPipeOperator(SparkOperator):
     A retry finishes the batch that the last attempt began. A pipe that is paused skips the task. If a stage, file
     format or table is gone, the task fails before a JVM starts. The pipe is then stalled until a run succeeds. Returns
     {pipe, batches, files, files_loaded, files_with_errors, rows_loaded, bytes_loaded, errors_seen, pending, version,
-    failed}. `failed` are the reports of the first 20 files with errors, which the log has as warnings. Raises
+    failed, left_out, first_left_out}. `failed` are the reports of the first 20 files with errors, which the log has as
+    warnings. `left_out` are files older than the pipe's history, which no run has met before. Raises
     PipeNotFound, StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, CopyRefused,
     SqlCompilationError, InvalidArgument, NotificationsUnreachable, NotificationsNotInstalled, FileFormatNotInstalled.
 
-    A pipe with a notification channel takes the files that are announced there, and lists its location once an hour.
-    The notifications are removed when the job has ended well.
+    A pipe with a notification channel takes the files that are announced there, and lists its location once an hour, or
+    as seldom as `full_listing_seconds` of the connection says. The notifications are removed when the job has ended
+    well.
 
     :param pipe: name of the pipe; a mapped task runs several. (templated)
     :param list_files: look for new files; `"all"` loads files again that were loaded before. None: if the pipe was
@@ -192,13 +194,18 @@ class RunPipeOperator(SparkOperator):
             prefix=prefix_of("prefix", self.prefix),
             modified_after=time_of("modified_after", self.modified_after),
             force=force,
+            full_listing_seconds=self.hook.settings.full_listing_seconds,
             **{name: number for name, number in numbers.items() if number is not None},
         )
 
     def _say(self, report: RunPipeReport) -> None:
+        from tidemark.pipes.planning.states import late_problem
+
         say_failed(f"Pipe {self.pipe}", report.failed)
         if (more := report.files_with_errors - len(report.failed)) > 0:
             self.log.warning("Pipe %s: %s more files have errors; load_history shows them.", self.pipe, more)
+        if report.left_out:
+            self.log.warning("Pipe %s: %s", self.pipe, late_problem(report.left_out, report.first_left_out))
         self.log.info(
             "Pipe %s: %s rows of %s files in %s batches; %s files wait.",
             *(self.pipe, report.rows_loaded, report.files_loaded, report.batches, report.pending),

@@ -45,7 +45,8 @@ class PendingPoller:
             if _has_failed(done, answer):
                 return
             settings, source = done.result()
-            act = partial(self._looks.look, source, settings.storage_options, max_age=min(as_new, _AS_NEW))
+            ages = {"max_age": min(as_new, _AS_NEW), "full_after": settings.full_listing_seconds}
+            act = partial(self._looks.look, source, settings.storage_options, **ages)
             found = self._of_files.submit(act, about=[source.location])
             found.add_done_callback(pass_on)
 

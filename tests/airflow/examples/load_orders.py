@@ -77,15 +77,19 @@ with DAG(
 # [END refresh_orders]
 
 # [START watch_pipes]
+trouble = PipeTroubleNotifier(
+    tell="airflow.providers.smtp.notifications.smtp.SmtpNotifier",
+    tell_kwargs={"to": "data@example.org", "subject": "Pipes", "html_content": "{{ pipe_message }}"},
+)
+
 with DAG(
     "watch_pipes", start_date=datetime(2026, 1, 1, tzinfo=UTC), schedule="@hourly", catchup=False, max_active_runs=1
 ) as watch_pipes:
     run = RunPipeOperator(
         task_id="run",
         pipe="shop.orders_pipe",
-        on_success_callback=PipeTroubleNotifier(
-            tell="airflow.providers.smtp.notifications.smtp.SmtpNotifier",
-            tell_kwargs={"to": "data@example.org", "subject": "Pipes", "html_content": "{{ pipe_message }}"},
-        ),
+        on_success_callback=trouble,  # files were skipped
+        on_skipped_callback=trouble,  # the pipe is paused
+        on_failure_callback=trouble,  # it is stalled
     )
 # [END watch_pipes]

@@ -171,6 +171,36 @@ def test_a_run_that_cannot_load_leaves_its_state_and_its_reason(piped: Desk) -> 
     assert status_of(piped)["executionState"] == "RUNNING"
 
 
+def test_what_copy_into_has_loaded_is_left_out_by_refreshes_and_listings(piped: Desk) -> None:
+    piped.put(y__a="1,a\n", y__b="x,b\n")
+    piped.ask(f"COPY INTO db.t FROM '{piped.files}/y' FILE_FORMAT = (TYPE = CSV) ON_ERROR = SKIP_FILE")
+    piped.put(c="3,c\n")
+    piped.put(y__b="2,b\n")
+    assert [row.File for row in piped.ask("ALTER PIPE db.p REFRESH PREFIX = 'y'")] == ["y/b.csv"]
+    assert piped.lake.run_pipe("db.p").files_loaded == 2
+    assert piped.lake.run_pipe("db.p").files == 0
+    assert piped.rows() == [(1, "a"), (2, "b"), (3, "c")]
+    assert piped.lake.run_pipe("db.p", force=True, prefix="y/a").files_loaded == 1
+
+
+def test_a_file_that_comes_older_than_the_history_is_the_problem_of_the_pipe_until_a_run_takes_it(
+    piped: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piped.put(a="1,a\n")
+    piped.lake.run_pipe("db.p")
+    later = datetime.now(UTC) + timedelta(days=20)
+    monkeypatch.setattr("tidemark.pipes.driver.job_run_pipe.utc_now", lambda: later)
+    piped.put(late="2,b\n")
+    report = piped.lake.run_pipe("db.p")
+    assert (report.files, report.left_out, report.first_left_out) == (0, 1, "late.csv")
+    assert piped.lake.run_pipe("db.p").left_out == 0
+    (pipe,) = piped.lake.show_pipes()
+    assert str(pipe.problem).startswith("1 files were left out, since they are older than the history")
+    assert "late.csv" in status_of(piped)["error"]
+    assert piped.lake.run_pipe("db.p", force=True, prefix="late").rows_loaded == 1
+    assert "error" not in status_of(piped)
+
+
 def test_limits_bound_the_batches_of_a_run(piped: Desk) -> None:
     for number in range(5):
         piped.put(**{f"f{number}": f"{number},n\n"})

@@ -173,7 +173,8 @@ def test_a_file_that_is_older_than_the_history_is_not_loaded_again_once_the_pipe
     monkeypatch.setattr("tidemark.pipes.driver.job_run_pipe.utc_now", lambda: later)
     world.put("new.csv", ["2"])
     os.utime(world.home / "in" / "new.csv", (later.timestamp(), later.timestamp()))
-    assert world.run(pipe_spec(world.home))["files"] == 1
+    report = world.run(pipe_spec(world.home))
+    assert (report["files"], report["left_out"]) == (1, 0)
     assert world.run(pipe_spec(world.home, prefix="stays"))["files"] == 0
     assert world.rows() == Counter({1: 1, 2: 1})
     assert world.run(pipe_spec(world.home, prefix="stays", force=True))["files"] == 1

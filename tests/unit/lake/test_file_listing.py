@@ -24,6 +24,7 @@ from tests.object_store import BUCKET, ObjectStore, running_object_store
 from tidemark.errors import InvalidArgument, StorageRefused, StorageUnreachable
 from tidemark.lake.file_listing import MOST_IN_PAGE, FileListing
 from tidemark.lake.file_names import FileFilter
+from tidemark.pipes.worker.listings import Listings
 
 IMPATIENT = {"config_kwargs": {"retries": {"max_attempts": 1}, "connect_timeout": 1, "read_timeout": 0.2}}
 ODD_NAMES = ["a b+c", "100%", "a%20b", "k=v", "żółw 日本 🐢", "two\nlines", "a?b#c&d", "[x]*", "a\\b"]
@@ -137,6 +138,22 @@ def test_a_file_has_its_size_its_time_and_the_stores_mark(store: ObjectStore, fi
     assert (remote.size, remote.etag) == (5, there["ETag"].strip('"'))
     assert remote.modified_at.utcoffset() == timedelta(0)
     assert abs(remote.modified_at - there["LastModified"]) < timedelta(seconds=1)
+
+
+def test_looks_for_files_of_pipes_meet_an_earlier_name_after_their_time_for_all_names(
+    store: ObjectStore, files: str
+) -> None:
+    looks = Listings()
+
+    def seen(full_after: float) -> list[str]:
+        found: list[str] = looks.files(files, "", store.options, full_after=full_after)["file"].to_pylist()
+        return found
+
+    put(store, files, "b.csv")
+    assert seen(60) == ["b.csv"]
+    put(store, files, "a.csv", "c.csv")
+    assert seen(60) == ["b.csv", "c.csv"]
+    assert seen(0) == ["a.csv", "b.csv", "c.csv"]
 
 
 def test_requests_are_the_pages_that_are_needed(store: ObjectStore, files: str) -> None:

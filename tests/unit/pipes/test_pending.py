@@ -66,6 +66,11 @@ def test_files_are_remembered_as_long_as_runs_remember_them(landing: Landing) ->
     queue = Queue(landing.queue_place.with_name("q__files"))
     queue.put("planned", "old.csv", at=datetime.now(UTC) - KEPT - timedelta(days=2))
     assert landing.names("q") == ["old.csv"]
+    queue.put("late", "old.csv")
+    queue.put("copied", "other.csv")
+    assert landing.names("q") == ["old.csv"]
+    queue.put("copied", "old.csv")
+    assert landing.names("q") == []
 
 
 def test_a_pipe_without_auto_ingest_counts_new_files_only_on_request_and_a_paused_one_none(landing: Landing) -> None:

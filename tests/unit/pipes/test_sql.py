@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -256,3 +258,11 @@ def test_options_without_a_meaning_in_a_pipe_are_refused_by_name(option: str) ->
 def test_parts_of_the_source_system_without_a_counterpart_are_refused_by_name(text: str, name: str) -> None:
     with pytest.raises(NotYetSupported, match=name):
         parse_pipe_sql(text)
+
+
+def test_the_pipe_of_the_how_to_looks_for_new_files_as_its_text_says() -> None:
+    page = (Path(__file__).parents[3] / "provider/docs/how-to/load-files.md").read_text()
+    (text,) = re.findall(r"```sql\n(CREATE PIPE .*?)```", page, re.DOTALL)
+    pipe = parse_pipe_sql(text)
+    assert isinstance(pipe, CreatePipe)
+    assert (pipe.name, pipe.auto_ingest) == ("db.orders_pipe", True)

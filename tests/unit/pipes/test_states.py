@@ -12,7 +12,7 @@ from tidemark.pipes.model.pipes import Pipe, PipeState
 from tidemark.pipes.model.status import ChannelFacts, NeededObjects, QueueFacts
 from tidemark.pipes.planning.names import key_of, known_names, name_parts
 from tidemark.pipes.planning.queues import queue_path
-from tidemark.pipes.planning.states import is_stale, stalled_by, state_of
+from tidemark.pipes.planning.states import is_stale, late_problem, stalled_by, state_of
 from tidemark.pipes.worker.status import pipe_status
 
 NOW = datetime(2026, 3, 20, 12, 0, 0, 1_000, tzinfo=UTC)
@@ -115,6 +115,8 @@ def test_errors_and_faults_of_a_pipe_have_fields_of_their_own_and_bad_files_have
         "fault": "why",
     }
     assert pipe_status(replace(failed, stalled=None), None, NOW) == {"executionState": "RUNNING"}
+    late = late_problem(2, "old.csv")
+    assert pipe_status(replace(PIPE, problem=f"1 of 2 files have errors. {late}"), None, NOW)["error"].endswith(late)
     stale = pipe_status(PAUSED, None, NOW + timedelta(days=1), stage_exists=False)
     assert stale["executionState"] == "PAUSED"
     assert stale["error"].startswith("The pipe is stale: it is paused since 2026-03-06 12:00 UTC")

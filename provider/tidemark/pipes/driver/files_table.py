@@ -71,7 +71,7 @@ class FilesTable:
         kept: timedelta,
         new_token: Callable[[], str] = _new_token,
     ) -> None:
-        self._spark = spark
+        self.spark = spark
         self._new_token = new_token
         self.options = dict(options or {})
         self._log = log
@@ -102,7 +102,7 @@ class FilesTable:
         return self._all().where(F.col(DAY) >= F.lit(since.date()))
 
     def _all(self) -> DataFrame:
-        return self._spark.read.format("delta").load(self._log.uri)
+        return self.spark.read.format("delta").load(self._log.uri)
 
     def forgotten_before(self, now: datetime) -> datetime | None:
         """The time before which a file may have been loaded and forgotten. None: the table is younger than that."""
@@ -118,7 +118,11 @@ class FilesTable:
 
     def queue(self, files: pa.Table, source: FileSource, at: datetime) -> None:
         """Add files (FOUND_SCHEMA) to the queue."""
-        self._write(self._spark.createDataFrame(_queued(files, source, at)))
+        self._write(self.spark.createDataFrame(_queued(files, source, at)))
+
+    def note(self, files: pa.Table, event: Event, at: datetime) -> None:
+        """Add an event of files (FOUND_SCHEMA) that a run leaves out."""
+        self._write(self.spark.createDataFrame(_events(files, {"event": event.value}, at)))
 
     def plan(self, batch: Batch, files: pa.Table, queued: pa.Table | None, at: datetime, *, partial: bool) -> bool:
         """Add the batch, its files, and files that wait (FOUND_SCHEMA), in one commit. `partial`: more files wait.
@@ -139,7 +143,7 @@ class FilesTable:
         tables = [pa.Table.from_pylist([head], EVENTS_SCHEMA), _events(files, planned, at)]
         if queued is not None:
             tables.append(_queued(queued, FileSource.LISTING, at))
-        return self._write_numbered(self._spark.createDataFrame(pa.concat_tables(tables)), PLANS, batch.number)
+        return self._write_numbered(self.spark.createDataFrame(pa.concat_tables(tables)), PLANS, batch.number)
 
     def end(
         self,
@@ -221,7 +225,7 @@ class FilesTable:
         before = (now - self._kept - _SLACK).date()
         days = {file.partition_values.get(DAY) for file in live_files(self._log, self._log.head())}
         if any(day is not None and day < str(before) for day in days) and self.open_batch() is None:
-            self._spark.sql(f"DELETE FROM {path_name(self._log.uri)} WHERE {DAY} < DATE '{before}'").collect()
+            self.spark.sql(f"DELETE FROM {path_name(self._log.uri)} WHERE {DAY} < DATE '{before}'").collect()
 
     def _write(self, rows: DataFrame) -> None:
         rows.coalesce(1).write.format("delta").mode("append").save(self._log.uri)
@@ -230,13 +234,13 @@ class FilesTable:
         """Whether these rows were written, and not those of another run with the same number."""
         before, token = self._log.head(), self._new_token()
         settings = {APP_ID: app_id(self.id, kind), TXN_VERSION: str(number), USER_METADATA: token}
-        with under(self._spark, settings):
+        with under(self.spark, settings):
             until_committed()(self._write, rows)
         return any(commit.user_metadata == token for commit in self._log.commits(before, self._log.head()))
 
     def _frame(self, rows: Iterable[Mapping[str, Any]], at: datetime) -> DataFrame:
         given = [{"at": at, DAY: at.date(), **row} for row in rows]
-        return self._spark.createDataFrame(pa.Table.from_pylist(given, EVENTS_SCHEMA))
+        return self.spark.createDataFrame(pa.Table.from_pylist(given, EVENTS_SCHEMA))
 
 
 def _events(files: pa.Table, same: Mapping[str, Any], at: datetime) -> pa.Table:

@@ -101,7 +101,8 @@ def _planned(
     Its number is taken before the files are looked for, so that no other run has planned the same files since.
     """
     number, now = table.next_number(), utc_now()
-    take = chosen(_new(job, request.load, target, table, now), _MOST_FILES, request.load.options.size_limit)
+    limit, new = request.load.options.size_limit, _new(job, request.load, target, table, now)
+    take = chosen(new, _MOST_FILES, limit, beyond=True)
     if not take.files.num_rows:
         return None
     batch = Batch(number, request.load, target.version, request.key)
@@ -137,7 +138,7 @@ def _new(job: JobContext, load: Load, target: Target, table: FilesTable | None, 
     if load.options.force or table is None or table.is_new:
         return in_order(listed.table)
     found = listed.frame(job.session)
-    new = collected(not_known(found, loaded_files(table, now, into=target.metadata.table_id)))
+    new = collected(not_known(found, loaded_files(table, now, into=target.metadata.table_id, location=load.location)))
     if load.options.load_uncertain_files:
         return new
     sure = certain(table, new, now)

@@ -16,7 +16,8 @@ __all__ = ["queue_files"]
 def queue_files(job: JobContext, request: QueueFiles) -> QueuedFiles:
     """Put files into the queue; a run of the pipe loads them. A second run finds them there.
 
-    A refresh takes files that the pipe did not load, also those that failed. Raises StageLocationMissing.
+    A refresh takes files that the pipe did not load, also those that failed, but none that COPY INTO has loaded.
+    Raises StageLocationMissing.
     """
     table = FilesTable.open(job.session, request.queue, job.options, kept=KEPT)
     queue = PipeQueue(job.session, table, request.load, job.options)
@@ -26,6 +27,6 @@ def queue_files(job: JobContext, request: QueueFiles) -> QueuedFiles:
         found = list_files(request.load, job.options, prefix=request.prefix, modified_after=request.modified_after)
     found.say_refused(job.progress.say)
     now = utc_now()
-    count = queue.take(found, request.source, now)
+    count = queue.take(found, request.source, now, job.progress.say)
     job.progress.say(f"{count} files are new in the queue of {request.pipe}, {found.count - count} were known")
     return QueuedFiles(count, found.count - count, now if count else None)

@@ -13,6 +13,7 @@ from tidemark.jobs.run import utc_now
 from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch, failed_first
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import FOUND_SCHEMA, Listed, list_files, named_files
+from tidemark.pipes.driver.left_out import LateFiles, too_old
 from tidemark.pipes.driver.pipe_queue import PipeQueue
 from tidemark.pipes.driver.planning_batches import (
     certain,
@@ -23,11 +24,11 @@ from tidemark.pipes.driver.planning_batches import (
     not_known,
     pending,
     planned_by,
-    planned_files,
+    seen_files,
     without,
 )
 from tidemark.pipes.driver.target import open_target
-from tidemark.pipes.model.events import KEPT, Batch
+from tidemark.pipes.model.events import KEPT, Batch, Event
 from tidemark.pipes.model.files import FileSource
 from tidemark.pipes.model.jobs import RunPipe, RunPipeReport
 
@@ -47,6 +48,7 @@ def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
     table = FilesTable.open(job.session, request.queue, job.options, kept=KEPT)
     queue = PipeQueue(job.session, table, request.load, job.options)
     _take_notified(job, request, queue)
+    late = LateFiles(table)
     done: list[LoadedBatch] = []
     waiting, looks = 0, request.list_files
     with job.new_workspace(f"pipe-{request.uid}") as workspace:
@@ -58,7 +60,7 @@ def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
                 job.progress.say(f"finishing batch {left.number}, which another run began")
                 done.append(runner.run(_by_now(left, request)))
                 continue
-            planned = _planned(job, request, queue, looks=looks)
+            planned = _planned(job, request, queue, late, looks=looks)
             if planned is None:
                 waiting = 0
                 break
@@ -66,9 +68,10 @@ def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
                 waiting, looks = planned.left, False
                 done.append(runner.run(planned.batch, planned.files))
                 job.progress.say(_said(request, planned.batch, done[-1]))
+        late.note(utc_now())
         if done:
             table.trim(utc_now())
-    return _report(done, waiting)
+    return replace(_report(done, waiting), left_out=len(late.unseen), first_left_out=next(iter(late.unseen), None))
 
 
 def _take_notified(job: JobContext, request: RunPipe, queue: PipeQueue) -> None:
@@ -78,7 +81,7 @@ def _take_notified(job: JobContext, request: RunPipe, queue: PipeQueue) -> None:
     found = named_files(request.load, job.options, request.notified, missing_ok=True)
     found.say_refused(job.progress.say)
     failpoint("notified.found")
-    count = queue.take(found, FileSource.NOTIFICATION, utc_now())
+    count = queue.take(found, FileSource.NOTIFICATION, utc_now(), job.progress.say)
     failpoint("notified.queued")
     job.progress.say(f"{len(request.notified)} files were announced, {count} of them are new in the queue")
 
@@ -101,7 +104,7 @@ class _Planned:
     left: int
 
 
-def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, *, looks: bool) -> _Planned | None:
+def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, late: LateFiles, *, looks: bool) -> _Planned | None:
     """The next batch; None if there is no file for it.
 
     Its number is taken before the files are looked for, so that no other run has planned the same files since.
@@ -110,7 +113,7 @@ def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, *, looks: bool
     waiting = FOUND_SCHEMA.empty_table() if queue.table.is_new else collected(pending(queue.table, now))
     listed, full = _listed(job, request, queue, now) if looks else (Listed(), False)
     listed.say_refused(job.progress.say)
-    new = _new(job, request, queue, listed, now, waiting)
+    new = _new(job, request, queue, late, listed, now, waiting)
     listing = queue.listing_event(listed, has_channel=request.has_channel) if full else None
     take = chosen(in_order(pa.concat_tables([waiting, new])), request.max_files, request.max_bytes)
     if not take.files.num_rows:
@@ -128,24 +131,42 @@ def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, *, looks: bool
 
 
 def _new(
-    job: JobContext, request: RunPipe, queue: PipeQueue, listed: Listed, now: datetime, waiting: pa.Table
+    job: JobContext,
+    request: RunPipe,
+    queue: PipeQueue,
+    late: LateFiles,
+    listed: Listed,
+    now: datetime,
+    waiting: pa.Table,
 ) -> pa.Table:
-    """The files of the listing that the pipe does not know; those that were asked for again, unless they are loaded."""
+    """The files of the listing that the pipe does not know; those that were asked for again, unless they are loaded.
+    Files that COPY INTO has loaded are left out, and so are those that the pipe may have forgotten.
+    """
     if not listed.count:
         return waiting.slice(0, 0)
-    if queue.table.is_new:
-        return in_order(listed.table)
-    found = listed.frame(job.session)
+    table, found = queue.table, listed.frame(job.session)
     if request.force:
-        again = found if not request.run else not_known(found, planned_by(queue.table, request.run, now))
+        again = not_known(found, planned_by(table, request.run, now)) if request.run and not table.is_new else found
         return without(collected(again), waiting)
-    known = loaded_files(queue.table, now) if _asked_again(request) else planned_files(queue.table, now)
-    new = without(collected(not_known(found, known)), waiting)
-    sure = certain(queue.table, new, now)
+    if table.is_new:
+        return _not_copied(request, queue, in_order(listed.table), now)
+    known = loaded_files(table, now) if _asked_again(request) else seen_files(table, now)
+    new = _not_copied(request, queue, without(collected(not_known(found, known)), waiting), now)
+    sure = certain(table, new, now)
     if skipped := new.num_rows - sure.num_rows:
-        said = f"{skipped} files are older than the history of {KEPT.days} days, and may have been loaded before"
-        job.progress.say(f"{said}; a run with force=True and their prefix loads them")
+        late.leave_out(without(new, sure), now)
+        job.progress.say(too_old(skipped))
     return sure
+
+
+def _not_copied(request: RunPipe, queue: PipeQueue, files: pa.Table, now: datetime) -> pa.Table:
+    """The files without those that COPY INTO has loaded, which the next listings know, too."""
+    copied = queue.loaded_by_copy(files, now)
+    if not copied.num_rows:
+        return files
+    if not _asked_again(request):
+        queue.table.note(copied, Event.COPIED, now)
+    return without(files, copied)
 
 
 def _asked_again(request: RunPipe) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from tidemark.pipes.driver.files_table import FilesTable, micros, utc
 from tidemark.pipes.driver.found_files import Listed, list_files
+from tidemark.pipes.driver.left_out import loaded_by_copy, too_old
 from tidemark.pipes.driver.planning_batches import (
     certain,
     collected,
@@ -19,6 +21,7 @@ from tidemark.pipes.driver.planning_batches import (
     new_files,
     not_known,
     pending,
+    without,
 )
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.events import Event
@@ -55,22 +58,34 @@ class PipeQueue:
             return Listed(), False
         return list_files(self.load, self.options, start_after=last or ""), False
 
-    def take(self, found: Listed, source: FileSource, now: datetime) -> int:
+    def take(self, found: Listed, source: FileSource, now: datetime, say: Callable[[str], None]) -> int:
         """Put files into the queue that the pipe does not know, and return their number. A refresh also takes files
-        that were not loaded, other than those that are older than the history.
+        that were not loaded, other than those that COPY INTO has loaded, or that are older than the history.
         """
-        frame = found.frame(self.spark)
-        if self.table.is_new:
+        if source is FileSource.REFRESH:
+            files = self._to_refresh(found, now, say)
+        elif self.table.is_new:
             files = in_order(found.table)
-        elif source is FileSource.REFRESH:
-            waiting = pending(self.table, now).select("file")
-            known = loaded_files(self.table, now).unionByName(waiting)
-            files = certain(self.table, collected(not_known(frame, known)), now)
         else:
-            files = collected(new_files(self.table, frame, now))
+            files = collected(new_files(self.table, found.frame(self.spark), now))
         if files.num_rows:
             self.table.queue(files, source, now)
         return int(files.num_rows)
+
+    def _to_refresh(self, found: Listed, now: datetime, say: Callable[[str], None]) -> pa.Table:
+        if self.table.is_new:
+            new = sure = in_order(found.table)
+        else:
+            known = loaded_files(self.table, now).unionByName(pending(self.table, now).select("file"))
+            new = collected(not_known(found.frame(self.spark), known))
+            sure = certain(self.table, new, now)
+        if late := new.num_rows - sure.num_rows:
+            say(too_old(late))
+        return without(sure, self.loaded_by_copy(sure, now))
+
+    def loaded_by_copy(self, files: pa.Table, now: datetime) -> pa.Table:
+        """Those of the files that the history of the target's COPY statements has as loaded."""
+        return loaded_by_copy(self.spark, self.load, self.options, files, now)
 
     def listing_event(self, listed: Listed, *, has_channel: bool = False) -> dict[str, str] | None:
         """The event of a full listing; None if no later run needs it. A later run continues behind its last name, or

@@ -30,6 +30,7 @@ __all__ = [
     "pending",
     "planned_by",
     "planned_files",
+    "seen_files",
     "without",
 ]
 
@@ -50,6 +51,12 @@ def planned_files(table: FilesTable, now: datetime) -> DataFrame:
     return table.remembered(now).where(F.col("event") == Event.PLANNED.value).select("file")
 
 
+def seen_files(table: FilesTable, now: datetime) -> DataFrame:
+    """(file): those that a listing does not take, since they belong to a batch, or COPY INTO has loaded them."""
+    seen = F.col("event").isin(Event.PLANNED.value, Event.COPIED.value)
+    return table.remembered(now).where(seen).select("file")
+
+
 def planned_by(table: FilesTable, run: str, now: datetime) -> DataFrame:
     """(file): those that belong to a batch of that run."""
     events = table.remembered(now)
@@ -58,9 +65,11 @@ def planned_by(table: FilesTable, run: str, now: datetime) -> DataFrame:
     return planned.join(F.broadcast(own), "batch", "left_semi").select("file")
 
 
-def loaded_files(table: FilesTable, now: datetime, *, into: str | None = None) -> DataFrame:
+def loaded_files(
+    table: FilesTable, now: datetime, *, into: str | None = None, location: str | None = None
+) -> DataFrame:
     """(file): those whose rows were loaded, and those that have no rows. `into`: the id of the target; what another
-    table of its name got does not count then.
+    table of its name got does not count then. `location`: files below it, however a statement named their place.
     """
     events = table.remembered(now)
     loaded = latest_results(events).where(F.col("status").isin(*LOADED))
@@ -68,7 +77,19 @@ def loaded_files(table: FilesTable, now: datetime, *, into: str | None = None) -
         done = events.where(F.col("event") == Event.DONE.value)
         others = done.where(F.col("source") != F.lit(into)).select("batch")  # NULL: an earlier release did not say it
         loaded = loaded.join(F.broadcast(others), "batch", "left_anti")
+    if location is not None:
+        loaded = _below(loaded, events, location.rstrip("/"))
     return loaded.select("file")
+
+
+def _below(loaded: DataFrame, events: DataFrame, location: str) -> DataFrame:
+    """The files below a location by their names there. Equal names of other places are of other files."""
+    heads = events.where(F.col("event") == Event.BATCH.value)
+    places = heads.select("batch", F.get_json_object("statement", "$.location").alias("__place"))
+    place = F.coalesce(F.rtrim("__place", F.lit("/")), F.lit(location))  # forgotten a day before its files
+    whole = loaded.join(F.broadcast(places), "batch", "left").select(F.concat_ws("/", place, "file").alias("__whole"))
+    mine = whole.where(F.startswith("__whole", F.lit(f"{location}/")))
+    return mine.select(F.substr("__whole", F.lit(len(location) + 2)).alias("file"))
 
 
 def not_known(found: DataFrame, known: DataFrame) -> DataFrame:
@@ -143,11 +164,13 @@ def without(files: pa.Table, others: pa.Table) -> pa.Table:
     return files.filter(pc.invert(pc.is_in(files.column("file"), others.column("file"))))
 
 
-def chosen(files: pa.Table, most_files: int, most_bytes: int | None) -> Chosen:
-    """The first files, at least one, at most these many and with these bytes in total."""
+def chosen(files: pa.Table, most_files: int, most_bytes: int | None, *, beyond: bool = False) -> Chosen:
+    """The first files, at least one, at most these many and with these bytes in total. `beyond`: the last file is the
+    first that exceeds the bytes.
+    """
     count = min(most_files, files.num_rows)
     if most_bytes is not None and count > 1:
         totals = pc.cumulative_sum(pc.coalesce(files.column("size"), pa.scalar(0, pa.int64())))
         within = pc.sum(pc.less_equal(totals, most_bytes)).as_py() or 0
-        count = min(count, max(1, within))
+        count = min(count, within + 1 if beyond else max(1, within))
     return Chosen(files.slice(0, count), files.slice(count))

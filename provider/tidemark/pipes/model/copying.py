@@ -55,7 +55,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """The options of a COPY statement. `size_limit`: bytes, after which no further file is taken."""
+    """The options of a COPY statement. `size_limit`: bytes; the file that exceeds them is the last one."""
 
     on_error: OnError = OnError()
     size_limit: int | None = None

@@ -32,7 +32,9 @@ def app_id(table_id: str, kind: str | None = None) -> str:
 
 
 class Event(StrEnum):
-    """The events, in the order in which a file meets them. The last two concern a batch as a whole, or no file."""
+    """The events, in the order in which a file meets them. BATCH, DONE and LISTED are of no single file, and the last
+    two of files that a look for new ones leaves out.
+    """
 
     QUEUED = "queued"  # a file has come
     PLANNED = "planned"  # it belongs to a batch
@@ -40,6 +42,8 @@ class Event(StrEnum):
     BATCH = "batch"  # its number, statement and run, in one commit with its files
     DONE = "done"  # the attempt whose rows are in the target at `version`; `source` is the target's id
     LISTED = "listed"  # a full listing: `file` is the greatest name
+    COPIED = "copied"  # COPY INTO has loaded it into the table
+    LATE = "late"  # it is older than the history, which may have forgotten it
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ class RunPipe:
 @dataclass(frozen=True)
 class RunPipeReport:
     """Counts over the batches of this run. `failed`: the first files that were skipped or have errors, at most 20.
-    `pending`: files still in the queue. `version`: the target's version with the last rows.
+    `pending`: files still in the queue. `version`: the target's version with the last rows. `left_out`: files that no
+    run has met before, and that are older than the history, so that they were not loaded. `first_left_out`: the oldest.
     """
 
     batches: int
@@ -105,6 +106,8 @@ class RunPipeReport:
     pending: int
     version: int | None
     failed: tuple[FileReport, ...] = ()
+    left_out: int = 0
+    first_left_out: str | None = None
 
 
 RUN_PIPE = Job("run_pipe", RunPipe, RunPipeReport, "pipes.driver.job_run_pipe:run_pipe")

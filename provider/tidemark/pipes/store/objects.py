@@ -54,7 +54,7 @@ def _overdue(pipe: Pipe) -> str:
 _SHOW = "airflow tidemark pipes show {name}"
 _ADVICE = {
     PipeState.PAUSED.value: Advice(
-        "It loads nothing until it is resumed. After a long pause, files may be loaded again.",
+        "It loads nothing until it is resumed. After a long pause, older files that came since are left out.",
         ("airflow tidemark pipes resume {name}", _SHOW),
     ),
     "": Advice("Fix what the problem says, then run the pipe again.", (_SHOW,)),

@@ -15,7 +15,7 @@ PIPE_ACTS = (
         name="pause",
         words="Pause",
         loses="Nothing at once. A run that has begun ends first. After a pause that is longer than the pipe's history, "
-        "files may be loaded again.",
+        "older files that came since are left out.",
         command="airflow tidemark pipes pause {name}",
         fits=lambda states, _: _PAUSED not in states,
         do=lambda step: pause_pipe(step.guarded, step.name, by=step.who),

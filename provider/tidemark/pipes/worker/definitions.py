@@ -131,7 +131,7 @@ def pause_pipe(store: ControlStore, name: str, *, by: str) -> Pipe:
 
 def resume_pipe(store: ControlStore, name: str, *, force: bool = False, by: str) -> Pipe:
     """The pipe takes files again. A second run changes nothing. `force`: also after a pause that is longer than its
-    history, so that files may be loaded again. Raises PipeNotFound, PipeStale.
+    history, so that older files are left out. Raises PipeNotFound, PipeStale.
     """
 
     def resume(connection: sa.Connection) -> Pipe:

@@ -37,8 +37,8 @@ class _Place:
 class Listings:
     """Lists each location once for all who look at it at the same time, in bounded requests.
 
-    A store that lists by name is asked for the names behind the last one. Once an hour it is asked for all of them. A
-    file that was removed stays in the answer until then.
+    A store that lists by name is asked for the names behind the last one, and after `full_after` seconds for all of
+    them. A file that was removed stays in the answer until then.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,15 @@ class Listings:
         self._places: dict[tuple[str, str], _Place] = {}
         self.requests = 0
 
-    def files(self, location: str, prefix: str, options: Mapping[str, Any] | None, *, max_age: float = 0.0) -> pa.Table:
+    def files(
+        self,
+        location: str,
+        prefix: str,
+        options: Mapping[str, Any] | None,
+        *,
+        max_age: float = 0.0,
+        full_after: float = FULL_AFTER,
+    ) -> pa.Table:
         """(file, modified_at) of the files that are not hidden. An answer that ended after the call, or up to
         `max_age` seconds before it, is shared. Raises StageLocationMissing, StorageUnreachable, StorageRefused.
         """
@@ -54,7 +62,7 @@ class Listings:
         place = self._place(location, prefix)
         with place.lock:
             if place.ended_at < asked - max_age:
-                self._look(place, location, prefix, options)
+                self._look(place, location, prefix, options, full_after)
             return place.files
 
     def _place(self, location: str, prefix: str) -> _Place:
@@ -65,12 +73,14 @@ class Listings:
                 del self._places[next(iter(self._places))]
             return place
 
-    def _look(self, place: _Place, location: str, prefix: str, options: Mapping[str, Any] | None) -> None:
+    def _look(
+        self, place: _Place, location: str, prefix: str, options: Mapping[str, Any] | None, full_after: float
+    ) -> None:
         import pyarrow as pa
 
         began = time.monotonic()
         is_sorted = location.startswith("s3://")
-        goes_on = is_sorted and place.files is not None and began - place.full_at < FULL_AFTER
+        goes_on = is_sorted and place.files is not None and began - place.full_at < full_after
         listing = FileListing(
             location, options, only=FileFilter(prefix=prefix), start_after=place.last if goes_on else ""
         )

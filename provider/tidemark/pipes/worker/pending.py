@@ -15,7 +15,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.file_names import FileFilter
 from tidemark.pipes.model.pipes import Pipe
 from tidemark.pipes.worker.definitions import get_pipe
-from tidemark.pipes.worker.listings import Listings
+from tidemark.pipes.worker.listings import FULL_AFTER, Listings
 from tidemark.pipes.worker.needs import copy_of
 from tidemark.pipes.worker.queue_names import QueueNames, read_queue
 from tidemark.pipes.worker.resolve import place_of
@@ -106,8 +106,16 @@ class PendingLooks:
         self._queues: dict[str, tuple[tuple[int, date], QueueNames]] = {}
         self.listings = Listings()
 
-    def look(self, source: PipeSource, options: Mapping[str, Any] | None, *, max_age: float = 0.0) -> PendingFiles:
-        """The files that a run would take now. A paused pipe has none. `max_age`: of a listing, in seconds.
+    def look(
+        self,
+        source: PipeSource,
+        options: Mapping[str, Any] | None,
+        *,
+        max_age: float = 0.0,
+        full_after: float = FULL_AFTER,
+    ) -> PendingFiles:
+        """The files that a run would take now. A paused pipe has none. `max_age`: of a listing, in seconds, and
+        `full_after`: of one of all names.
 
         Never a false no. A file whose removal a listing has not seen yet may be among them. Raises
         StageLocationMissing, CorruptLog, StorageUnreachable, StorageRefused.
@@ -119,7 +127,9 @@ class PendingLooks:
             return PendingFiles(
                 source.pipe.name, source.location, paused, unfinished=False, names=pa.array([], "string")
             )
-        files = self.listings.files(source.location, source.prefix, options, max_age=max_age) if source.lists else None
+        files, ages = None, {"max_age": max_age, "full_after": full_after}
+        if source.lists:
+            files = self.listings.files(source.location, source.prefix, options, **ages)
         queue = self._queue(
             source.pipe, options
         )  # read after the listing: a file that a run took since counts as taken

@@ -26,9 +26,9 @@ _ROWS_AT_ONCE = 65_536
 
 @dataclass(frozen=True)
 class QueueNames:
-    """`planned`: names of files that belong to a batch. `waiting`: those that were queued since. `unfinished`: a batch
-    is planned and not loaded. `whole`: False if the names cannot be read without Spark. `forgotten_before`: files
-    that are older may have been loaded and forgotten, and runs leave them out.
+    """`planned`: names of files that no listing takes, as those of a batch. `waiting`: those that were queued since.
+    `unfinished`: a batch is planned and not loaded. `whole`: False if the names cannot be read without Spark.
+    `forgotten_before`: files that are older may have been loaded and forgotten, and runs leave them out.
     """
 
     planned: pa.Array = field(repr=False)
@@ -74,13 +74,14 @@ def _names(rows: pa.Table, *, unfinished: bool) -> QueueNames:
     import pyarrow.compute as pc
 
     planned = rows.filter(pc.equal(rows["event"], Event.PLANNED.value))
+    copied = rows.filter(pc.equal(rows["event"], Event.COPIED.value))
     events = rows.filter(pc.equal(rows["event"], Event.QUEUED.value))
     asked = _last(events.filter(pc.invert(pc.is_in(events["source"], pa.array([str(one) for one in TOLD])))))
     queued = _last(events)
     again = _last(planned.filter(pc.is_in(planned["file"], queued["file"].combine_chunks())))
     both = queued.join(again, "file", right_suffix="_planned").join(asked, "file", right_suffix="_asked")
     waits = pc.or_kleene(pc.is_null(both["at_max_planned"]), pc.less(both["at_max_planned"], both["at_max_asked"]))
-    names = pc.unique(planned["file"])
+    names = pc.unique(pa.concat_tables([planned, copied])["file"])
     return QueueNames(
         names if isinstance(names, pa.Array) else names.combine_chunks(),
         both.filter(waits)["file"].combine_chunks(),
@@ -93,13 +94,13 @@ def _last(events: pa.Table) -> pa.Table:
 
 
 def _rows(log: DeltaLog, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of files that were queued or planned."""
+    """The rows of files that were queued, planned, or loaded by COPY INTO."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     schema = pa.schema(_fields())
-    wanted = pa.array([Event.PLANNED.value, Event.QUEUED.value])
+    wanted = pa.array([Event.PLANNED.value, Event.QUEUED.value, Event.COPIED.value])
     for path in paths:
         with log.storage.open(path) as opened:
             try:

@@ -26,7 +26,7 @@ from tidemark.pipes.model.notifications import NotificationChannel
 from tidemark.pipes.model.pipes import Pipe
 from tidemark.pipes.planning.named_files import MOST_INSERTED
 from tidemark.pipes.planning.statements import CopyInto
-from tidemark.pipes.planning.states import stalled_by
+from tidemark.pipes.planning.states import late_problem, stalled_by
 from tidemark.pipes.worker.definitions import get_pipe, note_pipe_pull, note_pipe_run
 from tidemark.pipes.worker.needs import copy_of
 from tidemark.pipes.worker.notified import ChannelOf, acknowledged_after, notified_files
@@ -222,9 +222,12 @@ def _request(pipe: Pipe, load: Load, wish: PipeRun, run: str) -> RunPipe:
 
 
 def _problem(report: RunPipeReport) -> str | None:
-    """The first error of the files; None if there is none."""
-    if not report.failed:
-        return None
-    first = report.failed[0]
-    count = f"{report.files_with_errors} of {report.files} files have errors"
-    return f"{count}. The first one is in {first.place}: {first.system_error or first.first_error}"
+    """The first error of the files, and the files that were left out; None if there are none."""
+    problems = []
+    if report.failed:
+        first = report.failed[0]
+        count = f"{report.files_with_errors} of {report.files} files have errors"
+        problems.append(f"{count}. The first one is in {first.place}: {first.system_error or first.first_error}")
+    if report.left_out:
+        problems.append(late_problem(report.left_out, report.first_left_out))
+    return " ".join(problems) or None

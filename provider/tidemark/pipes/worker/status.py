@@ -8,7 +8,7 @@ from typing import Any
 
 from tidemark.pipes.model.pipes import Pipe, PipeState
 from tidemark.pipes.model.status import ChannelFacts, NeededObjects, QueueFacts
-from tidemark.pipes.planning.states import STALE_AFTER, is_stale, state_of
+from tidemark.pipes.planning.states import STALE_AFTER, is_stale, state_of, tells_late
 
 __all__ = ["pipe_status"]
 
@@ -54,7 +54,9 @@ def _of_queue(facts: QueueFacts) -> dict[str, Any]:
 
 
 def _of_errors(pipe: Pipe, now: datetime, notice: str | None) -> dict[str, Any]:
-    """A fault is an error of ours. A problem of files alone is in their history, and no error of the pipe."""
+    """A fault is an error of ours. A problem of files alone is in their history, and no error of the pipe. Files that
+    were left out are in no history, so they are a notice.
+    """
     found: dict[str, Any] = {}
     if pipe.stalled is PipeState.STALLED_INTERNAL_ERROR:
         found = {"lastPipeFaultTimestamp": pipe.problem_at, "fault": pipe.problem}
@@ -63,7 +65,8 @@ def _of_errors(pipe: Pipe, now: datetime, notice: str | None) -> dict[str, Any]:
     elif is_stale(pipe, now):
         since = f"{pipe.paused_at:%Y-%m-%d %H:%M} UTC"
         found = {"error": f"The pipe is stale: it is paused since {since}, for more than {STALE_AFTER.days} days."}
-    return {**found, "error": " ".join(filter(None, (found.get("error"), notice))) or None}
+    late = pipe.problem if pipe.stalled is None and tells_late(pipe.problem) else None
+    return {**found, "error": " ".join(filter(None, (found.get("error"), late, notice))) or None}
 
 
 def _shown(value: Any) -> Any:
