@@ -16,6 +16,7 @@ from tidemark.channels.driver.batches import rows_of_any_form
 from tidemark.channels.model.endings import ClosedUnlessFailed
 from tidemark.channels.model.rows import InsertAnswer, RowError, RowErrorKind
 from tidemark.channels.planning.names import key_of
+from tidemark.channels.planning.tokens import require_verifier_name
 from tidemark.errors import IngestServiceRefused, IngestUnavailable, InvalidArgument, RowsNotCommitted
 
 __all__ = ["ServiceChannel", "ServiceClient"]
@@ -42,10 +43,12 @@ class ServiceClient(ClosedUnlessFailed):
 
     def open_channel(self, name: str, table: str, **how: Any) -> ServiceChannel:
         """The channel of that name, for this writer alone. `how`: on_error, default_timezone, offset_token,
-        fail_on_uncommitted_rows, evolve_schema, quarantine, as in `IngestClient.open_channel`.
+        fail_on_uncommitted_rows, verify_tokens (by name), strict_tokens, evolve_schema, quarantine, as in
+        `IngestClient.open_channel`.
 
-        Raises IngestServiceRefused, and IngestUnavailable if the service does not answer.
+        Raises InvalidArgument, IngestServiceRefused, and IngestUnavailable if the service does not answer.
         """
+        require_verifier_name(how.get("verify_tokens"))
         key_of(name)
         channel = ServiceChannel(self, name, table, self.ask("PUT", _place(table, name), json=how))
         self._channels.append(channel)

@@ -70,6 +70,19 @@ def test_refusals_are_errors_with_the_words_of_the_service(landing: Landing, add
     assert landing.rows() == []
 
 
+def test_the_service_judges_tokens_by_a_named_verifier(landing: Landing, address: str) -> None:
+    with ServiceClient(address, "secret") as client:
+        with pytest.raises(IngestServiceRefused, match="verify_tokens too"):
+            client.open_channel("c", "orders", strict_tokens=True)
+        channel = client.open_channel("c", "orders", verify_tokens="numeric", strict_tokens=True)
+        channel.insert_rows([{"id": 9}], "9")
+        with pytest.raises(IngestServiceRefused, match="does not follow '9'") as raised:
+            channel.insert_rows([{"id": 8}], "8")
+        assert raised.value.facts["error"] == "TokenOutOfOrder"
+        channel.insert_rows([{"id": 10}], "10")
+    assert landing.rows(columns="id") == [(10,), (9,)]
+
+
 def test_a_service_that_is_away_is_an_error_with_what_to_do() -> None:
     with pytest.raises(IngestUnavailable, match="does not answer"):
         ServiceClient("http://127.0.0.1:1", "secret").open_channel("c", "orders")

@@ -36,6 +36,10 @@ class OpenRequest(Strict):
     default_timezone: str = Field(default="UTC", description="Zone of times without an offset")
     offset_token: Token | None = Field(default=None, description="Replaces the committed offset token")
     fail_on_uncommitted_rows: bool = Field(default=False, description="409 if an earlier writer has uncommitted rows")
+    verify_tokens: str | None = Field(
+        default=None, max_length=100, description="numeric: offset tokens are whole numbers that grow"
+    )
+    strict_tokens: bool = Field(default=False, description="409 for a batch out of order, not a warning in the log")
     evolve_schema: bool = Field(default=False, description="Rows may add columns, if the service allows it")
     quarantine: str | None = Field(
         default=None, max_length=500, description="A table that gets bad rows, each once, with on_error continue"
