@@ -89,9 +89,9 @@ class IngestClient(ClosedUnlessFailed):
         replaces the committed token, also without rows. `fail_on_uncommitted_rows`: refuse if an earlier writer of this
         client has rows that are not committed; else they are discarded. `verify_tokens`: the order of tokens, as a
         function or "numeric", for whole numbers that grow. `strict_tokens`: a batch out of order is an error, not a
-        warning. `evolve_schema`: rows may add columns to the table, and remove NOT NULL. `quarantine`: a table that gets bad
-        rows, each once, with on_error="continue"; it is made if it does not exist. `opened_by`: the writer, if it is
-        another than the client.
+        warning. `evolve_schema`: rows may add columns to the table, and remove NOT NULL. `quarantine`: a table that
+        gets bad rows, each once, with on_error="continue"; it is made if it does not exist. `opened_by`: the writer, if
+        it is another than the client.
 
         Raises InvalidArgument, TableNotFound, TableNotSupported, CommitsMayBeLost, ChannelHasUncommittedRows,
         ChannelTokenLost, KernelFailed.

@@ -53,7 +53,9 @@ class StatusRequest(Strict):
 
 
 class ChannelAnswer(BaseModel):
-    """The state of a channel. Times are milliseconds since 1970, and counts are of all rows since `created_on_ms`."""
+    """The state of a channel. Times are milliseconds since 1970, and counts are of all rows since `created_on_ms`.
+    `client_sequencer` counts the opens: a writer that finds another number has lost the channel.
+    """
 
     channel_name: str
     table_name: str
@@ -62,6 +64,7 @@ class ChannelAnswer(BaseModel):
     last_committed_offset_token: str | None
     created_on_ms: int
     last_ingest_ms: int
+    client_sequencer: int
     opened_by: str
     rows_inserted: int
     rows_parsed: int
@@ -83,6 +86,7 @@ class ChannelAnswer(BaseModel):
             last_committed_offset_token=record.offset_token,
             created_on_ms=record.created_on,
             last_ingest_ms=record.last_ingest,
+            client_sequencer=record.client_sequencer,
             opened_by=record.opened_by,
             rows_inserted=record.rows_inserted,
             rows_parsed=record.rows_parsed,
@@ -132,8 +136,11 @@ class BulkStatus(BaseModel):
 
 
 class Problem(BaseModel):
-    """An error. `code`: the status code of the channel, if it has one."""
+    """An error. `code`: the status code of the channel, if it has one. `facts`: values of the message, for errors of
+    rows and channels.
+    """
 
     error: str
     message: str
     code: int | None = None
+    facts: dict[str, str | int | None] = Field(default_factory=dict)
