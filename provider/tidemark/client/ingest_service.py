@@ -167,7 +167,7 @@ class ServiceChannel(ClosedUnlessFailed):
 
         The answer has the first 100 errors, and the number of all as `error_count`. Raises RowsRefused,
         TokenOutOfOrder, ChannelInvalid, and RowsNotCommitted if the buffers stay full. Raises IngestServiceRefused if
-        another writer has opened the channel at the service, and IngestUnavailable if nobody knows whether the rows
+        another writer has opened the channel at the service. Raises IngestUnavailable if nobody knows whether the rows
         were taken: open the channel again.
         """
         body, media_type = _body(rows)
@@ -239,7 +239,7 @@ class ServiceChannel(ClosedUnlessFailed):
 
 
 def _opens(status: Mapping[str, Any]) -> tuple[int, int]:
-    """What tells one open of a channel from another."""
+    """The numbers that no other open of the channel has."""
     return int(status["created_on_ms"]), int(status["client_sequencer"])
 
 
