@@ -46,7 +46,8 @@ class ChannelsOfALake:
         `max_client_lag`: "N", "N seconds" or "N minutes", from 1 second to 10 minutes. It commits in the JVM of the
         Spark session. Behind Spark Connect it starts a small JVM of its own, with the session's settings of file
         systems and log stores. `hadoop`: further ones, by Hadoop's names. `only_writer`: nobody else
-        writes the tables, which S3 needs without a log store that coordinates commits. Raises InvalidArgument, and IngestUnavailable if no JVM can be started.
+        writes the tables, which S3 needs without a log store that coordinates commits. Raises InvalidArgument, and
+        IngestUnavailable if no JVM can be started.
         """
         context = self._context
         return IngestClient(
