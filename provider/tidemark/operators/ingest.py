@@ -32,8 +32,8 @@ class IngestRowsOperator(SparkOperator):
     A source is a function `source(after_token, **source_options)` that yields (rows, token). From the same token on it
     yields the same rows again. A retry, a clear or the next run continues behind the committed token, and fences an
     attempt that is still alive. Returns {table, channel, rows, errors, from_token, to_token, latency_ms, is_empty,
-    last_error}. Raises TableNotFound, TableNotSupported, RowsRefused, ChannelInvalid, ChannelTokenLost,
-    CommitsMayBeLost, StatementRefused for a source that cannot be imported, InvalidArgument.
+    last_error}. Raises TableNotFound, TableNotSupported, RowsRefused, TokenOutOfOrder, ChannelInvalid,
+    ChannelTokenLost, CommitsMayBeLost, StatementRefused for a source that cannot be imported, InvalidArgument.
 
     :param source: lines, kafka, sql, http, or `module:function` beside the DAG file. (templated)
     :param table: the table that gets the rows. (templated)
