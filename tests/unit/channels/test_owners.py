@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from tidemark.channels.driver.orders import Drop
 from tidemark.channels.model.channels import ChannelRecord, StatusCode
 from tidemark.channels.planning.owners import Ended, fate_of, loss_of
 from tidemark.channels.planning.records import Advance, advanced, opened, rewound, with_token
@@ -36,6 +37,8 @@ def test_a_channel_that_was_dropped_and_opened_by_another_fences_its_writer() ->
         fate = fate_of(OWN, tried, theirs)
         assert isinstance(fate, Ended)
         assert "second opened it at 2026-01-02 03:04:06 UTC" in fate.problem
+    assert Drop(key="C", table="a.b", own=OWN).record(theirs, "id-1", LATER) is theirs
+    assert Drop(key="C", table="a.b", own=theirs).record(theirs, "id-1", LATER) is None
 
 
 def test_the_fate_of_a_commit_follows_from_the_record() -> None:

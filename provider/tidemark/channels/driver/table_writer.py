@@ -195,8 +195,7 @@ class TableWriter:
         self.flush(channel, channel.taken)
         if drop:
             self._quarantine.try_complete(channel.key, channel.record)
-            sequencer = channel.record.client_sequencer
-            self.fulfil(Drop(key=channel.key, table=channel.table, client_sequencer=sequencer))
+            self.fulfil(Drop(key=channel.key, table=channel.table, own=channel.record))
         with self._changed:
             channel.is_closed = True
             if self._channels.get(channel.key) is channel:
