@@ -195,8 +195,8 @@ ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
         (
             lambda **a: IngestRowsOperator(**{**INGEST, **a}),
             "channel_options",
-            [{"evolve_schema": True}, {"quarantine": "{{ q }}"}, "{{ o }}"],
-            [{"evolve": 1}, {"max_client_lag": "1 day"}, 2],
+            [{"evolve_schema": True}, {"quarantine": "{{ q }}"}, {"verify_tokens": "numeric"}, "{{ o }}"],
+            [{"evolve": 1}, {"max_client_lag": "1 day"}, {"strict_tokens": True}, {"verify_tokens": "rising"}, 2],
         ),
         (
             lambda **a: KeepChannelsOperator(**{"tables": "a.b", **a}),

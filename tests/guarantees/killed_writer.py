@@ -17,11 +17,11 @@ from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.jvm import start_engine
 from tidemark.channels.driver.kernel import KernelEngine
 from tidemark.client.ingest_service import ServiceClient
-from tidemark.errors import IngestServiceRefused, IngestUnavailable, RowsNotCommitted
+from tidemark.errors import ChannelInvalid, IngestServiceRefused, IngestUnavailable, RowsNotCommitted
 from tidemark.testing import local_spark
 
 TABLE, QUARANTINE = "events", "bad_events"
-OUTLIVED = (IngestUnavailable, IngestServiceRefused, RowsNotCommitted)
+OUTLIVED = (ChannelInvalid, IngestUnavailable, IngestServiceRefused, RowsNotCommitted)
 
 
 def main(lake: str, channel: str, last: int, host: str) -> None:

@@ -18,7 +18,9 @@ __all__ = ["run_channel_sql"]
 _SHOWN = (
     "created_on TIMESTAMP, name STRING, database_name STRING, schema_name STRING, table_name STRING,"
     " client_sequencer BIGINT, row_sequencer BIGINT, offset_token STRING, opened_on TIMESTAMP, opened_by STRING,"
-    " last_ingest TIMESTAMP, rows_inserted BIGINT, rows_error_count BIGINT, latency_ms BIGINT, problem STRING"
+    " last_ingest TIMESTAMP, age INTERVAL DAY TO SECOND, rows_inserted BIGINT, rows_parsed BIGINT,"
+    " rows_error_count BIGINT, last_error_message STRING, last_error_offset_upper_bound STRING,"
+    " last_error_timestamp TIMESTAMP, latency_ms BIGINT, problem STRING"
 )
 _NAMES = tuple(column.split()[0] for column in _SHOWN.split(","))
 

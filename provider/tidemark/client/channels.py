@@ -17,7 +17,6 @@ from tidemark.client.context import ClientContext
 from tidemark.client.ingest_service import ServiceClient
 from tidemark.client.lake_tables import lake_tables
 from tidemark.errors import TableNotFound
-from tidemark.jobs.remote import is_remote
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.tables import location_of
 from tidemark.sql.like import like_pattern
@@ -45,14 +44,15 @@ class ChannelsOfALake:
         """A client that opens channels; `name` is what other writers see of it. Rows are committed within the lag.
 
         `max_client_lag`: "N", "N seconds" or "N minutes", from 1 second to 10 minutes. It commits in the JVM of the
-        Spark session. Behind Spark Connect it starts a small JVM of its own, with `hadoop` as settings of file systems.
-        `only_writer`: nobody else writes the tables, which S3 needs without a log store that coordinates commits.
-        Raises InvalidArgument, and IngestUnavailable if no JVM can be started.
+        Spark session. Behind Spark Connect it starts a small JVM of its own, with the session's settings of file
+        systems and log stores. `hadoop`: further ones, by Hadoop's names. `only_writer`: nobody else
+        writes the tables, which S3 needs without a log store that coordinates commits. Raises InvalidArgument, and
+        IngestUnavailable if no JVM can be started.
         """
         context = self._context
         return IngestClient(
             name,
-            _engine(context, hadoop or {}),
+            engine_of(context.spark, hadoop, start=_own_engine),
             lambda table: context.tables.locate(table)[0],
             locate_new=lambda table: _located_new(context, table),
             options=context.options,
@@ -143,12 +143,6 @@ def _own_engine(hadoop: Mapping[str, str]) -> KernelEngine:
     if known is None or not known.is_alive():
         _own_engines[key] = start_engine(hadoop)
     return _own_engines[key]
-
-
-def _engine(context: ClientContext, hadoop: Mapping[str, str]) -> KernelEngine:
-    if is_remote(context.spark):
-        return _own_engine(hadoop)
-    return engine_of(context.spark)
 
 
 def _names(table: str) -> dict[str, Any]:

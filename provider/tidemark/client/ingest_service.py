@@ -1,4 +1,4 @@
-"""The ingest service from elsewhere: channels, with the methods of a client that commits by itself, and pipes."""
+"""The ingest service from elsewhere: channels, written as by a client that commits by itself, and pipes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,20 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from tidemark.channels.driver.batches import rows_of_any_form
+from tidemark.channels.model.channels import StatusCode
 from tidemark.channels.model.endings import ClosedUnlessFailed
 from tidemark.channels.model.rows import InsertAnswer, RowError, RowErrorKind
 from tidemark.channels.planning.names import key_of
-from tidemark.errors import IngestServiceRefused, IngestUnavailable, InvalidArgument, RowsNotCommitted
+from tidemark.channels.planning.refusals import refusal_of
+from tidemark.channels.planning.tokens import require_verifier_name
+from tidemark.errors import (
+    ChannelInvalid,
+    IngestServiceRefused,
+    IngestUnavailable,
+    InvalidArgument,
+    RowsNotCommitted,
+    TidemarkError,
+)
 
 __all__ = ["ServiceChannel", "ServiceClient"]
 
@@ -42,10 +52,13 @@ class ServiceClient(ClosedUnlessFailed):
 
     def open_channel(self, name: str, table: str, **how: Any) -> ServiceChannel:
         """The channel of that name, for this writer alone. `how`: on_error, default_timezone, offset_token,
-        fail_on_uncommitted_rows, evolve_schema, quarantine, as in `IngestClient.open_channel`.
+        fail_on_uncommitted_rows, verify_tokens (by name), strict_tokens, evolve_schema, quarantine, as in
+        `IngestClient.open_channel`.
 
-        Raises IngestServiceRefused, and IngestUnavailable if the service does not answer.
+        Raises InvalidArgument, TableNotSupported, ChannelHasUncommittedRows, ChannelTokenLost, IngestServiceRefused
+        for other refusals, and IngestUnavailable if the service does not answer.
         """
+        require_verifier_name(how.get("verify_tokens"))
         key_of(name)
         channel = ServiceChannel(self, name, table, self.ask("PUT", _place(table, name), json=how))
         self._channels.append(channel)
@@ -102,7 +115,8 @@ class ServiceClient(ClosedUnlessFailed):
     def ask(self, method: str, path: str, **content: Any) -> dict[str, Any]:
         """The answer of the service. It is asked again while its buffers are full.
 
-        Raises IngestServiceRefused, RowsNotCommitted after two minutes, and IngestUnavailable without an answer.
+        Raises the error of the answer if a client of one's own raises it too, and IngestServiceRefused for others.
+        Raises RowsNotCommitted after two minutes, and IngestUnavailable without an answer.
         """
         until = self._clock() + _PATIENCE
         while True:
@@ -120,12 +134,15 @@ class ServiceClient(ClosedUnlessFailed):
             return dict(answer.json()) if answer.content else {}
         raise self._refused(answer)
 
-    def _refused(self, answer: Any) -> IngestServiceRefused:
+    def _refused(self, answer: Any) -> TidemarkError:
         try:
             said = answer.json()
         except ValueError:
             said = {}
         said = said if isinstance(said, dict) else {}
+        same = refusal_of(said.get("error"), said.get("facts"))
+        if same is not None:
+            return same
         message = str(said.get("message") or said.get("detail") or f"status {answer.status_code}")
         return IngestServiceRefused(url=self._url, message=message, error=said.get("error"), code=said.get("code"))
 
@@ -138,7 +155,7 @@ class ServiceChannel(ClosedUnlessFailed):
 
     def __init__(self, client: ServiceClient, name: str, table: str, opened: Mapping[str, Any]) -> None:
         self._client, self._place, self._is_closed = client, _place(table, name), False
-        self._turn = opened["next_continuation_token"]
+        self._turn, self._opens = opened["next_continuation_token"], _opens(opened["channel_status"])
         self.name, self.table = name, table
         self.offset_token: str | None = opened["channel_status"]["last_committed_offset_token"]
 
@@ -148,8 +165,10 @@ class ServiceChannel(ClosedUnlessFailed):
         """Send rows, with the token of the last of them. `rows`: dictionaries, an Arrow table or batch, a pandas frame,
         or bytes of JSON lines.
 
-        Raises IngestServiceRefused, for bad rows too, and RowsNotCommitted if the buffers stay full. Raises
-        IngestUnavailable if nobody knows whether the rows were taken: open the channel again.
+        The answer has the first 100 errors, and the number of all as `error_count`. Raises RowsRefused,
+        TokenOutOfOrder, ChannelInvalid, and RowsNotCommitted if the buffers stay full. Raises IngestServiceRefused if
+        another writer has opened the channel at the service. Raises IngestUnavailable if nobody knows whether the rows
+        were taken: open the channel again.
         """
         body, media_type = _body(rows)
         asked = {"offset_token": end_offset_token, "start_offset_token": start_offset_token}
@@ -168,21 +187,42 @@ class ServiceChannel(ClosedUnlessFailed):
             RowError(one["row_index"], one["column"], RowErrorKind(one["kind"]), one["message"])
             for one in said["errors"]
         )
-        return InsertAnswer(said["rows"], tuple(errors))
+        shown = tuple(errors)
+        return InsertAnswer(said["rows"], shown, said["error_count"] - len(shown))
 
     def insert_row(self, row: Mapping[str, Any], offset_token: str | None = None) -> InsertAnswer:
         """Send one row; as `insert_rows`."""
         return self.insert_rows([row], offset_token)
 
     def flush(self) -> None:
-        """Return once all rows and tokens inserted before are committed. Raises IngestServiceRefused."""
+        """Return once all rows and tokens inserted before are committed. Raises ChannelInvalid and
+        IngestServiceRefused.
+        """
         if not self._is_closed:
             self._client.ask("POST", f"{self._place}/flush")
 
     def latest_committed_offset_token(self) -> str | None:
-        """The token of the last record in the table, asked at each call."""
-        found: str | None = self.status().get("last_committed_offset_token")
-        return found
+        """The token of the last record in the table, asked at each call; None before the first.
+
+        Raises ChannelInvalid if another writer has the channel now, or if it was dropped.
+        """
+        said = self.status()
+        token: str | None = said.get("last_committed_offset_token")
+        loss = self._loss(said)
+        if loss is not None:
+            code, problem = loss
+            raise ChannelInvalid(channel=self.name, table=self.table, code=code, problem=problem, offset_token=token)
+        return token
+
+    def _loss(self, said: Mapping[str, Any]) -> tuple[int, str] | None:
+        """Code and reason of the channel's end, by its state."""
+        if not said:
+            return int(StatusCode.GONE), "it was dropped, or its table was recreated."
+        if said["channel_status_code"] != StatusCode.OK:
+            return int(said["channel_status_code"]), str(said["channel_status_message"])
+        if _opens(said) != self._opens:
+            return int(StatusCode.TAKEN), f"{said['opened_by']} opened it."
+        return None
 
     def status(self) -> dict[str, Any]:
         """The channel's state as the service answers it; nothing if it was dropped."""
@@ -196,6 +236,11 @@ class ServiceChannel(ClosedUnlessFailed):
         self._is_closed = True
         if drop:
             self._client.drop_channel(self.name, self.table)
+
+
+def _opens(status: Mapping[str, Any]) -> tuple[int, int]:
+    """The numbers that no other open of the channel has."""
+    return int(status["created_on_ms"]), int(status["client_sequencer"])
 
 
 def _place(table: str, channel: str | None = None) -> str:

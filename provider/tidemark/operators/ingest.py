@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["IngestRowsOperator"]
 
-_CHANNEL_OPTIONS = ("default_timezone", "evolve_schema", "max_client_lag", "quarantine")
+_CHANNEL_OPTIONS = (
+    *("default_timezone", "evolve_schema", "max_client_lag", "quarantine", "strict_tokens", "verify_tokens"),
+)
 _ON_ERROR = ("abort", "continue", "skip_batch")
 
 
@@ -30,8 +32,8 @@ class IngestRowsOperator(SparkOperator):
     A source is a function `source(after_token, **source_options)` that yields (rows, token). From the same token on it
     yields the same rows again. A retry, a clear or the next run continues behind the committed token, and fences an
     attempt that is still alive. Returns {table, channel, rows, errors, from_token, to_token, latency_ms, is_empty,
-    last_error}. Raises TableNotFound, TableNotSupported, RowsRefused, ChannelInvalid, ChannelTokenLost,
-    CommitsMayBeLost, StatementRefused for a source that cannot be imported, InvalidArgument.
+    last_error}. Raises TableNotFound, TableNotSupported, RowsRefused, TokenOutOfOrder, ChannelInvalid,
+    ChannelTokenLost, CommitsMayBeLost, StatementRefused for a source that cannot be imported, InvalidArgument.
 
     :param source: lines, kafka, sql, http, or `module:function` beside the DAG file. (templated)
     :param table: the table that gets the rows. (templated)
@@ -40,8 +42,8 @@ class IngestRowsOperator(SparkOperator):
         source gets as `connection`. (templated)
     :param on_error: abort, continue or skip_batch: what becomes of a row that does not fit. (templated)
     :param seconds: read for this time, also rows that come within it; None reads until the source is empty. (templated)
-    :param channel_options: by name `evolve_schema`, `quarantine`, `default_timezone` and `max_client_lag`, as of a
-        channel that is opened. (templated)
+    :param channel_options: by name `evolve_schema`, `quarantine`, `default_timezone`, `max_client_lag`,
+        `verify_tokens` ("numeric") and `strict_tokens`, as of a channel that is opened. (templated)
     :param only_writer: whether nobody else writes the table, which S3 needs. (templated)
     """
 
@@ -145,13 +147,17 @@ def _options_of(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any
 def _channel_options_of(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options, checked. Those with a template are checked when the task runs."""
     from tidemark.channels.planning.lag import lag_of
+    from tidemark.channels.planning.tokens import require_verifier_name, verifier_of
 
     found = _options_of(argument, value)
     if unknown := sorted(set(found) - set(_CHANNEL_OPTIONS)):
         raise InvalidArgument(argument=argument, value=unknown, problem=f"known are {', '.join(_CHANNEL_OPTIONS)}")
     lag_of(found.get("max_client_lag", "1 second"))
-    if "evolve_schema" in found:
-        found["evolve_schema"] = flag_of("evolve_schema", found["evolve_schema"])
+    for flag in ("evolve_schema", "strict_tokens"):
+        if flag in found:
+            found[flag] = flag_of(flag, found[flag])
+    require_verifier_name(found.get("verify_tokens"))
+    verifier_of(found.get("verify_tokens"), strict=found.get("strict_tokens", False))
     return found
 
 

@@ -147,6 +147,26 @@ def test_a_reopened_channel_has_one_writer_and_its_committed_token(landing: Land
     assert landing.rows(columns="id") == [(1,), (2,), (7,), (8,)]
 
 
+def test_a_writer_that_lost_its_channel_is_told_when_it_asks_for_the_token(landing: Landing) -> None:
+    """The new owner's token, or that of nobody, would let it remove rows from its source that are not committed."""
+    landing.create()
+    first, second = (landing.client(name, max_client_lag="10 minutes") for name in ("first", "second"))
+    fenced, dropped = (first.open_channel(name, "orders") for name in ("c", "d"))
+    for channel in (fenced, dropped):
+        channel.insert_rows([{"id": 1}], "1")
+    with second.open_channel("c", "orders") as new:
+        new.insert_rows([{"id": 2}], "2")
+    second.drop_channel("d", "orders")
+    with pytest.raises(ChannelInvalid, match=r"code 20.*second opened it at.*which is '2'"):
+        fenced.latest_committed_offset_token()
+    with pytest.raises(ChannelInvalid, match=r"code 19.*dropped"):
+        dropped.latest_committed_offset_token()
+    for channel in (fenced, dropped):
+        with pytest.raises(ChannelInvalid):
+            channel.flush()
+    assert landing.rows(columns="id") == [(2,)]
+
+
 def test_a_fenced_neighbour_does_not_harm_the_other_channels(landing: Landing) -> None:
     landing.create()
     first, second = landing.client("first"), landing.client("second")

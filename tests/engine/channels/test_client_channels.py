@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -51,12 +52,16 @@ def test_channels_are_written_listed_moved_and_dropped(lake: Lake) -> None:
 
 def test_the_sql_of_channels_answers_with_rows(lake: Lake) -> None:
     with lake.ingest_client("app") as client:
-        client.open_channel("orders_1", "db.orders").insert_rows([{"id": 1}], "1")
+        channel = client.open_channel("orders_1", "db.orders", on_error="continue")
+        channel.insert_rows([{"id": 1}, {"id": "x"}], "1")
     function = "SYSTEM$SNOWPIPE_STREAMING_UPDATE_CHANNEL_OFFSET_TOKEN"
     (status,) = lake.sql(f"SELECT {function}('db.orders', 'orders_1', '7')").collect()
     assert "orders_1" in status.status
     (shown,) = lake.sql("SHOW CHANNELS LIKE 'ord%' IN TABLE db.orders").collect()
     assert (shown.name, shown.table_name, shown.offset_token, shown.rows_inserted) == ("ORDERS_1", "orders", "7", 1)
+    assert (shown.rows_parsed, shown.rows_error_count, shown.last_error_offset_upper_bound) == (2, 1, "1")
+    assert shown.last_error_message.startswith("row 1: column id: 'x'")
+    assert timedelta(0) <= shown.age < timedelta(hours=1)
     assert lake.sql("SHOW CHANNELS IN SCHEMA other").collect() == []
     (paused,) = lake.sql("SELECT SYSTEM$PAUSE_INGEST('db.orders', 1)").collect()
     assert paused.status.startswith("Table db.orders takes no rows until")

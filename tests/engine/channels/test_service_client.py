@@ -1,4 +1,4 @@
-"""A client of the ingest service has the methods of one that commits by itself, and no JVM."""
+"""A client of the ingest service writes as one that commits by itself, and needs no JVM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ import pytest
 from tests.engine.channels.landing import Landing
 from tests.engine.channels.served import grant, served
 from tidemark.client.ingest_service import ServiceClient
-from tidemark.errors import IngestServiceRefused, IngestUnavailable, InvalidArgument
+from tidemark.errors import (
+    ChannelInvalid,
+    IngestServiceRefused,
+    IngestUnavailable,
+    InvalidArgument,
+    RowsRefused,
+    TokenOutOfOrder,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -59,15 +66,49 @@ def test_refusals_are_errors_with_the_words_of_the_service(landing: Landing, add
         ServiceClient(address, "wrong").open_channel("c", "orders")
     first, second = ServiceClient(address, "secret"), ServiceClient(address, "secret")
     channel = first.open_channel("c", "orders")
-    with pytest.raises(IngestServiceRefused, match="row 0, column id"):
+    with pytest.raises(RowsRefused, match="row 0, column id") as bad:
         channel.insert_rows([{"id": "x"}], "1")
+    assert bad.value.facts["row_index"] == 0
     with pytest.raises(InvalidArgument, match="list of dictionaries"):
         channel.insert_rows({"id": 1}, "1")
     second.open_channel("c", "orders")
+    with pytest.raises(ChannelInvalid, match=r"code 20.*app opened it"):
+        channel.latest_committed_offset_token()
     with pytest.raises(IngestServiceRefused, match="STALE_CONTINUATION") as raised:
         channel.insert_rows([{"id": 1}], "1")
     assert raised.value.facts["error"] == "ContinuationTokenStale"
+    second.drop_channel("c", "orders")
+    with pytest.raises(ChannelInvalid, match=r"code 19.*dropped"):
+        channel.latest_committed_offset_token()
     assert landing.rows() == []
+
+
+def test_an_ended_channel_is_the_same_error_as_without_the_service(landing: Landing, address: str) -> None:
+    channel = ServiceClient(address, "secret").open_channel("c", "orders")
+    channel.insert_rows([{"id": 1}], "1")
+    landing.client("other").open_channel("c", "orders")
+    with pytest.raises(ChannelInvalid, match=r"code 20.*other opened it at") as raised:
+        channel.flush()
+    assert raised.value.facts["code"] == 20
+
+
+def test_all_bad_rows_are_counted_though_the_first_hundred_are_shown(address: str) -> None:
+    with ServiceClient(address, "secret") as client:
+        channel = client.open_channel("c", "orders", on_error="continue")
+        answer = channel.insert_rows([{"id": "x"}] * 150 + [{"id": 1}], "151")
+    assert (answer.rows, len(answer.errors), answer.error_count, answer.has_errors) == (1, 100, 150, True)
+
+
+def test_the_service_judges_tokens_by_a_named_verifier(landing: Landing, address: str) -> None:
+    with ServiceClient(address, "secret") as client:
+        with pytest.raises(IngestServiceRefused, match="verify_tokens too"):
+            client.open_channel("c", "orders", strict_tokens=True)
+        channel = client.open_channel("c", "orders", verify_tokens="numeric", strict_tokens=True)
+        channel.insert_rows([{"id": 9}], "9")
+        with pytest.raises(TokenOutOfOrder, match="does not follow '9'"):
+            channel.insert_rows([{"id": 8}], "8")
+        channel.insert_rows([{"id": 10}], "10")
+    assert landing.rows(columns="id") == [(10,), (9,)]
 
 
 def test_a_service_that_is_away_is_an_error_with_what_to_do() -> None:

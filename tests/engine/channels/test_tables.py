@@ -196,6 +196,15 @@ def test_a_table_that_kernel_cannot_check_is_refused_by_name(landing: Landing, c
     assert landing.log().head() == before
 
 
+def test_a_table_with_a_collation_is_refused(landing: Landing) -> None:
+    """Spark writes no table feature for collations, and the type of such a column is plain STRING."""
+    landing.spark = landing.spark.newSession()
+    landing.spark.conf.set("spark.databricks.delta.schema.typeCheck.enabled", "false")
+    landing.create(columns="id INT, o STRUCT<v: ARRAY<STRING COLLATE UNICODE_CI>>")
+    with landing.client() as client, pytest.raises(TableNotSupported, match=r"column o\.v has a collation"):
+        client.open_channel("c", "orders")
+
+
 def test_a_table_without_domain_metadata_is_refused_with_the_way_out(landing: Landing) -> None:
     landing.spark.sql(f"CREATE TABLE delta.`{landing.root / 'orders'}` (id BIGINT) USING delta")
     with landing.client() as client:

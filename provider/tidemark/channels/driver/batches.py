@@ -8,10 +8,10 @@ from datetime import datetime, tzinfo
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemark.channels.driver.arrow_types import buffer_type
 from tidemark.channels.driver.json_rows import JsonLines, rows_of_json, rows_of_lines
+from tidemark.channels.driver.row_sizes import MOST_BYTES, too_large
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.driver.vectorised import from_array, from_values
 from tidemark.channels.model.columns import Column
@@ -22,7 +22,6 @@ from tidemark.errors import InvalidArgument
 
 __all__ = ["Batch", "batch_of", "plain_rows", "rows_of_any_form"]
 
-_MOST_BYTES = 64 << 20  # of a row (seed 001)
 _MISSING: Any = object()
 _ORDER = {kind: number for number, kind in enumerate(RowErrorKind)}
 _VALUE_ERRORS = _ORDER[RowErrorKind.WRONG_TYPE]  # from here on the first column counts, not the kind
@@ -79,24 +78,13 @@ def batch_of(rows: Any, spec: TableSpec, zone: tzinfo, now: datetime) -> Batch:
         for place, column in enumerate(spec.columns)
     ]
     table = pa.Table.from_arrays(arrays, schema=spec.buffer_schema)
-    for index, size in _too_large(table):
-        problem = f"its texts have {size:,} bytes, and at most {_MOST_BYTES:,} are taken"
+    for index, size in too_large(table):
+        problem = f"its values have {size:,} bytes, and at most {MOST_BYTES:,} are taken"
         found.add(index, "", RowErrorKind.TOO_LARGE, problem, len(arrays))
     if found.first:
         good = [index for index in range(source.length) if index not in found.first]
         table = table.take(pa.array(good, pa.int64()))
     return Batch(table, source.length, found.by_row(), place)
-
-
-def _too_large(table: pa.Table) -> Iterable[tuple[int, int]]:
-    """Index and bytes of the rows whose texts and bytes together are over the limit of a row."""
-    if table.nbytes <= _MOST_BYTES:
-        return []
-    texts = [column for column in table.columns if pa.types.is_string(column.type) or pa.types.is_binary(column.type)]
-    sizes = pa.chunked_array([pa.array([0] * table.num_rows, pa.int64())])
-    for column in texts:
-        sizes = pc.add(sizes, pc.fill_null(pc.binary_length(column), 0).cast(pa.int64()))
-    return [(index, size) for index, size in enumerate(sizes.to_pylist()) if size > _MOST_BYTES]
 
 
 def plain_rows(rows: Any, spec: TableSpec) -> pa.Table | list[Mapping[str, Any]]:

@@ -119,7 +119,7 @@ class Channel(ClosedUnlessFailed):
     def latest_committed_offset_token(self) -> str | None:
         """The token of the last record in the table, read at each call; None before the first.
 
-        Raises ChannelInvalid if another writer has the channel now.
+        Raises ChannelInvalid if another writer has the channel now, or if it was dropped.
         """
         return self._writer.latest_token(self._opened)
 

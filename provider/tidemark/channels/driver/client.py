@@ -25,7 +25,7 @@ from tidemark.channels.planning.lag import lag_of
 from tidemark.channels.planning.names import key_of
 from tidemark.channels.planning.records import millis
 from tidemark.channels.planning.storages import require_safe_commits
-from tidemark.channels.planning.tokens import TokenVerifier
+from tidemark.channels.planning.tokens import TokenVerifier, verifier_of
 from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.own_tables import HISTORY_SUFFIX
@@ -77,7 +77,7 @@ class IngestClient(ClosedUnlessFailed):
         default_timezone: str = "UTC",
         offset_token: str | None = None,
         fail_on_uncommitted_rows: bool = False,
-        verify_tokens: TokenVerifier | None = None,
+        verify_tokens: TokenVerifier | str | None = None,
         strict_tokens: bool = False,
         evolve_schema: bool = False,
         quarantine: str | None = None,
@@ -87,17 +87,17 @@ class IngestClient(ClosedUnlessFailed):
 
         `name`: without case, unless in double quotes. `on_error`: abort, continue or skip_batch. `offset_token`:
         replaces the committed token, also without rows. `fail_on_uncommitted_rows`: refuse if an earlier writer of this
-        client has rows that are not committed; else they are discarded. `verify_tokens`: the order of tokens.
-        `evolve_schema`: rows may add columns to the table, and remove NOT NULL. `quarantine`: a table that gets bad
-        rows, each once, with on_error="continue"; it is made if it does not exist. `opened_by`: the writer, if it is
-        another than the client.
+        client has rows that are not committed; else they are discarded. `verify_tokens`: the order of tokens, as a
+        function or "numeric", for whole numbers that grow. `strict_tokens`: a batch out of order is an error, not a
+        warning. `evolve_schema`: rows may add columns to the table, and remove NOT NULL. `quarantine`: a table that
+        gets bad rows, each once, with on_error="continue"; it is made if it does not exist. `opened_by`: the writer, if
+        it is another than the client.
 
         Raises InvalidArgument, TableNotFound, TableNotSupported, CommitsMayBeLost, ChannelHasUncommittedRows,
         ChannelTokenLost, KernelFailed.
         """
-        options = ChannelOptions(
-            _on_error(on_error), _zone(default_timezone), verify_tokens, strict_tokens, evolve_schema
-        )
+        verify = verifier_of(verify_tokens, strict=strict_tokens)
+        options = ChannelOptions(_on_error(on_error), _zone(default_timezone), verify, strict_tokens, evolve_schema)
         writer = self._writer(table)
         order = Open(key=key_of(name), table=table, by=opened_by or self._name, token=offset_token)
         bin_uri = self._prepared(quarantine, options.on_error)

@@ -38,6 +38,8 @@ def ingest_rows(job: JobContext, request: IngestRows) -> IngestedRows:
             request.table,
             on_error=request.on_error,
             default_timezone=request.default_timezone,
+            verify_tokens=request.verify_tokens,
+            strict_tokens=request.strict_tokens,
             evolve_schema=request.evolve_schema,
             quarantine=request.quarantine,
         )

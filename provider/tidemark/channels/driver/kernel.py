@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from tidemark.channels.driver.commit_locks import commit_lock
 from tidemark.channels.driver.kernel_tails import snapshot_of_tail
+from tidemark.channels.planning.storages import log_store_setting, log_store_settings
 from tidemark.errors import CommitConflict, KernelFailed, TableNotFound
 from tidemark.lake.log_tails import LogTail
 from tidemark.model.table_log import Metadata, Protocol
@@ -34,8 +35,6 @@ _CONFLICTS = frozenset(
     }
 )
 _CHECKPOINT = "CHECKPOINT"
-_SCHEMES = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "hdfs", "file")
-_LOG_STORE = "io.delta.kernel.logStore.{}.impl"
 _TRACKED = {"delta.enableRowTracking": "true"}
 _DEFERRED = (_CHECKPOINT, "CHECKSUM_SIMPLE")
 
@@ -67,10 +66,8 @@ class KernelEngine:
     def of_session(cls, spark: Any) -> KernelEngine:
         """The engine in the driver of a session that is not behind Connect."""
         configuration = spark._jsparkSession.sessionState().newHadoopConf()
-        for scheme in _SCHEMES:
-            log_store = spark.conf.get(f"spark.delta.logStore.{scheme}.impl", None)
-            if log_store is not None:
-                configuration.set(_LOG_STORE.format(scheme), log_store)
+        for name, value in log_store_settings(spark.conf.getAll).items():
+            configuration.set(name, value)
         return cls(spark._jvm, configuration)
 
     def is_alive(self) -> bool:
@@ -84,7 +81,7 @@ class KernelEngine:
 
     def log_store(self, uri: str) -> str | None:
         """The class that writes commits of tables at such a URI, if the configuration names one."""
-        found = self._configuration.get(_LOG_STORE.format(uri.partition("://")[0]))
+        found = self._configuration.get(log_store_setting(uri.partition("://")[0]))
         return None if found is None else str(found)
 
     def table(self, uri: str) -> KernelTable:

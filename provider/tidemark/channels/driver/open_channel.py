@@ -12,7 +12,7 @@ from tidemark.channels.driver.batches import Batch
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.model.channels import ChannelRecord, ChannelStatus, StatusCode
 from tidemark.channels.model.rows import BadRow
-from tidemark.channels.planning.owners import Ended
+from tidemark.channels.planning.owners import Ended, loss_of
 from tidemark.channels.planning.records import Advance, millis
 from tidemark.errors import ChannelInvalid
 from tidemark.model.foreign_json import plain_text
@@ -93,6 +93,19 @@ class OpenChannel:
         """The channel can write no more, and its buffer is discarded."""
         self.ended = ended
         self.forget()
+
+    def lose(self, found: ChannelRecord | None, *, is_in_flight: bool) -> bool:
+        """End the channel if another writer has it, by its record in the table. Whether it ended.
+
+        `is_in_flight`: a commit of its rows is under way, and needs the record on which it is based.
+        """
+        loss = loss_of(self.record, found) if self.ended is None else None
+        if loss is None:
+            return False
+        if found is not None and not is_in_flight:
+            self.record = found
+        self.end(loss)
+        return True
 
     def told_of(self, ended: Ended) -> ChannelInvalid:
         """The error that tells the writer of the end."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.planning.evolution import Evolution
+from tidemark.channels.planning.owners import loss_of
 from tidemark.channels.planning.records import opened, with_token
 from tidemark.errors import ChannelNotFound, ChannelTokenLost
 
@@ -47,20 +48,20 @@ class Open(Order):
 
 @dataclass(frozen=True, kw_only=True)
 class Drop(Order):
-    """Remove the channel and its token. `client_sequencer`: only if this writer still has it; None in any case.
+    """Remove the channel and its token. `own`: only if the writer of this record still has it; None in any case.
     `idle_since`: only if it had no row or token since then, in milliseconds since 1970.
 
     A channel that does not exist, or that another writer has taken since, is left alone.
     """
 
-    client_sequencer: int | None = None
+    own: ChannelRecord | None = None
     idle_since: int | None = None
 
     def record(self, known: ChannelRecord | None, table_id: str, now: datetime) -> ChannelRecord | None:
         """None, or the record of another owner."""
         if known is None:
             return None
-        is_others = self.client_sequencer not in (None, known.client_sequencer)
+        is_others = self.own is not None and loss_of(self.own, known) is not None
         is_used = self.idle_since is not None and known.last_ingest >= self.idle_since
         return known if is_others or is_used else None
 

@@ -23,7 +23,7 @@ from tidemark.channels.driver.batches import Batch
 from tidemark.channels.driver.deliveries import Delivery, change_table, fulfil
 from tidemark.channels.driver.history import MinuteReports
 from tidemark.channels.driver.limits import Limits
-from tidemark.channels.driver.open_channel import OpenChannel
+from tidemark.channels.driver.open_channel import Group, OpenChannel
 from tidemark.channels.driver.orders import Drop, Evolve, Open, Order, Pause
 from tidemark.channels.driver.quarantine import QuarantineTables
 from tidemark.channels.driver.table_commits import TableCommits
@@ -195,8 +195,7 @@ class TableWriter:
         self.flush(channel, channel.taken)
         if drop:
             self._quarantine.try_complete(channel.key, channel.record)
-            sequencer = channel.record.client_sequencer
-            self.fulfil(Drop(key=channel.key, table=channel.table, client_sequencer=sequencer))
+            self.fulfil(Drop(key=channel.key, table=channel.table, own=channel.record))
         with self._changed:
             channel.is_closed = True
             if self._channels.get(channel.key) is channel:
@@ -206,6 +205,8 @@ class TableWriter:
         """The committed offset token in the table now. Raises ChannelInvalid if this writer lost the channel."""
         found = self._commits.latest_record(channel.key)
         with self._changed:
+            if channel.lose(found, is_in_flight=any(one.channel is channel for one in self._groups())):
+                self._changed.notify_all()
             if channel.ended is not None:
                 raise channel.told_of(channel.ended)
         return found.offset_token if found is not None else None
@@ -372,13 +373,15 @@ class TableWriter:
             return None
         return (min(waiting) + self._limits.lag - self._clock()).total_seconds()
 
+    def _groups(self) -> list[Group]:
+        return list(self._in_flight.groups) if self._in_flight is not None else []
+
     def _buffered(self) -> int:
-        in_flight = sum(group.byte_count for group in self._in_flight.groups) if self._in_flight is not None else 0
+        in_flight = sum(group.byte_count for group in self._groups())
         return in_flight + sum(channel.byte_count for channel in self._channels.values())
 
     def _rows_of(self, channel: OpenChannel) -> int:
-        groups = self._in_flight.groups if self._in_flight is not None else []
-        in_flight = sum(group.step.rows_inserted for group in groups if group.channel is channel)
+        in_flight = sum(group.step.rows_inserted for group in self._groups() if group.channel is channel)
         return channel.row_count + in_flight
 
     def _not_committed(self) -> RowsNotCommitted:

@@ -80,6 +80,8 @@ class IngestRows:
     options: Mapping[str, Any] = field(default_factory=dict)
     on_error: str = "abort"
     default_timezone: str = "UTC"
+    verify_tokens: str | None = None
+    strict_tokens: bool = False
     evolve_schema: bool = False
     quarantine: str | None = None
     max_client_lag: str = "1 second"

@@ -58,12 +58,20 @@ class BadRow:
 
 @dataclass(frozen=True)
 class InsertAnswer:
-    """The result of one insert. `rows`: rows that the buffer took. `errors`: one for each bad row, by row index."""
+    """The result of one insert. `rows`: rows that the buffer took. `errors`: one for each bad row, by row index.
+    `not_shown`: further bad rows, since the ingest service answers the first errors alone.
+    """
 
     rows: int
     errors: tuple[RowError, ...] = ()
+    not_shown: int = 0
+
+    @property
+    def error_count(self) -> int:
+        """The number of bad rows."""
+        return len(self.errors) + self.not_shown
 
     @property
     def has_errors(self) -> bool:
         """Whether a row was refused."""
-        return bool(self.errors)
+        return self.error_count > 0

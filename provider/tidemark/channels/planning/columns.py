@@ -21,6 +21,7 @@ _REFUSED = {
     "delta.identity.start": "is an identity column",
     "delta.generationExpression": "is a generated column",
     "delta.invariants": "has an invariant",
+    "__COLLATIONS": "has a collation",  # Spark's: of the field, its elements, keys or values; the type is plain STRING
 }
 
 

@@ -2,12 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 
-__all__ = ["TokenVerifier", "token_problem"]
+from tidemark.errors import InvalidArgument
+
+__all__ = ["VERIFIERS", "TokenVerifier", "require_verifier_name", "token_problem", "verifier_of"]
 
 TokenVerifier = Callable[[str | None, str | None, str | None, int], bool]
 """(end token of the batch before, start token, end token, number of rows) → whether the batch may follow."""
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,100}")
+
+
+def _numeric(before: str | None, start: str | None, end: str | None, rows: int) -> bool:
+    """Whether the tokens are whole numbers that grow with each batch of rows. Without rows a token may stay."""
+    given = [token for token in (before, start, end) if token is not None]
+    if not all(_WHOLE_NUMBER.fullmatch(token) for token in given):
+        return False
+    first = start if start is not None else end
+    if before is not None and first is not None:
+        grows = int(first) > int(before) or (rows == 0 and int(first) == int(before))
+        if not grows:
+            return False
+    return start is None or end is None or int(start) <= int(end)
+
+
+VERIFIERS: Mapping[str, TokenVerifier] = {"numeric": _numeric}
+"""Verifiers by the names that a writer elsewhere can send."""
+
+
+def verifier_of(verify: TokenVerifier | str | None, *, strict: bool) -> TokenVerifier | None:
+    """The verifier, as given or by its name. Raises InvalidArgument, also for `strict` without one: it would do
+    nothing.
+    """
+    if verify is None and strict:
+        problem = f"nothing judges the tokens; give verify_tokens too: {_names()}, or a function"
+        raise InvalidArgument(argument="strict_tokens", value=True, problem=problem)
+    if verify is None or not isinstance(verify, str):
+        return verify
+    found = VERIFIERS.get(verify.lower())
+    if found is None:
+        raise InvalidArgument(argument="verify_tokens", value=verify, problem=f"known by name: {_names()}")
+    return found
+
+
+def require_verifier_name(verify: object) -> None:
+    """Raises InvalidArgument for a function, which cannot be sent to another process."""
+    if verify is not None and not isinstance(verify, str):
+        problem = f"it is sent to another process, and must be a name: {_names()}"
+        raise InvalidArgument(argument="verify_tokens", value=f"({type(verify).__name__})", problem=problem)
 
 
 def token_problem(
@@ -17,3 +61,7 @@ def token_problem(
     if verify is None or verify(before, start, end, rows):
         return None
     return f"the batch with the tokens {start!r} to {end!r} does not follow {before!r} (rows: {rows})."
+
+
+def _names() -> str:
+    return ", ".join(repr(name) for name in VERIFIERS)

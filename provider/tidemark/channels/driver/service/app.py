@@ -25,6 +25,7 @@ from tidemark.channels.driver.service.messages import (
     RowsAnswer,
     StatusRequest,
 )
+from tidemark.channels.planning.refusals import facts_to_send
 from tidemark.errors import (
     BodyTooLarge,
     BodyUnreadable,
@@ -209,5 +210,6 @@ async def _problem(_: Request, error: Exception) -> JSONResponse:
         headers["Retry-After"] = str(error.facts["seconds"])
     if isinstance(error, IngestUnauthenticated):
         headers["WWW-Authenticate"] = "Bearer"
-    body = Problem(error=type(error).__name__, message=str(error), code=error.facts.get("code"))
+    facts = facts_to_send(error)
+    body = Problem(error=type(error).__name__, message=str(error), code=error.facts.get("code"), facts=facts)
     return JSONResponse(body.model_dump(), status, headers)

@@ -95,6 +95,8 @@ class IngestDesk:
             default_timezone=request.default_timezone,
             offset_token=request.offset_token,
             fail_on_uncommitted_rows=request.fail_on_uncommitted_rows,
+            verify_tokens=request.verify_tokens,
+            strict_tokens=request.strict_tokens,
             evolve_schema=request.evolve_schema,
             quarantine=request.quarantine,
             opened_by=writer,

@@ -36,6 +36,10 @@ class OpenRequest(Strict):
     default_timezone: str = Field(default="UTC", description="Zone of times without an offset")
     offset_token: Token | None = Field(default=None, description="Replaces the committed offset token")
     fail_on_uncommitted_rows: bool = Field(default=False, description="409 if an earlier writer has uncommitted rows")
+    verify_tokens: str | None = Field(
+        default=None, max_length=100, description="numeric: offset tokens are whole numbers that grow"
+    )
+    strict_tokens: bool = Field(default=False, description="409 for a batch out of order, not a warning in the log")
     evolve_schema: bool = Field(default=False, description="Rows may add columns, if the service allows it")
     quarantine: str | None = Field(
         default=None, max_length=500, description="A table that gets bad rows, each once, with on_error continue"
@@ -49,7 +53,9 @@ class StatusRequest(Strict):
 
 
 class ChannelAnswer(BaseModel):
-    """The state of a channel. Times are milliseconds since 1970, and counts are of all rows since `created_on_ms`."""
+    """The state of a channel. Times are milliseconds since 1970, and counts are of all rows since `created_on_ms`.
+    `client_sequencer` counts the opens: a writer that finds another number has lost the channel.
+    """
 
     channel_name: str
     table_name: str
@@ -58,6 +64,7 @@ class ChannelAnswer(BaseModel):
     last_committed_offset_token: str | None
     created_on_ms: int
     last_ingest_ms: int
+    client_sequencer: int
     opened_by: str
     rows_inserted: int
     rows_parsed: int
@@ -79,6 +86,7 @@ class ChannelAnswer(BaseModel):
             last_committed_offset_token=record.offset_token,
             created_on_ms=record.created_on,
             last_ingest_ms=record.last_ingest,
+            client_sequencer=record.client_sequencer,
             opened_by=record.opened_by,
             rows_inserted=record.rows_inserted,
             rows_parsed=record.rows_parsed,
@@ -128,8 +136,11 @@ class BulkStatus(BaseModel):
 
 
 class Problem(BaseModel):
-    """An error. `code`: the status code of the channel, if it has one."""
+    """An error. `code`: the status code of the channel, if it has one. `facts`: values of the message, for errors of
+    rows and channels.
+    """
 
     error: str
     message: str
     code: int | None = None
+    facts: dict[str, str | int | None] = Field(default_factory=dict)
