@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.databases.mariadb import BinlogServer, mariadb_or_skip
+from tests.databases.mariadb import USER, BinlogServer, mariadb_or_skip
 from tests.databases.mysql_server import mysql_or_skip
 from tests.tiers import some
 from tidemark.errors import BackfillGaveWay, ObjectNotReplicable, SourceIsAnother, ValueDoesNotFit
@@ -156,6 +157,22 @@ def test_one_session_reads_the_same_values(
     one = shop.rows(spark, mode=WriteMode.APPEND_ONLY if has_key else WriteMode.MERGE)
     values = [{name: row[name] for name in several[0]} for row in one]
     assert [row | NO_METADATA for row in values] == [row | NO_METADATA for row in several]
+
+
+def test_a_copy_is_encrypted_where_the_server_can_do_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Without a word of it in the connection, for a user who may not come in without TLS."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=db", "-days", "2"]
+    subprocess.run([*make, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    for part in (key, certificate, *list(tmp_path.parents)[:2], tmp_path):
+        part.chmod(0o755)
+    with (
+        mariadb_or_skip((f"--ssl-key={key}", f"--ssl-cert={certificate}")) as server,
+        Workspace(str(tmp_path), "copies") as workspace,
+    ):
+        shop = Shop(server, workspace, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+        shop.sql(f"ALTER USER {USER}@'%' REQUIRE SSL")
+        assert [row["id"] for row in shop.rows(spark)] == [1]
 
 
 def test_several_sessions_read_each_row_once(spark: SparkSession, server: BinlogServer, workspace: Workspace) -> None:

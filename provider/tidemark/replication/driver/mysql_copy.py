@@ -34,6 +34,7 @@ from tidemark.replication.planning.hiding import pads_of
 from tidemark.replication.planning.positions import position_text
 from tidemark.replication.sources.fetches import MOST_ROWS, Fetch, RowSizes, assumed_width
 from tidemark.replication.sources.mysql.connection import SESSION
+from tidemark.replication.sources.mysql.dialects import MYSQL
 from tidemark.replication.sources.mysql.held import HeldTable, fails_unless_held, held_table, still_held
 from tidemark.replication.sources.mysql.jdbc import jdbc_url, tls_properties
 from tidemark.replication.sources.mysql.names import quoted
@@ -158,7 +159,7 @@ def _properties(request: BackfillObject, address: SourceAddress, table: HeldTabl
     return {
         "user": address.user,
         **password,
-        **tls_properties(address),
+        **tls_properties(address, encrypted=table.encrypted, asks_for_key=table.dialect is MYSQL),
         "sessionVariables": ",".join(f"{name}={value}" for name, value in variables.items()),
         "connectionAttributes": "program_name:tidemark",
         "fetchsize": str(fetch.rows),

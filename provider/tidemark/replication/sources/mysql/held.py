@@ -24,7 +24,7 @@ from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.sources.fetches import RowSizes
 from tidemark.replication.sources.mysql.catalog import columns_of, system_id_of
-from tidemark.replication.sources.mysql.connection import connect, rows_of
+from tidemark.replication.sources.mysql.connection import connect, is_encrypted, rows_of
 from tidemark.replication.sources.mysql.dialects import Dialect, dialect_of
 from tidemark.replication.sources.mysql.failures import source_text
 from tidemark.replication.sources.mysql.log_files import visible_end
@@ -51,9 +51,10 @@ _FEW = 10_000  # rows that one session reads as fast as several
 @dataclass(frozen=True)
 class HeldTable:
     """A table whose definition stays as it is. With every event at or behind `position` applied, its rows are those of
-    the source. `marker`: in every query of the copy, by which the watch knows them. `cuts`: values of `split`, a column
-    of the key, that part the rows. `pinned`: the session that reads exactly as of `position`, if events could not
-    complete a copy of later rows. `gave_way`: why the sessions were ended; None: they were not.
+    the source. `encrypted`: PyMySQL's sessions have TLS. `marker`: in every query of the copy, by which the watch knows
+    them. `cuts`: values of `split`, a column of the key, that part the rows. `pinned`: the session that reads exactly
+    as of `position`, if events could not complete a copy of later rows. `gave_way`: why the sessions were ended; None:
+    they were not.
     """
 
     position: LogPosition
@@ -61,6 +62,7 @@ class HeldTable:
     schema: TableSchema
     source: str
     dialect: Dialect
+    encrypted: bool
     marker: str
     split: str | None = None
     cuts: tuple[int, ...] = ()
@@ -155,6 +157,7 @@ class _Described(TypedDict):
     schema: TableSchema
     source: str
     dialect: Dialect
+    encrypted: bool
     split: str | None
     cuts: tuple[int, ...]
     sizes: RowSizes
@@ -171,6 +174,7 @@ def _described(
         schema=schema,
         source=source,
         dialect=dialect_of(str(connection.get_server_info())),
+        encrypted=is_encrypted(connection),
         split=split,
         cuts=() if split is None else _cuts(connection, source, split, partitions),
         sizes=RowSizes(int(widest), reads_long(schema.columns), int(mean)),
