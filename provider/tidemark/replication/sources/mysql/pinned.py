@@ -52,8 +52,8 @@ class PinnedRows:
     def chunks(
         self, query: str, *, first: str, variables: Mapping[str, str], gave_way: Callable[[], str | None]
     ) -> Generator[list[tuple[Any, ...]], None, None]:
-        """The rows of a query, after the query `first`, which fails if nobody holds the table. The session, and with it
-        its hold on the table, ends with the last chunk, an error, or when the iterator is closed.
+        """The rows of a query, after the query `first`, which fails if nobody holds the table. The session ends
+        with the last chunk, an error, or when the iterator is closed. Then it holds the table no more.
 
         Raises BackfillGaveWay if others wanted the table, and BackfillInterrupted if the source goes away.
         """
@@ -83,8 +83,8 @@ def pinned_rows(
 ) -> Iterator[PinnedRows]:
     """The table, whose definition somebody holds, as of one place. `server`: whose log it is.
 
-    A MariaDB tells the place of a snapshot. A MySQL does not: so snapshots are taken until the log has no change of the
-    table between the places before and after. Raises BackfillGaveWay if the table is written to without a pause.
+    A MariaDB tells the place of a snapshot. A MySQL does not: so snapshots are taken until the log shows no change of
+    the table meanwhile. Raises BackfillGaveWay if the table is written to without a pause.
     Raises ObjectNotReplicable if its engine has no snapshots. Raises what `connect` and `visible_end` do.
     """
     with connect(address) as session:
