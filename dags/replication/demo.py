@@ -107,7 +107,7 @@ def _rounds(source: DemoSource, lake: Path, rounds: int) -> int:
         return 1
     if source.how_copied is None:
         return 0
-    print("\nThe writer has ended. A last run: each table with a key must be its source, row by row")
+    print("\nThe writer has ended. A last run: each table must be its source, row by row")
     return _round(source, lake, telling, [], [])
 
 

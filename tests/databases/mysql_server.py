@@ -28,7 +28,8 @@ def mysql_or_skip(settings: Sequence[str] = ()) -> Iterator[BinlogServer]:
     try:
         root = _fetched()
     except (subprocess.SubprocessError, OSError) as error:
-        pytest.skip(f"MySQL cannot be fetched: {getattr(error, 'stderr', '') or error}"[-500:])
+        why = " ".join(str(getattr(error, "stderr", "") or error).split())
+        pytest.skip(f"MySQL cannot be fetched: {why[-400:]}")
     with running_mysql(root, settings) as server:
         yield server
 

@@ -28,6 +28,7 @@ from tidemark.replication.model.replication import (
     Replication,
     ReplicationOptions,
     Selection,
+    WriteMode,
 )
 from tidemark.replication.sources.open import open_source
 from tidemark.replication.worker.apply import apply_objects
@@ -121,6 +122,7 @@ class BinlogWorld:
     home: Path
     run_id: str = "first"
     database: str = ""
+    without_key: WriteMode = WriteMode.APPEND_ONLY
     said: Callable[[str], None] = lambda _: None
     writers: list[RandomWriter] = field(default_factory=list)
 
@@ -139,7 +141,7 @@ class BinlogWorld:
             kind=self.server.kind,
             source_conn_id="source",
             selection=Selection(include=(f"{self.database}.*",)),
-            options=ReplicationOptions(target=f"{self.home}/lake"),
+            options=ReplicationOptions(target=f"{self.home}/lake", without_key=self.without_key),
             event_log=f"{self.home}/events",
             by=self.by("create"),
             if_not_exists=True,

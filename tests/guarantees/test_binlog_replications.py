@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import random
+import threading
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+import pymysql
 import pytest
 from pyspark.sql import SparkSession
 
@@ -12,7 +17,9 @@ from tests.databases.mariadb import BinlogServer, mariadb_or_skip
 from tests.databases.mysql_server import mysql_or_skip
 from tests.guarantees.binlog_world import NAME, BinlogWorld
 from tests.tiers import some
+from tidemark.replication.model.replication import WriteMode
 from tidemark.replication.planning.positions import epoch_of
+from tidemark.replication.worker.objects import request_backfill
 from tidemark.replication.worker.status import history
 
 pytestmark = pytest.mark.spark
@@ -68,6 +75,57 @@ def test_a_table_that_is_emptied_and_one_that_comes_later_are_mirrored(
     world.catch_up()
     world.require_same()
     assert set(world.objects()) == {"orders", "items", "later"}
+
+
+@contextmanager
+def bag_writers(world: BinlogWorld, number: int) -> Iterator[None]:
+    """Sessions that write to the table `bag`, whose rows repeat."""
+    ending = threading.Event()
+
+    def write(seed: int) -> None:
+        chance = random.Random(seed)
+        with closing(world.server.connection(world.database)) as connection, connection.cursor() as cursor:
+            while not ending.wait(0.03):
+                row = (chance.randint(1, 9), chance.choice(["a", "b", None]))
+                changed = chance.choice(["UPDATE bag SET v = 'c'", "DELETE FROM bag"])
+                with suppress(pymysql.err.OperationalError):  # a deadlock
+                    cursor.execute("INSERT INTO bag VALUES (%s, %s), (%s, %s)", (*row, *row))
+                    cursor.execute(f"{changed} WHERE n = %s LIMIT 1", (chance.randint(1, 9),))
+                    connection.commit()
+
+    threads = [threading.Thread(target=write, args=(seed,), daemon=True) for seed in range(number)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        for thread in threads:
+            thread.join(60)
+
+
+@pytest.mark.parametrize("without_key", [WriteMode.APPEND_ONLY, WriteMode.MERGE], ids=["a log", "a mirror"])
+def test_a_table_without_a_key_that_is_written_to_while_it_is_copied_has_each_row_as_often(
+    spark: SparkSession, server: BinlogServer, tmp_path: Path, without_key: WriteMode
+) -> None:
+    database = server.new_database()
+    server.sql("CREATE TABLE bag (n INT, v VARCHAR(9))", database)
+    world = BinlogWorld(spark, server, tmp_path, database=database, without_key=without_key)
+    with bag_writers(world, 3):
+        world.turn("one")
+        world.turn("two")
+        if without_key is WriteMode.MERGE:
+            request_backfill(world.store, NAME, [f"{database}.bag"], by=world.by("again"))
+            world.turn("three")
+    world.catch_up()
+    source = Counter(server.sql("SELECT n, v FROM bag", database))
+    target: Counter[tuple[object, ...]] = Counter()
+    rows = spark.read.format("delta").load(world.objects()["bag"].target.path)
+    for row in rows.collect():
+        target[(row.n, row.v)] += -1 if "is_deleted" in row and row.is_deleted else 1
+    assert min(target.values()) >= 0
+    assert +target == source
+    assert source.total() > 50
 
 
 def test_a_primary_that_is_killed_under_load_is_followed_to_the_replica_that_takes_over(

@@ -1,8 +1,8 @@
 """A past state of a table in a MariaDB, by the journal of the shop's triggers and its writer.
 
-A copy reads the rows at the position or later, and events complete it. So until events of that time are applied, a row
-that was written during the copy may be a later one: it must be one that its key has had since. A table without a key
-has no such repair. In its log, a row that was written during the copy may be there once more, or once less.
+A copy of a table with a key reads the rows at the position or later, and events complete it. So until events of that
+time are applied, a row that was written during the copy may be a later one: it must be one that its key has had since.
+A table without a key is copied exactly as of a position.
 """
 
 from __future__ import annotations
@@ -38,11 +38,8 @@ def compare(
     found = Counter(row_of(row) for row in target)
     state = _state([one for one in changes if one.transaction <= until])
     differs = differing(state, found)
-    meanwhile = [one for one in changes if one.transaction in copied]
-    if KEYS[table]:
-        later = _later(KEYS[table], found, differs, [one for one in meanwhile if one.transaction > until])
-    else:
-        later = differs & Counter(one.row for one in meanwhile)
+    meanwhile = [one for one in changes if one.transaction in copied and one.transaction > until]
+    later = _later(KEYS[table], found, differs, meanwhile) if KEYS[table] else Counter[Row]()
     wrong = differs - later
     return Comparison(table, state.total(), found.total(), wrong.total(), now, later.total())
 

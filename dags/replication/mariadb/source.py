@@ -24,9 +24,9 @@ class MariaDBSource:
     """The server while it runs. It knows which transactions ran while a table was copied."""
 
     how_copied = (
-        "A copy of a MariaDB reads each row at its position or later, and the next events complete it.\n"
+        "A copy of a table with a key reads each row at its position or later, and the next events complete it.\n"
         "'later' counts rows that were written while they were copied: each must be one that its key has had since.\n"
-        "visits has no key, so events cannot repair it: such a row may stay there once more."
+        "visits has no key, so events could not repair it: one session copies it exactly as of a position."
     )
 
     def __init__(self, server: ThrowAwayMariaDB, password: str, connection: Any, writing: Any, rows: int) -> None:

@@ -26,6 +26,7 @@ from tidemark.replication.sources.mysql.connection import connect, dialect_at, r
 from tidemark.replication.sources.mysql.log_files import seen_at
 from tidemark.replication.sources.mysql.source import BinlogSource
 from tidemark.replication.sources.open import open_source
+from tidemark.replication.worker.source_discovery import discover_source
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -69,6 +70,15 @@ def test_tables_are_found_with_their_columns_keys_and_reasons(world: BinlogWorld
     assert _source(world).published(_replication(world)) >= {one.source_id for one in found.values()}
     named = _replication(world, selection=Selection((f"{world.database}.v",)))
     assert [one.unsupported for one in _source(world).discover(named) if one.name.table == "v"] != [None]
+
+
+def test_a_table_without_a_key_is_told_with_its_statement(world: BinlogWorld) -> None:
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE no_key (a INT)")
+    found = discover_source(_source(world), world.server.kind, include=(world.database,))
+    notices = {one.name.table: one.notices for one in found.tables}
+    assert notices["t"] == ()
+    assert f"ALTER TABLE `{world.database}`.`no_key` ADD PRIMARY KEY" in notices["no_key"][0]
+    assert all(one.fits for one in found.tables)
 
 
 def test_a_sound_server_has_no_problem(world: BinlogWorld) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
+from itertools import takewhile
 from typing import Any
 
 import pymysql
@@ -17,7 +18,9 @@ from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.jobs import ColumnRules
 from tidemark.replication.model.replication import LogPosition, Selection
 from tidemark.replication.planning.hiding import hasher
-from tidemark.replication.planning.positions import parse_file_place, place_of, position_text
+from tidemark.replication.planning.positions import FilePlace, parse_file_place, place_of, position_text
+from tidemark.replication.sources.mysql.binlog import GTIDS
+from tidemark.replication.sources.mysql.log_stream import LoggedEvent, events_from
 
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(50), n INT)"
 
@@ -144,6 +147,26 @@ def test_every_position_is_half_open(world: BinlogWorld) -> None:
         after = world.events(end)
         assert [event["key"] for event in before + after] == [event["key"] for event in whole]
         assert all(event["commit"] < cut for event in before)
+
+
+def test_a_position_inside_a_transaction_is_refused(world: BinlogWorld) -> None:
+    """Else its rows would have no position, by which a target knows what it has."""
+    world.sql(TABLE)
+    world.replicate("t")
+    start = place_of(world.position)
+    assert start is not None
+    world.sql("INSERT INTO t VALUES (1, 'x', 0)", "INSERT INTO t VALUES (2, 'y', 0)")
+    with closing(events_from(world.address, start)) as logged:
+        _begin, *inner = takewhile(lambda event: event.start == start.offset or not is_begin(event), logged)
+    assert len(inner) >= 3
+    for event in inner:
+        world.position = FilePlace.of_file(event.file, event.start).position
+        with pytest.raises(SourceRefused, match="inside a transaction, not where one begins"):
+            world.events()
+
+
+def is_begin(event: LoggedEvent) -> bool:
+    return event.header.kind in GTIDS
 
 
 def test_a_large_transaction_comes_in_chunks_and_is_one_batch(world: BinlogWorld) -> None:

@@ -87,7 +87,7 @@ def backfill_object(
     def copy(*, careful: bool = False) -> None:
         stop_if_due()
         with (
-            table_copy(request, address, patience) as table,
+            table_copy(request, address, patience, workspace, stop_if_due) as table,
             _named(table.failure),
             _watched(session, request, now, say, leave),
         ):

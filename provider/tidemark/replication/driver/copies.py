@@ -25,11 +25,13 @@ class RowsTooWide(BackfillInterrupted):
 
 @dataclass(frozen=True)
 class TableCopy:
-    """With every event at or behind `position` applied, the rows are what the source has.
+    """With every event at or behind `position` applied, the rows are what the source has. If events cannot repair a
+    row, the rows are exactly those of the position.
 
     `seen`: what the catalog had. `mean`, `widest`: bytes of a row; `widest` by whether the copy is careful. `rows`: the
-    target's columns, by session and whether few rows are read at once; nothing is read before the frame is. `failure`:
-    the error of ours in what Spark says; None if it is not of the source.
+    target's columns, by session and whether few rows are read at once. Spark reads them with the frame, or one session
+    has read them when they are returned. `failure`: the error of ours in what Spark says; None if it is not of the
+    source.
     """
 
     position: LogPosition

@@ -26,7 +26,7 @@ class DiscoveredTable:
     """A table of the source. `schema`: the columns that its log has. `rows`: by the source's statistics.
 
     `mode`: of its target by default. `problems`: why it cannot be replicated, each with its fix. `notices`: changes
-    and columns that its log lacks.
+    and columns that its log lacks, and a missing key.
     """
 
     name: ObjectName

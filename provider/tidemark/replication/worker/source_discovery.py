@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from tidemark.model.source_address import SourceKind
@@ -50,7 +50,7 @@ def discover_source(
         kind=kind,
         system_id=source.system_id(),
         names=source.names(),
-        tables=tuple(_table(one, of_tables.get(one.source_id, ())) for one in selected),
+        tables=tuple(_table(kind, one, of_tables.get(one.source_id, ())) for one in selected),
         problems=tuple(one.text for one in problems if one.hinders not in _OF_TABLES),
         notices=tuple(f"The source has nothing that is named {pattern}." for pattern in unknown),
     )
@@ -82,12 +82,22 @@ def _by_table(problems: Sequence[SourceProblem]) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _table(one: FoundObject, problems: Sequence[str]) -> DiscoveredTable:
+def _table(kind: SourceKind, one: FoundObject, problems: Sequence[str]) -> DiscoveredTable:
     return DiscoveredTable(
         name=one.name,
         schema=one.schema,
         rows=one.rows,
         mode=mode_of(_OPTIONS, one.name, one.schema),
         problems=((one.unsupported,) if one.unsupported is not None else tuple(problems)),
-        notices=tuple(missing_from_log(one)),
+        notices=(*missing_from_log(one), *_without_key(kind, one)),
     )
+
+
+def _without_key(kind: SourceKind, one: FoundObject) -> Iterator[str]:
+    """A PostgreSQL refuses such a table, or has its rows in the log by an identity of their own."""
+    if kind.logs_by_file and not one.schema.keys and one.unsupported is None:
+        schema, table = (part.replace("`", "``") for part in (one.name.schema, one.name.table))
+        yield (
+            f"{one.name.text} has no key: its target is a log of rows by default, and one session makes its copy. For a"
+            f" mirror that is copied in parallel: ALTER TABLE `{schema}`.`{table}` ADD PRIMARY KEY (…)"
+        )

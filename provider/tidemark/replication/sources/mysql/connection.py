@@ -16,7 +16,7 @@ from tidemark.replication.sources.mysql.failures import connect_failure, failure
 if TYPE_CHECKING:
     import pymysql
 
-__all__ = ["SESSION", "Connection", "connect", "dialect_at", "open_connection", "rows_of", "ssl_mode"]
+__all__ = ["SESSION", "Connection", "connect", "dialect_at", "is_encrypted", "open_connection", "rows_of", "ssl_mode"]
 
 Connection: TypeAlias = "pymysql.connections.Connection"
 
@@ -78,6 +78,11 @@ def dialect_at(address: SourceAddress) -> Dialect:
     """Which of the two databases is at the address, by asking it. Raises what `connect` does, and SourceRefused."""
     with connect(address) as connection:
         return dialect_of(connection.get_server_info())
+
+
+def is_encrypted(connection: Connection) -> bool:
+    """Whether the session has TLS."""
+    return any(cipher for _, cipher in rows_of(connection, "SHOW SESSION STATUS LIKE 'Ssl_cipher'"))
 
 
 def ssl_mode(parameters: Mapping[str, str]) -> str:

@@ -6,31 +6,32 @@ ends all sessions of the copy once somebody has waited for the bound. A session 
 second or fails. Once the session that holds the table is gone, no reader begins, and all fail within some rows. The
 server ends a session that nobody drives.
 
-The position is taken after the lock, so no other definition of the table comes between it and the rows. Readers see the
-table at different times, all at or after the position. Each later event has its whole row, so that applying it again
-changes nothing.
+The position is taken after the lock, so no other definition of the table comes between it and the rows. Readers of a
+mirror with a key see the table at different times, all at or after the position. Each later event has its whole row, so
+that applying it again changes nothing. Any other target is read by one session, exactly as of the position (`pinned`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from tidemark.errors import BackfillGaveWay, ObjectNotReplicable, SourceIsAnother
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.sources.fetches import RowSizes
 from tidemark.replication.sources.mysql.catalog import columns_of, system_id_of
-from tidemark.replication.sources.mysql.connection import connect, rows_of
+from tidemark.replication.sources.mysql.connection import connect, is_encrypted, rows_of
 from tidemark.replication.sources.mysql.dialects import Dialect, dialect_of
 from tidemark.replication.sources.mysql.failures import source_text
 from tidemark.replication.sources.mysql.log_files import visible_end
 from tidemark.replication.sources.mysql.names import name_of_id, qualified, quoted
+from tidemark.replication.sources.mysql.pinned import PinnedRows, pinned_rows
 from tidemark.replication.sources.mysql.reading import reads_long, row_bytes
-from tidemark.replication.sources.mysql.watching import Watch, watching
+from tidemark.replication.sources.mysql.watching import watching
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -50,8 +51,10 @@ _FEW = 10_000  # rows that one session reads as fast as several
 @dataclass(frozen=True)
 class HeldTable:
     """A table whose definition stays as it is. With every event at or behind `position` applied, its rows are those of
-    the source. `marker`: in every query of the copy, by which the watch knows them. `cuts`: values of `split`, a column
-    of the key, that part the rows. `gave_way`: why the sessions were ended; None: they were not.
+    the source. `encrypted`: PyMySQL's sessions have TLS. `marker`: in every query of the copy, by which the watch knows
+    them. `cuts`: values of `split`, a column of the key, that part the rows. `pinned`: the session that reads exactly
+    as of `position`, if events could not complete a copy of later rows. `gave_way`: why the sessions were ended; None:
+    they were not.
     """
 
     position: LogPosition
@@ -59,10 +62,12 @@ class HeldTable:
     schema: TableSchema
     source: str
     dialect: Dialect
+    encrypted: bool
     marker: str
     split: str | None = None
     cuts: tuple[int, ...] = ()
     sizes: RowSizes = field(default_factory=RowSizes)
+    pinned: PinnedRows | None = None
     gave_way: Callable[[], str | None] = lambda: None
 
     def ranges(self) -> tuple[str, ...]:
@@ -97,22 +102,30 @@ def held_table(
     bound: timedelta,
     server: str | None = None,
     epoch: int = 1,
+    keeps_rows: bool = False,
 ) -> Iterator[HeldTable]:
     """The table, held while the context lasts, or until somebody has waited `bound` for it. `choose`: its columns as
     the lake has them. `marker`: a name of 64 characters at most that no other copy has. `server`: whose log has the
-    events behind the copy; `epoch`: of places in it.
+    events behind the copy; `epoch`: of places in it. `keeps_rows`: the target is append-only.
 
     Raises SourceIsAnother if another server answers. Raises ObjectNotReplicable if it is gone. Raises BackfillGaveWay
-    if somebody has it locked at this moment. Raises what `connect` and `visible_end` do. Nothing stays behind in the
-    source in any case.
+    if somebody has it locked at this moment. Raises what `pinned_rows`, `connect` and `visible_end` do. Nothing stays
+    behind in the source in any case.
     """
-    with connect(address) as holder, watching(address, marker, bound) as watch:
+    with ExitStack() as reading, connect(address) as holder, watching(address, marker, bound) as watch:
         _hold(holder, source_id, name, marker)
+        watch.keep(holder)
         with connect(address) as asking:
             _require_server(asking, address, server)
-            table = _described(asking, address, source_id, marker, choose, partitions, expected, watch, epoch)
-        watch.keep(holder)
-        yield table
+            found = columns_of(asking, source_id)
+            pinned = None
+            if keeps_rows or not found.keys:
+                pinned = reading.enter_context(pinned_rows(address, name_of_id(source_id), name=name, server=server))
+            place = visible_end(asking, address) if pinned is None else pinned.place
+            split = _split(found) if pinned is None and partitions > 1 and expected > _FEW else None
+            table = _described(asking, source_id, choose(found), split, partitions)
+        position = place.in_epoch(epoch).position
+        yield HeldTable(position=position, marker=marker, pinned=pinned, gave_way=watch.why, **table)
 
 
 def _hold(holder: Connection, source_id: str, name: str, marker: str) -> None:
@@ -139,35 +152,32 @@ def _require_server(connection: Connection, address: SourceAddress, server: str 
         raise SourceIsAnother(source=source_text(address), found=found, expected=server)
 
 
+class _Described(TypedDict):
+    taken_at: datetime
+    schema: TableSchema
+    source: str
+    dialect: Dialect
+    encrypted: bool
+    split: str | None
+    cuts: tuple[int, ...]
+    sizes: RowSizes
+
+
 def _described(
-    connection: Connection,
-    address: SourceAddress,
-    source_id: str,
-    marker: str,
-    choose: Callable[[TableSchema], TableSchema],
-    partitions: int,
-    expected: int,
-    watch: Watch,
-    epoch: int,
-) -> HeldTable:
+    connection: Connection, source_id: str, schema: TableSchema, split: str | None, partitions: int
+) -> _Described:
     source = qualified(name_of_id(source_id))
-    position = visible_end(connection, address).in_epoch(epoch).position
-    found = columns_of(connection, source_id)
-    schema = choose(found)
-    split = _split(found) if partitions > 1 and expected > _FEW else None
     sample = f"SELECT {row_bytes(schema.columns)} AS size FROM {source} LIMIT {_SAMPLED}"
     ((widest, mean),) = rows_of(connection, f"SELECT COALESCE(MAX(size), 0), COALESCE(AVG(size), 0) FROM ({sample}) s")
-    return HeldTable(
-        position=position,
+    return _Described(
         taken_at=datetime.now(UTC),
         schema=schema,
         source=source,
         dialect=dialect_of(str(connection.get_server_info())),
-        marker=marker,
+        encrypted=is_encrypted(connection),
         split=split,
         cuts=() if split is None else _cuts(connection, source, split, partitions),
         sizes=RowSizes(int(widest), reads_long(schema.columns), int(mean)),
-        gave_way=watch.why,
     )
 
 

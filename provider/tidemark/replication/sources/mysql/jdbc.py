@@ -19,9 +19,12 @@ def jdbc_url(address: SourceAddress) -> str:
     return f"jdbc:mysql://{host}:{address.port}/{quote(address.database, safe='')}?permitMysqlScheme"
 
 
-def tls_properties(address: SourceAddress) -> dict[str, str]:
-    """By the connection's `ssl_mode`. Raises InvalidArgument for a certificate of the client, which Java has in a store
-    of its own.
+def tls_properties(address: SourceAddress, *, encrypted: bool, asks_for_key: bool) -> dict[str, str]:
+    """By the connection's `ssl_mode`. The driver cannot prefer TLS: so `encrypted` says whether a session of PyMySQL,
+    which prefers it, has it. Without TLS a MySQL lets a user in by its public key, which nobody verifies
+    (`asks_for_key`).
+
+    Raises InvalidArgument for a certificate of the client, which Java has in a store of its own.
     """
     parameters = address.parameters
     if "ssl_cert" in parameters:
@@ -29,6 +32,7 @@ def tls_properties(address: SourceAddress) -> dict[str, str]:
         raise InvalidArgument(argument="ssl_cert", value="***", problem=problem)
     mode = ssl_mode(parameters)
     if mode not in _MODES:
-        return {"sslMode": "disable", "allowPublicKeyRetrieval": "true"}
+        retrieval = {"allowPublicKeyRetrieval": "true"} if asks_for_key and not encrypted else {}
+        return {"sslMode": "trust" if encrypted else "disable", **retrieval}
     authority = {"serverSslCert": parameters["ssl_ca"]} if "ssl_ca" in parameters else {}
     return {"sslMode": _MODES[mode], **authority}

@@ -19,6 +19,7 @@ __all__ = [
     "log_end",
     "require_readable",
     "seen_at",
+    "snapshot",
     "visible_end",
 ]
 
@@ -78,10 +79,10 @@ def seen_at(connection: Connection, address: SourceAddress) -> Iterator[FilePlac
     """
     if dialect_of(str(connection.get_server_info())) is not MARIADB:
         place = visible_end(connection, address)
-        with _snapshot(connection):
+        with snapshot(connection):
             yield place
         return
-    with _snapshot(connection):
+    with snapshot(connection):
         found = dict(rows_of(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
         file = str(found.get("Binlog_snapshot_file", ""))
         yield (
@@ -123,13 +124,13 @@ def require_readable(connection: Connection, address: SourceAddress, place: File
 
 
 @contextmanager
-def _snapshot(connection: Connection) -> Iterator[None]:
+def snapshot(connection: Connection) -> Iterator[None]:
+    """A transaction that sees one state of the database. After an error it lasts as long as the connection."""
     with connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    try:
-        yield
-    finally:
+    yield
+    if connection.open:
         with connection.cursor() as cursor:
             cursor.execute("ROLLBACK")
 

@@ -136,6 +136,8 @@ class TransactionReader(BatchFacts):
         for event in events:
             handler = self._handlers.get(event.header.kind)
             if handler is not None and not (self._left_out and event.header.kind not in binlog.GTIDS):
+                if not self._commit:
+                    self._require_beginning(event)
                 handler(event)
                 if self._done:
                     break
@@ -150,6 +152,16 @@ class TransactionReader(BatchFacts):
     def _taken(self) -> list[EventRow]:
         rows, self._rows, self._size = self._rows, [], 0
         return rows
+
+    def _require_beginning(self, event: LoggedEvent) -> None:
+        """The first transaction is whole. Rows of one whose beginning was not read would have no position."""
+        if event.header.kind not in (*binlog.GTIDS, Kind.INCIDENT):
+            raise SourceRefused(
+                source=self.source,
+                what=f"its log from {self.start.text} on",
+                problem="the position is inside a transaction, not where one begins",
+                remedy="Recover the replication from where a transaction begins, or from now.",
+            )
 
     def _begin(self, event: LoggedEvent) -> None:
         place = FilePlace.of_file(event.file, event.start, self.start.epoch)
