@@ -37,7 +37,8 @@ def overview_command() -> ActionCommand:
 @suppress_logs_and_warning
 def overview(args: Namespace) -> None:
     """One row per object: need, kind, name, state, since, reason, owner, run, what to do and the command for it. Logs
-    are waited for as by `objects list`. If nothing needs anybody, standard error says so with figures.
+    are waited for as by `objects list`. If nothing needs anybody, standard error says so with figures. It also says how
+    many objects were not looked at, as their logs have not answered.
     """
     from tidemark.control.object_list import ObjectsWish
     from tidemark.streams.worker.object_needs import look_at_all, needs_page
@@ -47,9 +48,15 @@ def overview(args: Namespace) -> None:
         store, wish = hook.open_store(), ObjectsWish(kind=args.kind, search=args.search)
         known = look_at_all(store, hook.open_table)
         page = store.read(lambda c: needs_page(c, known, wish, after=None, limit=None, now=store.clock()))
-    if not page.needs:
+    if page.not_looked_at:
+        print(f"{_objects(page.not_looked_at)} not looked at: the logs have not answered.", file=sys.stderr)
+    elif not page.needs:
         print(f"Nothing needs anybody: {_figures(page.kinds)}.", file=sys.stderr)
     print_rows([_row(one) for one in page.needs], args.output)
+
+
+def _objects(count: int) -> str:
+    return "1 object was" if count == 1 else f"{count} objects were"
 
 
 def _figures(kinds: Mapping[str, int]) -> str:

@@ -116,7 +116,8 @@ class NeedAnswer:
 @dataclass(frozen=True)
 class OverviewAnswer:
     """A part of what needs somebody, the worst first. `looked_at`: when logs and lags were looked at last, in the
-    background; None: not yet. `total`: how many need somebody and fit. `counts`: the same by urgency. `objects`: how
+    background; None: not yet. `not_looked_at`: how many objects of these kinds no look knows, as it has not come to
+    them or their logs have not answered. `total`: how many need somebody and fit. `counts`: the same by urgency. `objects`: how
     many live, by kind. `cursor`: for the part that follows; None on the last one.
     """
 
@@ -128,6 +129,7 @@ class OverviewAnswer:
     total: int
     counts: Mapping[str, int]
     objects: Mapping[str, int]
+    not_looked_at: int
     needs: tuple[NeedAnswer, ...]
     cursor: str | None
 

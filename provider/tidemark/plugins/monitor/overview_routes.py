@@ -23,7 +23,7 @@ from tidemark.streams.worker.object_needs import NeedsPage, needs_page
 
 __all__ = ["add_overview"]
 
-_NOTHING = NeedsPage(0, dict.fromkeys(RANKS, 0), {}, (), None)
+_NOTHING = NeedsPage(0, dict.fromkeys(RANKS, 0), {}, 0, (), None)
 
 
 def add_overview(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
@@ -58,6 +58,7 @@ def add_overview(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
             total=page.total,
             counts=page.counts,
             objects=page.kinds,
+            not_looked_at=page.not_looked_at,
             needs=needs,
             cursor=None if page.following is None else page.following.cursor,
         )

@@ -6,7 +6,7 @@ import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,7 +21,7 @@ from tidemark.streams.store import streams
 from tidemark.streams.worker.questions import LogQuestion, stream_question
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.status import StreamStatus
-from tidemark.streams.worker.threads import for_each
+from tidemark.streams.worker.threads import PATIENCE, for_each
 
 __all__ = [
     "STREAM_LOOK",
@@ -94,13 +94,18 @@ def questions_behind(connection: sa.Connection, found: Sequence[ShownObject]) ->
 
 
 def judged(found: Sequence[ShownObject], seen: Mapping[str, Seen], now: datetime) -> tuple[ShownObject, ...]:
-    """The objects with the observations of them, by uid; an object without one stays as the store has it."""
+    """The objects with the observations of them, by uid. An object without one has the state of the store. It has no
+    lag then if logs tell that of its kind.
+    """
     return tuple(_judged(one, seen.get(one.uid), now) for one in found)
 
 
 def _judged(one: ShownObject, seen: Seen, now: datetime) -> ShownObject:
     look = _look_of(one.kind)
-    return one if look is None or seen is None else look.judge(one, seen, now)
+    if look is None:
+        return one
+    unknown = replace(one, lag_seconds=None, lag_amount=None, lag_unit=None)
+    return unknown if seen is None else look.judge(unknown, seen, now)
 
 
 def _look_of(kind: str) -> LakeLook | None:
@@ -112,8 +117,10 @@ def _look_of(kind: str) -> LakeLook | None:
     return found
 
 
-def ask_logs(behind: Mapping[str, LogQuestion], tables: Tables, *, rest: float = 0.0) -> dict[str, Seen]:
-    """The answers to these questions, by uid. They are waited for in a bounded time. Each thread rests for `rest`
+def ask_logs(
+    behind: Mapping[str, LogQuestion], tables: Tables, *, rest: float = 0.0, patience: timedelta = PATIENCE
+) -> dict[str, Seen]:
+    """The answers to these questions, by uid. They are waited for in that time. Each thread rests for `rest`
     seconds after a question, so that other threads of the process get their turn.
     """
 
@@ -126,7 +133,8 @@ def ask_logs(behind: Mapping[str, LogQuestion], tables: Tables, *, rest: float =
             time.sleep(rest)
 
     questions = tuple(behind.values())
-    return dict(zip(behind, for_each(questions, look, about=[one.about for one in questions]), strict=True))
+    about = [one.about for one in questions]
+    return dict(zip(behind, for_each(questions, look, about=about, patience=patience), strict=True))
 
 
 def _of_streams(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, LogQuestion]:
