@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.control.change_stream_model import ChangeStreamWorld
+from tests.control.change_stream_model import ChangeStreamWorld, Clock
 from tests.control.kept_objects import drifted
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tidemark.change_streams.worker.groups import create_group, pause_group
@@ -112,3 +112,23 @@ def test_a_stream_that_no_look_has_an_answer_of_is_counted_as_not_looked_at(
     goes_on.set()
     assert left(now_hanging) == 2
     assert now_hanging.seen == both.seen
+
+
+def test_soon_stale_streams_are_dated_by_the_retention_and_others_by_the_look(
+    copied_store: ControlStore, tmp_path: Path
+) -> None:
+    table = SyntheticTable(tmp_path / "orders")
+    source = TableRef("shop.orders", table.uri, table.table_id)
+    gone = TableRef("shop.gone", (tmp_path / "gone").as_uri(), "gone")
+    clock = Clock()
+    copied_store.clock = clock
+    for name, of in (("orders", source), ("gone", gone)):
+        create_stream(copied_store, name=name, source=of, mode=StreamMode.STANDARD, at_version=0, who="ana")
+    created, week = clock.now, timedelta(days=7)
+    clock.now = created + week - timedelta(hours=5)
+    known = look_at(copied_store, open_table, NOTHING_KNOWN, sorted(copied_store.read(live_keys)))
+    how: dict[str, Any] = {"after": None, "limit": 5, "now": clock.now}
+    found = copied_store.read(lambda c: needs_page(c, known, ObjectsWish(), **how))
+    dated = {one.shown.name: (one.since, one.since_seen) for one in found.needs}
+    assert dated["orders"] == (created + week - timedelta(days=1), False)
+    assert dated["gone"][1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidemark.hooks.advised_commands import commands_for
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.notifications._needs_text import NeedLine, needs_texts
 from tidemark.notifications._telling import TellingNotifier
@@ -71,7 +72,7 @@ class NeedingObjectsNotifier(TellingNotifier):
             self.log.info("No object needs anybody.")
         if not needs:
             return None
-        lines = [_line(one) for one in needs]
+        lines = [_line(one, self.conn_id) for one in needs]
         counts = {word: sum(one.need == word for one in lines) for word in dict.fromkeys(one.need for one in lines)}
         shown = lines[: whole_number_of("most", self.most)]
         base_url = conf.get("api", "base_url", fallback="") or ""
@@ -107,14 +108,14 @@ def _kind_of(argument: str, value: object) -> str | None:
     return None if is_left_out(value) else one_of(tuple(KINDS), argument, value)
 
 
-def _line(one: Need) -> NeedLine:
+def _line(one: Need, conn_id: str) -> NeedLine:
     return NeedLine(
         need=one.need,
         kind=one.shown.kind,
         name=one.shown.name,
         state=one.shown.state,
-        since=None if one.since is None else f"{one.since:%Y-%m-%d %H:%M} UTC",
+        since=None if one.since is None or one.since_seen else f"{one.since:%Y-%m-%d %H:%M} UTC",
         reason=one.reason(one.shown),
         advice=one.advice.words,
-        commands=one.advice.commands,
+        commands=commands_for(one.advice, conn_id),
     )

@@ -71,8 +71,9 @@ class _Beside:
 @dataclass(frozen=True)
 class Need:
     """One object that needs somebody. `need`: `failed`, `warning`, `behind`, `locked` or `stopped`. `since`: the first
-    time that is known. `run`: key of the run that met it last. `advice`: the way out. `acts`: those that it is offered.
-    `revision`: the token of what is shown. `stopped_for`: the reason of the person who stopped it.
+    time that is known; `since_seen`: that of the look which found it, so it may be older. `run`: key of the run that
+    met it last. `advice`: the way out. `acts`: those that it is offered. `revision`: the token of what is shown.
+    `stopped_for`: the reason of the person who stopped it.
     """
 
     shown: ShownObject
@@ -83,6 +84,7 @@ class Need:
     acts: tuple[ObjectAct, ...]
     revision: str
     stopped_for: str | None = None
+    since_seen: bool = False
 
     def reason(self, shown: ShownObject) -> str:
         """Why it needs somebody, from the object as its reader may see it."""
@@ -247,7 +249,8 @@ def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: dat
         return None
     locked = finding is not None and need == "locked"
     shown = told if finding is None else _with_finding(told, finding, locked=locked)
-    known_since = found_since or told.since or (one.since if one.severity in _PROBLEMS else None)
+    dated = told.since if told.state != one.state else None
+    known_since = dated or found_since or told.since or (one.since if one.severity in _PROBLEMS else None)
     since = finding.since if finding is not None and locked else known_since
     return Need(
         shown=shown,
@@ -258,6 +261,7 @@ def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: dat
         acts=offered(one.kind, states, beside.facts),
         revision=token_of(beside.facts),
         stopped_for=beside.stopped_for,
+        since_seen=since is not None and since is found_since,
     )
 
 

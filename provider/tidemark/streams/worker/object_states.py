@@ -16,7 +16,7 @@ from tidemark.control.object_list import ObjectsWish, ShownObject, find, fitting
 from tidemark.control.store import ControlStore
 from tidemark.errors import TidemarkError
 from tidemark.streams.model.health import StreamHealth
-from tidemark.streams.planning.stream_state import LogFacts, NoLog, StreamState, state_of
+from tidemark.streams.planning.stream_state import SOON, LogFacts, NoLog, StreamState, state_of
 from tidemark.streams.store import streams
 from tidemark.streams.worker.questions import LogQuestion, stream_question
 from tidemark.streams.worker.sources import Tables
@@ -142,7 +142,9 @@ def _of_streams(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, 
 
 
 def _judge(one: ShownObject, seen: Seen, now: datetime) -> ShownObject:
-    """The worst that store and log say. Since when a state holds is known only where it is the one that is stored."""
+    """The worst that store and log say. Since when a state holds is known where it is the one that is stored, and where
+    Delta's retention dates it.
+    """
     status = seen if isinstance(seen, StreamStatus) else None
     log: LogFacts | NoLog = NoLog.UNREADABLE if status is None else status.log_facts
     health = StreamHealth(
@@ -154,10 +156,16 @@ def _judge(one: ShownObject, seen: Seen, now: datetime) -> ShownObject:
         one,
         state=state.value,
         severity=one.severity if same else _SEVERITIES.get(state, Severity.OK),
-        since=one.since if same else None,
+        since=one.since if same else _since(status, state),
         notice=seen if isinstance(seen, str) else _notice(status, state),
     )
     return shown if status is None else _with_lag(shown, status, now)
+
+
+def _since(status: StreamStatus | None, state: StreamState) -> datetime | None:
+    if status is None or state not in (StreamState.MAY_BE_STALE, StreamState.NEARLY_STALE):
+        return None
+    return status.stale_after if state is StreamState.MAY_BE_STALE else status.stale_after - SOON
 
 
 def _notice(status: StreamStatus | None, state: StreamState) -> str | None:

@@ -138,7 +138,7 @@ function words(one) {
 
 function facts(one, found) {
   const parts = [];
-  if (one.since) parts.push(["since ", moment(one.since, found.now)]);
+  if (one.since) parts.push([one.since_seen ? "seen since " : "since ", moment(one.since, found.now)]);
   if (one.lag_seconds !== null) parts.push([`lag ${span(one.lag_seconds)}${amount(one)}`]);
   if (one.log_path) parts.push([airflowLink(one.log_path, "task log")]);
   if (one.run_path) parts.push(["run ", airflowLink(one.run_path, one.run.run_id)]);
