@@ -81,7 +81,7 @@ class NeedingObjectsNotifier(TellingNotifier):
         return {**texts, "needs": lines}
 
     def _look(self) -> tuple[Sequence[Need], int]:
-        """Those that are reported, and how many objects were not looked at."""
+        """The objects to report, and how many objects were not looked at."""
         from tidemark.control.object_list import ObjectsWish
         from tidemark.control.object_needs import RANKS
         from tidemark.streams.worker.object_needs import look_at_all, needs_page

@@ -118,8 +118,8 @@ class NeedAnswer:
 @dataclass(frozen=True)
 class OverviewAnswer:
     """A part of what needs somebody, the worst first. `looked_at`: when logs and lags were looked at last, in the
-    background; None: not yet. `not_looked_at`: how many objects of these kinds no look knows, as it has not come to
-    them or their logs have not answered. `total`: how many need somebody and fit. `counts`: the same by urgency.
+    background; None: not yet. `not_looked_at`: how many objects of these kinds wait for a look, or for the answer
+    of their logs. `total`: how many need somebody and fit. `counts`: the same by urgency.
     `objects`: how many live, by kind. `cursor`: for the part that follows; None on the last one.
     """
 
@@ -138,8 +138,8 @@ class OverviewAnswer:
 
 @dataclass(frozen=True)
 class KeptAct:
-    """An act in the history. `who`, `why` and `values`, which are those of its fields, are shown to those who may read
-    the DAG that owns the object.
+    """An act in the history. `values`: of its fields. Person, reason and values are shown to those who may read the DAG
+    that owns the object.
     """
 
     number: int

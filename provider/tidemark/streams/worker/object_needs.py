@@ -95,8 +95,8 @@ class Need:
 @dataclass(frozen=True)
 class NeedsPage:
     """`total`: how many objects need somebody and fit. `counts`: the same by `RANKS`. `kinds`: how many objects live,
-    by kind. `not_looked_at`: how many of the wished kinds no look knows: it has not come to them, or their logs have
-    not answered it. `following`: the place after which the next page begins; None on the last one.
+    by kind. `not_looked_at`: how many of the wished kinds wait for a look, or for the answer of their logs.
+    `following`: the place after which the next page begins; None on the last one.
     """
 
     total: int
