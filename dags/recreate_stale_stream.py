@@ -22,6 +22,7 @@ with DAG(
     catchup=False,
     params={
         "stream": Param("", type="string", minLength=1, description="the stream that cannot be read any more"),
+        "conn_id": Param("tidemark_default", type="string", minLength=1, description="its Tidemark connection"),
         "show_initial_rows": Param(False, type="boolean", description="deliver the rows that the table has now"),
     },
     doc_md=__doc__,
@@ -36,7 +37,7 @@ with DAG(
         from tidemark.hooks.tidemark import TidemarkHook
         from tidemark.streams.worker.rebase import loss_of
 
-        hook = TidemarkHook()
+        hook = TidemarkHook(params["conn_id"])
         found = loss_of(hook.open_store(), params["stream"], tables=hook.open_table)
         if found.problem is None:
             raise AirflowSkipException(f"Stream {found.stream} can be read: nothing to decide.")
@@ -62,6 +63,7 @@ If you approve, it continues from the newest version of the table that exists no
     rebase = RebaseStreamOperator(
         task_id="rebase",
         stream="{{ params.stream }}",
+        conn_id="{{ params.conn_id }}",
         show_initial_rows="{{ params.show_initial_rows }}",
         why="""
 {%- set said = ti.xcom_pull(task_ids="approve") -%}

@@ -90,6 +90,20 @@ def test_a_paused_pipe_runs_on_and_the_history_says_who_and_why(desk: Desk, paus
     assert drifted(paused_pipe.store) == []
 
 
+def test_who_acted_and_why_is_for_those_who_may_read_the_dag_of_the_object(
+    desk: Desk, paused_pipe: Needing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+
+    assert desk.act(desk.sees("pipe", "shop.orders_pipe"), "resume", why="it is secret").status_code == 200
+    assert "it is secret" in desk.ask("/api/v1/acts").text
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
+    answer = desk.ask("/api/v1/acts")
+    (told,) = answer.json()["acts"]
+    assert (told["name"], told["act"], told["who"], told["values"]) == ("shop.orders_pipe", "resume", "", {})
+    assert "it is secret" not in answer.text
+
+
 def test_a_pipe_can_be_dropped(desk: Desk, paused_pipe: Needing) -> None:
     done = desk.act(desk.sees("pipe", "shop.orders_pipe"), "drop")
     assert (done.status_code, done.json()["state"]) == (200, None)

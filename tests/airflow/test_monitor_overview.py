@@ -81,6 +81,7 @@ def test_the_store_alone_says_what_needs_somebody_the_worst_first(ask: Caller, m
     assert named(answer) == IN_THE_STORE
     found = answer.json()
     assert (found["looked_at"], found["cursor"], found["total"]) == (None, None, len(IN_THE_STORE))
+    assert found["not_looked_at"] == sum(found["objects"].values())
     assert found["counts"] == {"failed": 3, "warning": 4, "stopped": 3}
     assert found["objects"] == {
         "dynamic_table": 2, "pipe": 3, "replicated_table": 7, "replication": 2, "stream": 7,
@@ -166,7 +167,7 @@ def test_nothing_wrong_is_said_with_figures(app: FastAPI, use: Callable[[str], N
     made = Monitored(tmp_path / "lake", f"sqlite:///{tmp_path}/control.db").many(3)
     use(made.url)
     found = looked(Caller(another_app()))
-    assert (found["needs"], found["objects"], found["total"]) == ([], {"stream": 3}, 0)
+    assert (found["needs"], found["objects"], found["total"], found["not_looked_at"]) == ([], {"stream": 3}, 0, 0)
     said = run_airflow("tidemark", "overview", "--output", "json")
     assert (said.returncode, json.loads(said.stdout)) == (0, [])
     assert "Nothing needs anybody: 3 streams." in said.stderr

@@ -232,13 +232,20 @@ def test_a_recovery_is_told_in_advance_then_done_once_for_a_position(shop: Repli
     assert get_replication(store, REPLICATION).captured != at(0)
 
 
-def test_a_recovery_from_now_makes_a_new_slot_for_one_that_failed_for_good(shop: ReplicatedShop) -> None:
+def test_a_recovery_from_now_makes_a_new_slot_for_one_that_failed_for_good(
+    shop: ReplicatedShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = shop.hook.open_store()
     lifecycle.failed_permanently(store, REPLICATION, error="the slot is lost", by=ME)
     shop.sql(f"SELECT pg_drop_replication_slot('{get_replication(store, REPLICATION).slot}')")
     (told,) = rows("recover", REPLICATION, "--from", "now", "--dry-run")
     assert (told["before"], told["after"], shop.in_source()[0]) == ("failed_permanently", "running", [])
-    rows("recover", REPLICATION, "--from", "now")
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    said = refused("recover", REPLICATION, "--from", "now")
+    assert "not captured are lost" in said
+    assert "Nothing was done" in said
+    assert get_replication(store, REPLICATION).state is S.FAILED_PERMANENTLY
+    rows("recover", REPLICATION, "--from", "now", "--yes")
     assert shop.in_source()[0] == [get_replication(store, REPLICATION).slot]
 
 

@@ -111,6 +111,20 @@ def test_changes_are_passed_over_with_a_reason_and_never_back(orders: SyntheticT
     assert "a test load" in [move.why for move in stream_history(store, "s")]
 
 
+def test_all_unread_changes_are_passed_over_only_once_that_is_confirmed(
+    orders: SyntheticTable, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows("create", "s", "--on", "shop.orders", "--at", "0")
+    to_now = ("advance", "s", "--to", "now", "--why", "a test load")
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    said = refused(*to_now)
+    assert "Nothing was done" in said
+    assert "passes over its unread changes of versions 1 to 3 of shop.orders" in said
+    assert get_stream(store, "s").offset.version == 0
+    assert rows(*to_now, "--yes")[0]["after"] == "3"
+    assert rows(*to_now)[0]["before"] == "3"
+
+
 def test_a_stream_is_dropped_once_it_is_confirmed(
     orders: SyntheticTable, store: ControlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,8 +6,10 @@ import pytest
 
 from tests.airflow.needing import IN_THE_STORE, Needing
 from tidemark.control.object_kinds import KINDS, Severity
+from tidemark.control.object_list import ObjectsWish, show_all
 from tidemark.model.readings import Reading
-from tidemark.streams.worker.gauges import look_for_gauges
+from tidemark.streams.worker.gauges import look_for_gauges, readings_of
+from tidemark.streams.worker.object_states import judged
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +64,16 @@ def test_every_kind_and_severity_is_counted_so_that_no_count_stays_as_it_was(fou
     assert gauge(found, "needs")["failed",] >= 4
     (emitted,) = gauge(found, "emitted_at").values()
     assert emitted > 1_700_000_000
+
+
+def test_a_stream_whose_log_has_not_answered_is_neither_well_nor_late(needing: Needing) -> None:
+    now = needing.store.clock()
+    told = needing.store.read(lambda connection: show_all(connection, ObjectsWish(), now=now))
+    found = tuple(readings_of(judged(told, {}, now), {}, {}, now))
+    ranks, seconds = gauge(found, "object_severity"), gauge(found, "object_lag_seconds")
+    assert {key: rank for key, rank in ranks.items() if key[0] == "stream"} == {
+        ("stream", "clicks"): 3, ("stream", "stock"): 3,
+    }  # fmt: skip
+    assert [key for key in seconds if key[0] == "stream"] == []
+    assert seconds["replication", "shop"] >= 0
+    assert gauge(found, "objects")["stream", "ok"] == 0

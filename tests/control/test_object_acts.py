@@ -12,6 +12,7 @@ from tests.control.change_stream_model import Clock
 from tests.control.kept_objects import drifted
 from tidemark.control.object_acts import Act, ActTools, DoneAct, act_on, newest_acts
 from tidemark.control.object_revisions import facts_of, token_of
+from tidemark.control.objects import touch
 from tidemark.control.store import ControlStore
 from tidemark.errors import ActNotOffered, InvalidArgument, ObjectChanged, ObjectGone, PipeStale, TidemarkError
 from tidemark.pipes.planning.queues import queue_path
@@ -101,3 +102,11 @@ def test_an_act_without_a_reason_or_out_of_place_is_refused(
     with pytest.raises(error):
         act_on(store, ActTools(open_table), wish(store, act, why=why))
     assert history(store) == ()
+
+
+def test_an_act_in_the_history_has_the_dag_that_owns_its_object(store: ControlStore) -> None:
+    act_on(store, ActTools(open_table), wish(store, "pause"))
+    (done,) = history(store)
+    assert done.owner_dag is None  # no run has made or moved it
+    store.write(lambda connection: touch(connection, "pipe", [done.uid], by="loads/r/t/-1"))
+    assert [one.owner_dag for one in history(store)] == ["loads"]

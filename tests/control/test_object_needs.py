@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from tests.control.change_stream_model import ChangeStreamWorld
+from tests.control.change_stream_model import ChangeStreamWorld, Clock
 from tests.control.kept_objects import drifted
+from tests.guarantees.synthetic_tables import SyntheticTable
 from tidemark.change_streams.worker.groups import create_group, pause_group
 from tidemark.control.object_list import ObjectsWish
 from tidemark.control.object_needs import Place, place_of_cursor
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
-from tidemark.streams.worker.object_needs import NOTHING_KNOWN, NeedsPage, needs_page
+from tidemark.model.streams import StreamMode, TableRef
+from tidemark.streams.worker.object_needs import NOTHING_KNOWN, Known, NeedsPage, live_keys, look_at, needs_page
+from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.streams import create_stream
 
 
 def page(store: ControlStore, *, limit: int = 50, after: Place | None = None, **wish: str) -> NeedsPage:
@@ -77,3 +83,52 @@ def test_a_text_that_is_no_cursor_is_refused(cursor: str) -> None:
 def test_a_cursor_is_its_place() -> None:
     place = Place(1, "stream", "ärger's", "uid")
     assert place_of_cursor(place.cursor) == place
+
+
+def test_a_stream_that_no_look_has_an_answer_of_is_counted_as_not_looked_at(
+    copied_store: ControlStore, tmp_path: Path
+) -> None:
+    """Also if an earlier look had one, and then its lake hangs."""
+    goes_on = threading.Event()
+    for name in "ab":
+        table = SyntheticTable(tmp_path / name)
+        source = TableRef(f"shop.{name}", table.uri, table.table_id)
+        create_stream(copied_store, name=name, source=source, mode=StreamMode.STANDARD, at_version=0, who="ana")
+    keys = sorted(copied_store.read(live_keys))
+
+    def left(known: Known, **wish: str) -> int:
+        how: dict[str, Any] = {"after": None, "limit": 1, "now": copied_store.clock()}
+        return copied_store.read(lambda c: needs_page(c, known, ObjectsWish(**wish), **how)).not_looked_at
+
+    def hanging(table: TableRef) -> Any:
+        goes_on.wait(30)
+        return open_table(table)
+
+    one = look_at(copied_store, open_table, NOTHING_KNOWN, keys[:1])
+    both = look_at(copied_store, open_table, one, keys)
+    assert [left(known) for known in (NOTHING_KNOWN, one, both)] == [2, 1, 0]
+    assert left(NOTHING_KNOWN, kind="pipe") == 0
+    now_hanging = look_at(copied_store, hanging, both, keys, patience=timedelta(seconds=0.2))
+    goes_on.set()
+    assert left(now_hanging) == 2
+    assert now_hanging.seen == both.seen
+
+
+def test_soon_stale_streams_are_dated_by_the_retention_and_others_by_the_look(
+    copied_store: ControlStore, tmp_path: Path
+) -> None:
+    table = SyntheticTable(tmp_path / "orders")
+    source = TableRef("shop.orders", table.uri, table.table_id)
+    gone = TableRef("shop.gone", (tmp_path / "gone").as_uri(), "gone")
+    clock = Clock()
+    copied_store.clock = clock
+    for name, of in (("orders", source), ("gone", gone)):
+        create_stream(copied_store, name=name, source=of, mode=StreamMode.STANDARD, at_version=0, who="ana")
+    created, week = clock.now, timedelta(days=7)
+    clock.now = created + week - timedelta(hours=5)
+    known = look_at(copied_store, open_table, NOTHING_KNOWN, sorted(copied_store.read(live_keys)))
+    how: dict[str, Any] = {"after": None, "limit": 5, "now": clock.now}
+    found = copied_store.read(lambda c: needs_page(c, known, ObjectsWish(), **how))
+    dated = {one.shown.name: (one.since, one.since_seen) for one in found.needs}
+    assert dated["orders"] == (created + week - timedelta(days=1), False)
+    assert dated["gone"][1]

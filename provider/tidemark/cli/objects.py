@@ -13,6 +13,7 @@ from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, prin
 from tidemark.cli.lineage import lineage_command
 from tidemark.cli.runs import run_command
 from tidemark.control.object_kinds import KINDS, Advice
+from tidemark.hooks.advised_commands import commands_for
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def list_offered(args: Namespace) -> None:
         store = TidemarkHook(args.conn_id).open_store()
         now = store.clock()
         found = store.read(lambda c: offered_now(c, args.kind, find(c, args.kind, args.name, now=now).uid, now))
-    print_rows([_offered_row(found, act) for act in found.acts], args.output)
+    print_rows([_offered_row(found, act, args.conn_id) for act in found.acts], args.output)
 
 
 @suppress_logs_and_warning
@@ -170,8 +171,8 @@ def _act_row(one: DoneAct) -> dict[str, Any]:
     return {"done_at": one.done_at.isoformat(timespec="seconds"), **facts, "values": json.dumps(dict(one.values))}
 
 
-def _offered_row(found: OfferedActs, act: ObjectAct) -> dict[str, Any]:
-    (command,) = Advice("", (act.command,)).of(found.shown.own_name, found.shown.within).commands
+def _offered_row(found: OfferedActs, act: ObjectAct, conn_id: str) -> dict[str, Any]:
+    (command,) = commands_for(Advice("", (act.command,)).of(found.shown.own_name, found.shown.within), conn_id)
     fields = []
     for field in act.fields:
         choices = [choice.value for choice in found.choices.get((act.name, field.name), ())]

@@ -10,6 +10,7 @@ from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows, shown_time
 from tidemark.control.object_kinds import KINDS
+from tidemark.hooks.advised_commands import commands_for
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -36,8 +37,10 @@ def overview_command() -> ActionCommand:
 
 @suppress_logs_and_warning
 def overview(args: Namespace) -> None:
-    """One row per object: need, kind, name, state, since, reason, owner, run, what to do and the command for it. Logs
-    are waited for as by `objects list`. If nothing needs anybody, standard error says so with figures.
+    """One row per object: need, kind, name, state, since, reason, owner, run, what to do and the command for it.
+    `since_seen`: since is the time of this look. Logs are waited for as by `objects list`. If nothing needs anybody,
+    standard error says so with figures. It also says how many objects were not looked at, as their logs have not
+    answered.
     """
     from tidemark.control.object_list import ObjectsWish
     from tidemark.streams.worker.object_needs import look_at_all, needs_page
@@ -47,9 +50,15 @@ def overview(args: Namespace) -> None:
         store, wish = hook.open_store(), ObjectsWish(kind=args.kind, search=args.search)
         known = look_at_all(store, hook.open_table)
         page = store.read(lambda c: needs_page(c, known, wish, after=None, limit=None, now=store.clock()))
-    if not page.needs:
+    if page.not_looked_at:
+        print(f"{_objects(page.not_looked_at)} not looked at: the logs have not answered.", file=sys.stderr)
+    elif not page.needs:
         print(f"Nothing needs anybody: {_figures(page.kinds)}.", file=sys.stderr)
-    print_rows([_row(one) for one in page.needs], args.output)
+    print_rows([_row(one, args.conn_id) for one in page.needs], args.output)
+
+
+def _objects(count: int) -> str:
+    return "1 object was" if count == 1 else f"{count} objects were"
 
 
 def _figures(kinds: Mapping[str, int]) -> str:
@@ -57,7 +66,7 @@ def _figures(kinds: Mapping[str, int]) -> str:
     return ", ".join(counted) or "there is no object yet"
 
 
-def _row(one: Need) -> dict[str, Any]:
+def _row(one: Need, conn_id: str) -> dict[str, Any]:
     shown = one.shown
     return {
         "need": one.need,
@@ -66,10 +75,11 @@ def _row(one: Need) -> dict[str, Any]:
         "state": shown.state,
         "severity": shown.severity.value,
         "since": shown_time(one.since),
+        "since_seen": one.since_seen,
         "reason": one.reason(shown),
         "owner": shown.owner_dag,
         "run": one.run,
         "advice": one.advice.words,
-        "command": "\n".join(one.advice.commands),
+        "command": "\n".join(commands_for(one.advice, conn_id)),
         "uid": shown.uid,
     }

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidemark.control.store import ControlStore
     from tidemark.replication.model.replication import LogPosition, ReplicatedObject, Replication
     from tidemark.replication.sources.open import Source
+    from tidemark.replication.worker.recovering import Recovery
 
 __all__ = ["replication_acts"]
 
@@ -75,7 +76,7 @@ def replication_acts() -> tuple[ActionCommand, ...]:
             name="recover",
             help="Let a replication that failed go on from a position; a second run from there changes nothing",
             func=recover,
-            args=(_NAME, _FROM, _KEEP, WHY, *_ANSWERS),
+            args=(_NAME, _FROM, _KEEP, WHY, ARG_YES, *_ANSWERS),
         ),
         ActionCommand(
             name="backfill",
@@ -127,10 +128,12 @@ def resume(args: Namespace) -> None:
 @suppress_logs_and_warning
 def recover(args: Namespace) -> None:
     """Tables but those of `--keep` are backfilled again, or need a backfill if that is not done by itself. A second run
-    from the same position changes nothing until more is captured; `now` is another time then, and refused.
+    from the same position changes nothing until more is captured; `now` is another time then, and refused. `now` is
+    asked about, as it gives up what was not captured.
     """
     from tidemark.hooks.replication import source_of
     from tidemark.replication.model.replication import ReplicationState
+    from tidemark.replication.planning.positions import NOW
     from tidemark.replication.worker.definitions import get_replication
     from tidemark.replication.worker.objects import objects_of
     from tidemark.replication.worker.recovering import plan_recovery
@@ -140,8 +143,12 @@ def recover(args: Namespace) -> None:
         store = hook.open_store()
         before = get_replication(store, args.name)
         source, keep = source_of(before), tuple(args.keep or ())
-        if args.dry_run:
+        now = args.position.strip().lower() == NOW
+        if args.dry_run or now:
             found = plan_recovery(store, before.name, position=args.position, source=source, keep=keep)
+            if not args.dry_run:
+                confirm(_given_up(found), yes=args.yes)
+        if args.dry_run:
             after = replace(before, state=ReplicationState.RUNNING, captured=found.start)
             needs_backfill = [name for name, act in found.acts.items() if act is not None]
         else:
@@ -222,6 +229,15 @@ def drop(args: Namespace) -> None:
 def _question(replication: Replication, args: Namespace) -> str:
     left = " Slot and publication are left in the source." if args.without_source else ""
     return f"Drop replication {replication.name}, its slot, its publication and its event log?{left} Its targets stay."
+
+
+def _given_up(found: Recovery) -> str:
+    captured, again = found.replication.captured, [name for name, act in found.acts.items() if act is not None]
+    since = "" if captured is None else f" since {_place(captured)}"
+    return (
+        f"Let replication {found.replication.name} go on from now? Changes that were committed{since} and not captured "
+        f"are lost. Tables that need a backfill then: {', '.join(again) or 'none'}."
+    )
 
 
 def _recovered(

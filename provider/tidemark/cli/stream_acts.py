@@ -16,6 +16,8 @@ from tidemark.hooks.tidemark import TidemarkHook
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from tidemark.model.streams import Stream
+
 __all__ = ["stream_acts"]
 
 _MODES = ("standard", "append_only", "every_change", "insert_only")
@@ -66,7 +68,7 @@ def stream_acts() -> tuple[ActionCommand, ...]:
             name="advance",
             help="Pass over unread changes, which are never delivered then; a second run moves nothing",
             func=advance,
-            args=(_NAME, _TO, _WHY, *_ANSWERS),
+            args=(_NAME, _TO, _WHY, ARG_YES, *_ANSWERS),
         ),
         ActionCommand(
             name="drop",
@@ -116,18 +118,35 @@ def create(args: Namespace) -> None:
 @suppress_logs_and_warning
 def advance(args: Namespace) -> None:
     """Changes in between are never delivered; the stream's history records who moved it and why. Refused while a
-    transaction holds the stream. A second run to the same place moves nothing.
+    transaction holds the stream. A second run to the same place moves nothing. `now` is asked about if it passes over
+    anything, and then the stream moves to the place of the question.
     """
     from tidemark.streams.planning.arguments import end_of, reason_of
-    from tidemark.streams.worker.defining import advance_to
+    from tidemark.streams.worker.defining import place_of
+    from tidemark.streams.worker.points import total
+    from tidemark.streams.worker.streams import advance_stream
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         to, why = end_of("to", args.to), reason_of("why", args.why)
         store = store_of(hook, dry_run=args.dry_run)
-        before, after = advance_to(store, args.name, to, who=getpass.getuser(), why=why, tables=hook.open_table)
+        before, places = place_of(store, args.name, to, tables=hook.open_table)
+        bases = places if before.view is not None else ()
+        who, end = getpass.getuser(), total(places)
+        move = partial(advance_stream, name=args.name, to_version=end, who=who, why=why, bases=bases)
+        after = move(store.rehearsal())
+        if not args.dry_run:
+            if to is None and after.offset != before.offset:
+                confirm(_passed_over(before, after), yes=args.yes)
+            after = move(store)
     row = {"stream": after.name, "act": "advance", "before": before.offset.version, "after": after.offset.version}
     print_rows([{**row, "done": not args.dry_run}], args.output)
+
+
+def _passed_over(before: Stream, after: Stream) -> str:
+    versions = f"versions {before.offset.version + 1} to {after.offset.version} of {before.source.name}"
+    changes = "its unread changes up to now" if before.view is not None else f"its unread changes of {versions}"
+    return f"Advance stream {before.name}? It passes over {changes}, which are never delivered then."
 
 
 @suppress_logs_and_warning

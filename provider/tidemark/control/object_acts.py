@@ -16,7 +16,7 @@ from tidemark.control.object_kinds import kind_named, resolved
 from tidemark.control.object_list import ShownObject, of_keys
 from tidemark.control.object_needs import findings_of
 from tidemark.control.object_revisions import ACTED, Facts, differences, facts_of, facts_of_token, token_of
-from tidemark.control.schema import acts
+from tidemark.control.schema import acts, objects
 from tidemark.control.store import Clock, ControlStore
 from tidemark.errors import ActNotOffered, InvalidArgument, ObjectChanged, ObjectGone
 
@@ -117,7 +117,9 @@ class Act:
 
 @dataclass(frozen=True)
 class DoneAct:
-    """An act in the history. `revision`: the facts that were shown. `values`: of its fields."""
+    """An act in the history. `revision`: the facts that were shown. `values`: of its fields. `owner_dag`: the DAG that
+    owns the object, or owned it last.
+    """
 
     number: int
     kind: str
@@ -129,6 +131,7 @@ class DoneAct:
     done_at: datetime
     revision: Mapping[str, str]
     values: Mapping[str, Any] = field(default_factory=dict)
+    owner_dag: str | None = None
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,13 @@ def act_on(store: ControlStore, tools: ActTools, act: Act) -> None:
 
 def newest_acts(connection: sa.Connection, *, kind: str | None, uid: str | None, limit: int) -> tuple[DoneAct, ...]:
     """The newest acts, on one object or on all of a kind or of every kind, newest first."""
-    query = sa.select(acts).order_by(acts.c.id.desc()).limit(limit)
+    owned = (objects.c.kind == acts.c.kind) & (objects.c.uid == acts.c.uid)
+    query = (
+        sa.select(acts, objects.c.owner_dag)
+        .select_from(acts.outerjoin(objects, owned))
+        .order_by(acts.c.id.desc())
+        .limit(limit)
+    )
     if kind is not None:
         query = query.where(acts.c.kind == kind)
     if uid is not None:
@@ -246,6 +255,6 @@ def _note(connection: sa.Connection, *, act: Act, one: ShownObject, shown: Facts
 
 
 def _done(row: sa.RowMapping) -> DoneAct:
-    known = {name: row[name] for name in ("kind", "uid", "name", "act", "who", "why", "done_at")}
+    known = {name: row[name] for name in ("kind", "uid", "name", "act", "who", "why", "done_at", "owner_dag")}
     values = {} if row["arguments"] is None else json.loads(row["arguments"])
     return DoneAct(number=row["id"], revision=json.loads(row["revision"]), values=values, **known)

@@ -71,7 +71,7 @@ class Advice:
     """The way out of a state: what to do, and the commands that do it.
 
     Commands have `{name}` for the object's own name and `{within}` for that of the object that it belongs to. Words in
-    capitals are for the reader to replace.
+    angle brackets are for the reader to replace: a shell refuses a command that still has one.
     """
 
     words: str

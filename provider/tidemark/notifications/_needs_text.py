@@ -32,11 +32,16 @@ class NeedLine:
         return f"{self.kind.replace('_', ' ')} {self.name} is {self.state.replace('_', ' ')}{since}"
 
 
-def needs_texts(lines: Sequence[NeedLine], *, total: int, counts: Mapping[str, int], base_url: str) -> dict[str, str]:
+def needs_texts(
+    lines: Sequence[NeedLine], *, total: int, counts: Mapping[str, int], base_url: str, unknown: int = 0
+) -> dict[str, str]:
     """`needs_message`, `needs_html` and `needs_slack`: how many objects need somebody, then each of the lines with its
     reason and its way out. `total`: with those that have no line. `base_url`: Airflow's; without one there is no link.
+    `unknown`: how many objects were not looked at.
     """
     head = f"{_objects(total)} {'needs' if total == 1 else 'need'} somebody: {_counted(counts)}."
+    if unknown:
+        head += f" {_objects(unknown)} not looked at: the logs have not answered."
     more = "" if total == len(lines) else f"{_objects(total - len(lines))} more: airflow tidemark overview"
     return {
         "needs_message": "\n".join(part for part in (head, *map(_as_text, lines), more) if part),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidemark.hooks.advised_commands import commands_for
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.notifications._needs_text import NeedLine, needs_texts
 from tidemark.notifications._telling import TellingNotifier
@@ -28,8 +29,8 @@ class NeedingObjectsNotifier(TellingNotifier):
     It is for callbacks of tasks and DAGs, and for deadlines (`AsyncCallback(NeedingObjectsNotifier, kwargs={…})`). In
     the triggerer it looks in a thread. It logs a warning, and passes the result to the notifier `tell`. The templates
     of that have `needs_message` (a text), `needs_html` (for an e-mail) and `needs_slack` (in Slack's markup). `needs`
-    is the same as a list, the worst first. It reports nothing if no object is as bad as `at_least`. A second call looks
-    and reports again.
+    is the same as a list, the worst first. It reports nothing if no object is as bad as `at_least`. Logs that do not
+    answer are a warning in the log, and a line of each report. A second call looks and reports again.
 
     :param at_least: report objects that are this bad or worse: `failed`, `warning` or `stopped`. (templated)
     :param kind: only objects of this kind, such as `stream`; None: every kind. (templated)
@@ -64,19 +65,23 @@ class NeedingObjectsNotifier(TellingNotifier):
         """Looks at store and logs. Raises StoreError, InvalidArgument."""
         from airflow.sdk.configuration import conf
 
-        needs = self._look()
-        if not needs:
+        needs, unknown = self._look()
+        if unknown:
+            self.log.warning("%s objects were not looked at, as their logs have not answered.", unknown)
+        elif not needs:
             self.log.info("No object needs anybody.")
+        if not needs:
             return None
-        lines = [_line(one) for one in needs]
+        lines = [_line(one, self.conn_id) for one in needs]
         counts = {word: sum(one.need == word for one in lines) for word in dict.fromkeys(one.need for one in lines)}
         shown = lines[: whole_number_of("most", self.most)]
         base_url = conf.get("api", "base_url", fallback="") or ""
-        texts = needs_texts(shown, total=len(lines), counts=counts, base_url=base_url)
+        texts = needs_texts(shown, total=len(lines), counts=counts, unknown=unknown, base_url=base_url)
         self.log.warning("%s", texts["needs_message"])
         return {**texts, "needs": lines}
 
-    def _look(self) -> Sequence[Need]:
+    def _look(self) -> tuple[Sequence[Need], int]:
+        """The objects to report, and how many objects were not looked at."""
         from tidemark.control.object_list import ObjectsWish
         from tidemark.control.object_needs import RANKS
         from tidemark.streams.worker.object_needs import look_at_all, needs_page
@@ -89,7 +94,8 @@ class NeedingObjectsNotifier(TellingNotifier):
         )
         known = look_at_all(store, hook.open_table)
         page = store.read(lambda c: needs_page(c, known, wish, after=None, limit=None, now=store.clock()))
-        return [one for one in page.needs if RANKS.get(one.need, RANKS["warning"]) <= worst]
+        needs = [one for one in page.needs if RANKS.get(one.need, RANKS["warning"]) <= worst]
+        return needs, page.not_looked_at
 
 
 def _rank_of(argument: str, value: object) -> int:
@@ -102,14 +108,14 @@ def _kind_of(argument: str, value: object) -> str | None:
     return None if is_left_out(value) else one_of(tuple(KINDS), argument, value)
 
 
-def _line(one: Need) -> NeedLine:
+def _line(one: Need, conn_id: str) -> NeedLine:
     return NeedLine(
         need=one.need,
         kind=one.shown.kind,
         name=one.shown.name,
         state=one.shown.state,
-        since=None if one.since is None else f"{one.since:%Y-%m-%d %H:%M} UTC",
+        since=None if one.since is None or one.since_seen else f"{one.since:%Y-%m-%d %H:%M} UTC",
         reason=one.reason(one.shown),
         advice=one.advice.words,
-        commands=one.advice.commands,
+        commands=commands_for(one.advice, conn_id),
     )

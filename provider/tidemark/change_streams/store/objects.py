@@ -89,7 +89,7 @@ def consumer_group_lags(connection: sa.Connection, uids: Sequence[str], now: dat
 _OF_STREAMS = {
     "suspended": Advice(
         "It watches nothing, so changes of its tables are not captured. Let it watch them again.",
-        ("airflow tidemark change-streams resume {name} --on TABLE",),
+        ("airflow tidemark change-streams resume {name} --on <table>",),
     ),
     "": Advice("Look at the change stream and its tables.", ("airflow tidemark change-streams show {name}",)),
 }

@@ -23,8 +23,10 @@ __all__ = [
     "list_clustered",
     "recluster_history",
     "register_clustered",
+    "resume_named",
     "resume_recluster",
     "set_key",
+    "suspend_named",
     "suspend_recluster",
 ]
 
@@ -96,6 +98,24 @@ def resume_recluster(store: ControlStore, opened: Tables, table: TableRef, *, by
     return store.write(lambda c: _moved(c, table, by=by, suspend=False))
 
 
+def suspend_named(store: ControlStore, name: str, *, why: str, by: str) -> None:
+    """As `suspend_recluster`, of a table that is kept clustered, by its name and without its log."""
+
+    def suspend(connection: sa.Connection) -> None:
+        tables.suspend_table(connection, _named(connection, name), why=f"{why}, by {by}", by=by)
+
+    store.write(suspend)
+
+
+def resume_named(store: ControlStore, name: str, *, by: str) -> None:
+    """As `resume_recluster`, of a table that is kept clustered, by its name and without its log."""
+
+    def resume(connection: sa.Connection) -> None:
+        tables.resume_table(connection, _named(connection, name), by=by)
+
+    store.write(resume)
+
+
 def list_clustered(store: ControlStore) -> tuple[ClusteredTable, ...]:
     """All tables that are kept clustered, by name."""
     return store.read(tables.live_tables)
@@ -111,6 +131,14 @@ def recluster_history(
         return () if kept is None else reclusterings.history(connection, kept.uid, limit)
 
     return store.read(look)
+
+
+def _named(connection: sa.Connection, name: str) -> ClusteredTable:
+    """Raises ClusteringKeyMissing, also where two tables have that name."""
+    found = [one for one in tables.live_tables(connection) if one.name == name]
+    if len(found) != 1:
+        raise ClusteringKeyMissing(table=name)
+    return found[0]
 
 
 def _moved(connection: sa.Connection, table: TableRef, *, by: str, suspend: bool) -> ClusteredTable:

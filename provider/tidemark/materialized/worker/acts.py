@@ -31,7 +31,7 @@ VIEW_ACTS = (
         words="Suspend",
         loses="Nothing at once. It is refreshed no more, and dynamic tables that read it wait, too. If its tables "
         "forget their changes meanwhile, it is later refreshed in full.",
-        command="airflow tidemark views suspend {name} --why TEXT",
+        command="airflow tidemark views suspend {name} --why <reason>",
         fits=lambda states, facts: not _stands(states, facts),
         do=lambda step: suspend_view(step.guarded, step.name, why=step.why, by=step.who),
     ),

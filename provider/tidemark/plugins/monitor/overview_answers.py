@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from shlex import quote as shell
 from types import MappingProxyType
 from typing import Literal
 from urllib.parse import quote
@@ -14,7 +13,7 @@ from tidemark.control.act_fields import ActField, Choice, FieldType
 from tidemark.control.object_acts import DoneAct, ObjectAct, OfferedActs
 from tidemark.control.object_kinds import Advice
 from tidemark.control.object_list import ShownObject
-from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.hooks.advised_commands import commands_for
 from tidemark.plugins.monitor.actors import Actor, actor
 from tidemark.plugins.monitor.object_answers import for_reader
 from tidemark.streams.worker.object_needs import Need
@@ -26,10 +25,12 @@ __all__ = [
     "OfferedAnswer",
     "OverviewAnswer",
     "acts_answer",
-    "commands_for",
     "need_answer",
     "offered_answer",
 ]
+
+
+OF_OTHERS = "who did it, and why, is shown to those who may read the DAG of the object"
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,9 @@ class OfferedAnswer:
 @dataclass(frozen=True)
 class NeedAnswer:
     """One object that needs somebody. `need`: failed, warning, behind, locked or stopped. `since`: the first time that
-    is known. `reason`: for those who may read the DAGs of the runs that met it. `run`: the task that met it last, with
-    the paths of its run and of its log below Airflow's address. `advice` and `commands`: the way out. `revision`: the
-    token that an act hands back.
+    is known; `since_seen`: it is that of the look which found it, so it may be older. `reason`: for those who may read
+    the DAGs of the runs that met it. `run`: the task that met it last, with the paths of its run and of its log below
+    Airflow's address. `advice` and `commands`: the way out. `revision`: the token that an act hands back.
     """
 
     kind: str
@@ -98,6 +99,7 @@ class NeedAnswer:
     state: str
     severity: str
     since: datetime | None
+    since_seen: bool
     reason: str
     owner: str | None
     lag_seconds: float | None
@@ -116,8 +118,9 @@ class NeedAnswer:
 @dataclass(frozen=True)
 class OverviewAnswer:
     """A part of what needs somebody, the worst first. `looked_at`: when logs and lags were looked at last, in the
-    background; None: not yet. `total`: how many need somebody and fit. `counts`: the same by urgency. `objects`: how
-    many live, by kind. `cursor`: for the part that follows; None on the last one.
+    background; None: not yet. `not_looked_at`: how many objects of these kinds wait for a look, or for the answer
+    of their logs. `total`: how many need somebody and fit. `counts`: the same by urgency.
+    `objects`: how many live, by kind. `cursor`: for the part that follows; None on the last one.
     """
 
     connection: str
@@ -128,13 +131,16 @@ class OverviewAnswer:
     total: int
     counts: Mapping[str, int]
     objects: Mapping[str, int]
+    not_looked_at: int
     needs: tuple[NeedAnswer, ...]
     cursor: str | None
 
 
 @dataclass(frozen=True)
 class KeptAct:
-    """An act in the history. `values`: of its fields."""
+    """An act in the history. `values`: of its fields. Person, reason and values are shown to those who may read the DAG
+    that owns the object.
+    """
 
     number: int
     kind: str
@@ -182,6 +188,7 @@ def need_answer(need: Need, readable: Collection[str], may: Callable[[str | None
         state=shown.state,
         severity=shown.severity.value,
         since=need.since,
+        since_seen=need.since_seen,
         reason=told.reason(shown),
         owner=shown.owner_dag if shown.owner_dag in readable else None,
         lag_seconds=shown.lag_seconds,
@@ -198,16 +205,16 @@ def need_answer(need: Need, readable: Collection[str], may: Callable[[str | None
     )
 
 
-def commands_for(advice: Advice, conn_id: str) -> tuple[str, ...]:
-    """The commands, with the connection if it is not the one that they take by themselves."""
-    more = "" if conn_id == DEFAULT_CONN_ID else f" --conn-id {shell(conn_id)}"
-    return tuple(one + more if one.startswith("airflow tidemark ") else one for one in advice.commands)
+def acts_answer(conn_id: str, found: Collection[DoneAct], now: datetime, readable: Collection[str]) -> ActsAnswer:
+    """The acts as that reader may see them, without the facts of their revisions."""
+    return ActsAnswer(conn_id, now, tuple(_kept_act(one, readable) for one in found))
 
 
-def acts_answer(conn_id: str, found: Collection[DoneAct], now: datetime) -> ActsAnswer:
-    """The acts without the facts of their revisions."""
+def _kept_act(one: DoneAct, readable: Collection[str]) -> KeptAct:
     names = ("number", "kind", "uid", "name", "act", "who", "why", "done_at", "values")
-    return ActsAnswer(conn_id, now, tuple(KeptAct(**{name: getattr(one, name) for name in names}) for one in found))
+    told = KeptAct(**{name: getattr(one, name) for name in names})
+    hidden = one.owner_dag is not None and one.owner_dag not in readable
+    return replace(told, who="", why=OF_OTHERS, values={}) if hidden else told
 
 
 def offered_answer(found: OfferedActs, conn_id: str, *, allowed: bool) -> OfferedAnswer:

@@ -23,7 +23,7 @@ from tidemark.streams.worker.object_needs import NeedsPage, needs_page
 
 __all__ = ["add_overview"]
 
-_NOTHING = NeedsPage(0, dict.fromkeys(RANKS, 0), {}, (), None)
+_NOTHING = NeedsPage(0, dict.fromkeys(RANKS, 0), {}, 0, (), None)
 
 
 def add_overview(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
@@ -58,6 +58,7 @@ def add_overview(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
             total=page.total,
             counts=page.counts,
             objects=page.kinds,
+            not_looked_at=page.not_looked_at,
             needs=needs,
             cursor=None if page.following is None else page.following.cursor,
         )
@@ -68,16 +69,17 @@ def add_overview(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
 def _add_acts(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
     @app.get(f"{API}/acts", responses=refusals("connection"))
     async def acts(
+        readable: ReadableDags,
         connection: Connection = None,
         kind: Kind = None,
         uid: Annotated[Text, Query(description="Of one object.")] = "",
         limit: Limit = 50,
     ) -> ActsAnswer:
-        """The newest acts of persons on objects, with who did them and why."""
+        """The newest acts of persons on objects, with who did them and why for those who may read the owner's DAG."""
         found = await gate_to(gates, connection).ask(
             lambda monitored: (monitored.conn_id, _acts(monitored, kind, uid or None, limit))
         )
-        return acts_answer(*found, clock())
+        return acts_answer(*found, clock(), readable)
 
 
 def _after(cursor: str | None) -> Place | None:

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 class Watch:
     """The findings of the last rounds of looks, and the next round, which begins when somebody asks.
 
-    A round looks at `most` objects at once. Those in trouble are first, then those that were looked at longest ago. At
+    A round looks at `most` objects at once. Those in trouble are first, then those that were asked longest ago. At
     most one round runs, and the next one begins `every` seconds after it. Nobody looks while nobody asks. A round that
     fails leaves what was known.
 
@@ -41,7 +41,7 @@ class Watch:
         self._running = False
         self._ended: float | None = None
         self._known = NOTHING_KNOWN
-        self._looked: dict[Key, float] = {}
+        self._asked: dict[Key, float] = {}
 
     @property
     def known(self) -> Known:
@@ -70,8 +70,8 @@ class Watch:
         living = store.read(live_keys)
         known = without_ended(self._known, living)
         troubled = sorted(known.late)[: self._most // 2]
-        others = sorted(living.difference(troubled), key=lambda key: (self._looked.get(key, float("-inf")), key))
+        others = sorted(living.difference(troubled), key=lambda key: (self._asked.get(key, float("-inf")), key))
         chosen = [*troubled, *others[: self._most - len(troubled)]]
         self._known = look_at(store, tables, known, chosen, rest=self._rest)
         now = self._clock()
-        self._looked = {key: at for key, at in self._looked.items() if key in living} | dict.fromkeys(chosen, now)
+        self._asked = {key: at for key, at in self._asked.items() if key in living} | dict.fromkeys(chosen, now)

@@ -113,22 +113,23 @@ def _view(name: str, within: str | None) -> Mapping[str, str]:
 
 
 _ERRORS, _RESUME = "airflow tidemark replications errors {name}", "airflow tidemark replications resume {name}"
+_SHOW = "airflow tidemark replications show {name}"
 _OF_REPLICATIONS = {
     "failed": Advice("Fix what the error says. The next run tries again by itself.", (_ERRORS,)),
     "failed_permanently": Advice(
         "Its log cannot be read on. Recover it from a position; what was committed before and not captured is lost.",
-        ("airflow tidemark replications recover {name} --from now --why TEXT", _ERRORS),
+        (_ERRORS, _SHOW),
     ),
     "paused": Advice("It captures nothing, and the source keeps its log. Resume it, or drop it.", (_RESUME,)),
     "draining": Advice("It captures nothing new, and pauses once all is applied. Resume it, or wait.", (_RESUME,)),
-    "": Advice("Look at its alerts and its objects.", ("airflow tidemark replications show {name}",)),
+    "": Advice("Look at its alerts and its objects.", (_SHOW,)),
 }
 _OF_TABLES = {
     "failed": Advice(
         "Fix what the error says, then request another backfill.",
         (
             "airflow tidemark replications errors {within} --object {name}",
-            "airflow tidemark replications backfill {within} {name} --why TEXT",
+            "airflow tidemark replications backfill {within} {name} --why <reason>",
         ),
     ),
     "unsupported": Advice(
@@ -139,7 +140,7 @@ _OF_TABLES = {
         "It needs a backfill, or somebody should know of a change in the source.",
         (
             "airflow tidemark replications show {within}",
-            "airflow tidemark replications backfill {within} {name} --why TEXT",
+            "airflow tidemark replications backfill {within} {name} --why <reason>",
         ),
     ),
 }

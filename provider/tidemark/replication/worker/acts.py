@@ -72,7 +72,7 @@ REPLICATION_ACTS = (
         words="Pause",
         loses="Nothing at once. Nothing new is captured, and what was captured is still applied. The source keeps its "
         "log for it meanwhile, which may fill its disk.",
-        command="airflow tidemark replications pause {name} --why TEXT",
+        command="airflow tidemark replications pause {name} --why <reason>",
         fits=_runs,
         do=lambda step: let_drain(step.guarded, step.name, by=_by(step), at_once=step.flag("at_once")),
         fields=(
@@ -89,7 +89,7 @@ REPLICATION_ACTS = (
         name="resume",
         words="Resume",
         loses="Nothing: the next run captures on from where it was captured.",
-        command="airflow tidemark replications resume {name} --why TEXT",
+        command="airflow tidemark replications resume {name} --why <reason>",
         fits=_stands,
         do=lambda step: resume(step.guarded, step.name, by=_by(step)),
     ),
@@ -98,7 +98,7 @@ REPLICATION_ACTS = (
         words="Recover",
         loses="Changes that were committed before the position and not captured are lost. So its tables are backfilled "
         "again, and each is behind until that has ended. From now, its old slot is dropped in the source.",
-        command="airflow tidemark replications recover {name} --from POSITION --why TEXT",
+        command="airflow tidemark replications recover {name} --from <position> --why <reason>",
         fits=lambda states, _: _within(states, _FAILED),
         do=_recover,
         fields=(
@@ -125,7 +125,7 @@ REPLICATION_ACTS = (
         words="Backfill its tables",
         loses="Nothing. The next run that captures reads these tables of the source again, in full. Each target is "
         "behind until its backfill has ended.",
-        command="airflow tidemark replications backfill {name} --all --why TEXT",
+        command="airflow tidemark replications backfill {name} --all --why <reason>",
         fits=lambda states, _: _within(states, _BEGUN),
         do=_backfill_tables,
         fields=(
@@ -151,7 +151,7 @@ REPLICATED_TABLE_ACTS = (
         words="Backfill it",
         loses="Nothing. The next run that captures reads the table of the source again, in full. The target is behind "
         "until that has ended.",
-        command="airflow tidemark replications backfill {within} {name} --why TEXT",
+        command="airflow tidemark replications backfill {within} {name} --why <reason>",
         fits=lambda states, _: _within(states, _MAY_BE_COPIED),
         do=lambda step: _request(step, restart=False),
     ),
@@ -160,7 +160,7 @@ REPLICATED_TABLE_ACTS = (
         words="Restart its backfill",
         loses="What the backfill that is under way has copied so far. Its worker ends its job, and the next run begins "
         "with the first row.",
-        command="airflow tidemark replications backfill {within} {name} --action restart --why TEXT",
+        command="airflow tidemark replications backfill {within} {name} --action restart --why <reason>",
         fits=lambda states, _: ObjectState.ACTIVE.value in states,
         do=lambda step: _request(step, restart=True),
     ),
@@ -168,7 +168,7 @@ REPLICATED_TABLE_ACTS = (
         name="stop",
         words="Stop its backfill",
         loses="What the backfill has copied so far. The target is not written to until the next backfill.",
-        command="airflow tidemark replications backfill {within} {name} --action stop --why TEXT",
+        command="airflow tidemark replications backfill {within} {name} --action stop --why <reason>",
         fits=lambda states, _: _within(states, _DUE),
         do=lambda step: stop_backfill(step.guarded, step.within, [step.name], by=_by(step)),
     ),

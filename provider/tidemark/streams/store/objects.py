@@ -98,10 +98,7 @@ _SHOW = "airflow tidemark streams show {name}"
 _TRY_AGAIN = Advice(
     "Read the log of the failed task, fix the cause, and run the task again. Its window is kept.", (_SHOW,)
 )
-_RUN_SOON = Advice(
-    "Run its consumer before that time. Changes that nobody needs may be passed over.",
-    ("airflow tidemark streams advance {name} --to now --why TEXT",),
-)
+_RUN_SOON = Advice("Run its consumer before that time. Its newest transactions name the runs that read it.", (_SHOW,))
 _ADVICE = {
     "failing": _TRY_AGAIN,
     "stale": Advice(
@@ -110,7 +107,7 @@ _ADVICE = {
     ),
     "unreadable": Advice(
         "The log of its table cannot be read. Fix the way to the lake, or say where the table is now.",
-        ("airflow tidemark streams relocate {name} --to TABLE", _SHOW),
+        ("airflow tidemark streams relocate {name} --to <table>", _SHOW),
     ),
     "nearly_stale": _RUN_SOON,
     "may_be_stale": _RUN_SOON,

@@ -130,7 +130,7 @@ _ADVANCE = ObjectAct(
     words="Advance",
     loses="All changes up to that point that the stream has not delivered yet: they are passed over and never "
     "delivered. Its history says by whom and why.",
-    command="airflow tidemark streams advance {name} --to now --why TEXT",
+    command="airflow tidemark streams advance {name} --to <point> --why <reason>",
     fits=_is_free,
     do=_advance,
     fields=(
@@ -149,7 +149,7 @@ _REBASE = ObjectAct(
     words="Re-base",
     loses="Unread changes of the table as it was, unless keys let both be compared. For its targets it is another "
     "stream: exactly once starts again. Name, mode, counts and history stay.",
-    command="airflow tidemark streams rebase {name} --why TEXT",
+    command="airflow tidemark streams rebase {name} --why <reason>",
     fits=_is_on_a_table,
     do=_rebase,
     fields=(
@@ -176,7 +176,7 @@ _REPLAY = ObjectAct(
     words="Deliver again from a window on",
     loses="Nothing of its table. All changes since the start of that window are delivered again: a target that appends "
     "has them twice, a merge by key has them once. For its targets it is another stream: exactly once starts again.",
-    command="airflow tidemark streams replay {name} --from VERSION --why TEXT",
+    command="airflow tidemark streams replay {name} --from <version> --why <reason>",
     fits=_has_delivered,
     do=_replay,
     fields=(

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control.object_kinds import KINDS, Severity
+from tidemark.control.object_kinds import KINDS, Severity, kind_named
 from tidemark.control.object_list import ObjectsWish, ShownObject, show_all
 from tidemark.control.store import ControlStore
 from tidemark.model.readings import Reading
@@ -42,9 +42,11 @@ def readings_of(
     found: Sequence[ShownObject], seen: Mapping[str, Seen], needs: Mapping[str, int], now: datetime
 ) -> Iterator[Reading]:
     """The gauges of these objects, with the answers of their logs by uid, and the counts of those that need somebody.
-    Every kind and severity has a count, so that none stays as it was.
+    Every kind and severity has a count, so that none stays as it was. An object whose log has not answered
+    has a severity, and is counted, only if the store knows a problem.
     """
-    counted = Counter((one.kind, one.severity) for one in found)
+    known = [one for one in found if _is_known(one, seen.get(one.uid))]
+    counted = Counter((one.kind, one.severity) for one in known)
     for kind in KINDS:
         for severity in Severity:
             yield Reading("objects", counted[kind, severity], {"kind": kind, "severity": severity.value})
@@ -54,9 +56,14 @@ def readings_of(
     yield Reading("emitted_at", now.timestamp())
 
 
+def _is_known(one: ShownObject, seen: Seen) -> bool:
+    return seen is not None or kind_named(one.kind).look is None or one.severity in (Severity.FAILED, Severity.WARNING)
+
+
 def _of_one(one: ShownObject, seen: Seen, now: datetime) -> Iterable[Reading]:
     of = {"kind": one.kind, "object": one.name}
-    yield Reading("object_severity", _RANKS[one.severity], of)
+    if _is_known(one, seen):
+        yield Reading("object_severity", _RANKS[one.severity], of)
     if one.lag_seconds is not None:
         yield Reading("object_lag_seconds", one.lag_seconds, of)
     if one.lag_amount is not None and one.lag_unit is not None:

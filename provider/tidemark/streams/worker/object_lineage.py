@@ -91,7 +91,6 @@ def known_objects(
     told = {(one.kind, one.uid): one for one in judged(found, seen, now)}
     asked = (key for key, one in told.items() if kind_named(one.kind).look is not None)
     unseen = frozenset(key for key in asked if seen[key[1]] is None)
-    told |= {key: replace(told[key], lag_seconds=None, lag_amount=None, lag_unit=None) for key in unseen}
     return told, unseen
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
@@ -23,6 +23,7 @@ from tidemark.control.store import ControlStore
 from tidemark.streams.worker.object_states import Seen, ask_logs, judged, questions_behind
 from tidemark.streams.worker.questions import LogQuestion
 from tidemark.streams.worker.sources import Tables
+from tidemark.streams.worker.threads import PATIENCE
 
 __all__ = [
     "NOTHING_KNOWN",
@@ -44,12 +45,13 @@ _PROBLEMS = (Severity.FAILED, Severity.WARNING)
 class Known:
     """The findings of looks. `seen`: by object the answer of its logs, and the state of the object for which it holds.
     `late`: objects that are worse than the store knows, and how bad. `since`: when a look found that first.
-    `looked_at`: the end of the last look.
+    `looked`: objects whose lags and logs answered the last look at them. `looked_at`: the end of the last look.
     """
 
     seen: Mapping[Key, tuple[tuple[Hashable, ...], Seen]] = field(default_factory=dict)
     late: Mapping[Key, Severity] = field(default_factory=dict)
     since: Mapping[Key, datetime] = field(default_factory=dict)
+    looked: frozenset[Key] = frozenset()
     looked_at: datetime | None = None
 
 
@@ -69,8 +71,9 @@ class _Beside:
 @dataclass(frozen=True)
 class Need:
     """One object that needs somebody. `need`: `failed`, `warning`, `behind`, `locked` or `stopped`. `since`: the first
-    time that is known. `run`: key of the run that met it last. `advice`: the way out. `acts`: those that it is offered.
-    `revision`: the token of what is shown. `stopped_for`: the reason of the person who stopped it.
+    time that is known; `since_seen`: that of the look which found it, so it may be older. `run`: key of the run that
+    met it last. `advice`: the way out. `acts`: those that it is offered. `revision`: the token of what is shown.
+    `stopped_for`: the reason of the person who stopped it.
     """
 
     shown: ShownObject
@@ -81,6 +84,7 @@ class Need:
     acts: tuple[ObjectAct, ...]
     revision: str
     stopped_for: str | None = None
+    since_seen: bool = False
 
     def reason(self, shown: ShownObject) -> str:
         """Why it needs somebody, from the object as its reader may see it."""
@@ -91,12 +95,14 @@ class Need:
 @dataclass(frozen=True)
 class NeedsPage:
     """`total`: how many objects need somebody and fit. `counts`: the same by `RANKS`. `kinds`: how many objects live,
-    by kind. `following`: the place after which the next page begins; None on the last one.
+    by kind. `not_looked_at`: how many of the wished kinds wait for a look, or for the answer of their logs.
+    `following`: the place after which the next page begins; None on the last one.
     """
 
     total: int
     counts: Mapping[str, int]
     kinds: Mapping[str, int]
+    not_looked_at: int
     needs: tuple[Need, ...]
     following: Place | None
 
@@ -121,13 +127,20 @@ def needs_page(
     needs = _needs(connection, [place.key for place in shown], known, findings, now)
     mended = {place.key for place in shown}.difference((one.shown.kind, one.shown.uid) for one in needs)
     counted = [names[place.rank] for place in found if place.key not in mended]
+    kinds = count_kinds(connection)
     return NeedsPage(
         total=len(counted),
         counts={**dict.fromkeys(RANKS, 0), **Counter(counted)},
-        kinds=count_kinds(connection),
+        kinds=kinds,
+        not_looked_at=_not_looked_at(known, kinds, wish),
         needs=needs,
         following=shown[-1] if len(shown) < len(rest) else None,
     )
+
+
+def _not_looked_at(known: Known, kinds: Mapping[str, int], wish: ObjectsWish) -> int:
+    looked = Counter(kind for kind, _ in known.looked)
+    return sum(max(0, count - looked[kind]) for kind, count in kinds.items() if wish.kind in (None, kind))
 
 
 def look_at_all(store: ControlStore, tables: Tables) -> Known:
@@ -141,9 +154,17 @@ def live_keys(connection: sa.Connection) -> frozenset[Key]:
     return frozenset((row.kind, row.uid) for row in rows)
 
 
-def look_at(store: ControlStore, tables: Tables, known: Known, keys: Sequence[Key], *, rest: float = 0.0) -> Known:
+def look_at(
+    store: ControlStore,
+    tables: Tables,
+    known: Known,
+    keys: Sequence[Key],
+    *,
+    rest: float = 0.0,
+    patience: timedelta = PATIENCE,
+) -> Known:
     """The findings after a look at the logs and lags of these objects, with the earlier ones. Logs that have not
-    answered leave the earlier ones. `rest`: see `ask_logs`.
+    answered leave the earlier ones, and their objects count as not looked at. `rest`, `patience`: see `ask_logs`.
     """
     now = store.clock()
 
@@ -152,11 +173,12 @@ def look_at(store: ControlStore, tables: Tables, known: Known, keys: Sequence[Ke
         return found, questions_behind(connection, found)
 
     found, questions = store.read(kept)
-    answers = ask_logs(questions, tables, rest=rest)
+    answers = ask_logs(questions, tables, rest=rest, patience=patience)
+    silent = {(one.kind, one.uid) for one in found if one.uid in questions and answers[one.uid] is None}
     seen, late, since = dict(known.seen), dict(known.late), dict(known.since)
     for one, told in zip(found, judged(found, answers, now), strict=True):
         key = (one.kind, one.uid)
-        if one.uid in questions and answers[one.uid] is None:
+        if key in silent:
             continue
         if one.uid in questions:
             seen[key] = (questions[one.uid].holds_for, answers[one.uid])
@@ -166,7 +188,7 @@ def look_at(store: ControlStore, tables: Tables, known: Known, keys: Sequence[Ke
         else:
             late.pop(key, None)
             since.pop(key, None)
-    return Known(seen, late, since, store.clock())
+    return Known(seen, late, since, known.looked.union(keys) - silent, store.clock())
 
 
 def without_ended(known: Known, living: Collection[Key]) -> Known:
@@ -175,6 +197,7 @@ def without_ended(known: Known, living: Collection[Key]) -> Known:
         {key: value for key, value in known.seen.items() if key in living},
         {key: value for key, value in known.late.items() if key in living},
         {key: value for key, value in known.since.items() if key in living},
+        known.looked.intersection(living),
         known.looked_at,
     )
 
@@ -226,7 +249,8 @@ def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: dat
         return None
     locked = finding is not None and need == "locked"
     shown = told if finding is None else _with_finding(told, finding, locked=locked)
-    known_since = found_since or told.since or (one.since if one.severity in _PROBLEMS else None)
+    dated = told.since if told.state != one.state else None
+    known_since = dated or found_since or told.since or (one.since if one.severity in _PROBLEMS else None)
     since = finding.since if finding is not None and locked else known_since
     return Need(
         shown=shown,
@@ -237,6 +261,7 @@ def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: dat
         acts=offered(one.kind, states, beside.facts),
         revision=token_of(beside.facts),
         stopped_for=beside.stopped_for,
+        since_seen=since is not None and since is found_since,
     )
 
 

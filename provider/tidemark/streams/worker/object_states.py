@@ -6,7 +6,7 @@ import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,12 +16,12 @@ from tidemark.control.object_list import ObjectsWish, ShownObject, find, fitting
 from tidemark.control.store import ControlStore
 from tidemark.errors import TidemarkError
 from tidemark.streams.model.health import StreamHealth
-from tidemark.streams.planning.stream_state import LogFacts, NoLog, StreamState, state_of
+from tidemark.streams.planning.stream_state import SOON, LogFacts, NoLog, StreamState, state_of
 from tidemark.streams.store import streams
 from tidemark.streams.worker.questions import LogQuestion, stream_question
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.status import StreamStatus
-from tidemark.streams.worker.threads import for_each
+from tidemark.streams.worker.threads import PATIENCE, for_each
 
 __all__ = [
     "STREAM_LOOK",
@@ -94,13 +94,18 @@ def questions_behind(connection: sa.Connection, found: Sequence[ShownObject]) ->
 
 
 def judged(found: Sequence[ShownObject], seen: Mapping[str, Seen], now: datetime) -> tuple[ShownObject, ...]:
-    """The objects with the observations of them, by uid; an object without one stays as the store has it."""
+    """The objects with the observations of them, by uid. An object without one has the state of the store. It has no
+    lag then if logs tell that of its kind.
+    """
     return tuple(_judged(one, seen.get(one.uid), now) for one in found)
 
 
 def _judged(one: ShownObject, seen: Seen, now: datetime) -> ShownObject:
     look = _look_of(one.kind)
-    return one if look is None or seen is None else look.judge(one, seen, now)
+    if look is None:
+        return one
+    unknown = replace(one, lag_seconds=None, lag_amount=None, lag_unit=None)
+    return unknown if seen is None else look.judge(unknown, seen, now)
 
 
 def _look_of(kind: str) -> LakeLook | None:
@@ -112,8 +117,10 @@ def _look_of(kind: str) -> LakeLook | None:
     return found
 
 
-def ask_logs(behind: Mapping[str, LogQuestion], tables: Tables, *, rest: float = 0.0) -> dict[str, Seen]:
-    """The answers to these questions, by uid. They are waited for in a bounded time. Each thread rests for `rest`
+def ask_logs(
+    behind: Mapping[str, LogQuestion], tables: Tables, *, rest: float = 0.0, patience: timedelta = PATIENCE
+) -> dict[str, Seen]:
+    """The answers to these questions, by uid. They are waited for in that time. Each thread rests for `rest`
     seconds after a question, so that other threads of the process get their turn.
     """
 
@@ -126,7 +133,8 @@ def ask_logs(behind: Mapping[str, LogQuestion], tables: Tables, *, rest: float =
             time.sleep(rest)
 
     questions = tuple(behind.values())
-    return dict(zip(behind, for_each(questions, look, about=[one.about for one in questions]), strict=True))
+    about = [one.about for one in questions]
+    return dict(zip(behind, for_each(questions, look, about=about, patience=patience), strict=True))
 
 
 def _of_streams(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, LogQuestion]:
@@ -134,7 +142,9 @@ def _of_streams(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, 
 
 
 def _judge(one: ShownObject, seen: Seen, now: datetime) -> ShownObject:
-    """The worst that store and log say. Since when a state holds is known only where it is the one that is stored."""
+    """The worst that store and log say. Since when a state holds is known where it is the one that is stored, and where
+    Delta's retention dates it.
+    """
     status = seen if isinstance(seen, StreamStatus) else None
     log: LogFacts | NoLog = NoLog.UNREADABLE if status is None else status.log_facts
     health = StreamHealth(
@@ -146,10 +156,16 @@ def _judge(one: ShownObject, seen: Seen, now: datetime) -> ShownObject:
         one,
         state=state.value,
         severity=one.severity if same else _SEVERITIES.get(state, Severity.OK),
-        since=one.since if same else None,
+        since=one.since if same else _since(status, state),
         notice=seen if isinstance(seen, str) else _notice(status, state),
     )
     return shown if status is None else _with_lag(shown, status, now)
+
+
+def _since(status: StreamStatus | None, state: StreamState) -> datetime | None:
+    if status is None or state not in (StreamState.MAY_BE_STALE, StreamState.NEARLY_STALE):
+        return None
+    return status.stale_after if state is StreamState.MAY_BE_STALE else status.stale_after - SOON
 
 
 def _notice(status: StreamStatus | None, state: StreamState) -> str | None:

@@ -40,7 +40,7 @@ let drawn = "";
 function draw(found, history, wish) {
   drawHeader("overview", "overview", found.objects.replication ?? 0);
   const minute = Math.floor(new Date(found.now) / 60000);
-  const said = JSON.stringify([minute, { ...found, now: null, looked_at: null }, { ...history, now: null }, wish]);
+  const said = JSON.stringify([minute, { ...found, now: null, looked_at: null, not_looked_at: found.total === 0 ? found.not_looked_at : null }, { ...history, now: null }, wish]);
   if (said === drawn && view.querySelector("#needs")) {
     document.getElementById("figures").replaceChildren(figures(found));
     return;
@@ -72,7 +72,11 @@ function figures(found) {
   const counted = Object.entries(GROUPS).filter(([name]) => found.counts[name] > 0)
     .map(([name, words]) => `${number(found.counts[name])} ${words}`);
   const needing = found.total === 0 ? "" : `${number(found.total)} of ${number(all(found))} objects need somebody: ${counted.join(", ")}. `;
-  return h("p", { class: "quiet" }, needing, looked);
+  return h("p", { class: "quiet" }, needing, looked, found.not_looked_at > 0 ? ` ${notLookedAt(found)}.` : "");
+}
+
+function notLookedAt(found) {
+  return `${number(found.not_looked_at)} of ${number(all(found))} objects not looked at`;
 }
 
 function all(found) {
@@ -87,6 +91,10 @@ function list(found, wish) {
   if (all(found) === 0) {
     return h("section", { id: "empty" }, h("h2", {}, "No object yet"),
       h("p", {}, `No task has used the connection ${found.connection} yet.`), h("p", {}, airflowLink("dags", "To the DAGs")));
+  }
+  if (found.not_looked_at > 0) {
+    return h("section", { id: "empty" }, h("h2", {}, badge("note", "not known"), ` ${notLookedAt(found)}`),
+      h("p", {}, "Their logs have not answered yet. None of the others needs anybody."));
   }
   return h("section", { id: "empty" },
     h("h2", {}, badge("good", "well"), " Nothing needs anybody"),
@@ -130,7 +138,7 @@ function words(one) {
 
 function facts(one, found) {
   const parts = [];
-  if (one.since) parts.push(["since ", moment(one.since, found.now)]);
+  if (one.since) parts.push([one.since_seen ? "seen since " : "since ", moment(one.since, found.now)]);
   if (one.lag_seconds !== null) parts.push([`lag ${span(one.lag_seconds)}${amount(one)}`]);
   if (one.log_path) parts.push([airflowLink(one.log_path, "task log")]);
   if (one.run_path) parts.push(["run ", airflowLink(one.run_path, one.run.run_id)]);
