@@ -25,6 +25,9 @@ REFUSED = {
     "SELECT current_timestamp FROM t": (Why.CLOCK, "current_timestamp"),
     "SELECT unix_timestamp() FROM t": (Why.CLOCK, "unix_timestamp"),
     "SELECT * FROM t WHERE d = DATE'today'": (Why.CLOCK, "'today' as a date"),
+    "SELECT * FROM t WHERE d >= 'yesterday'": (Why.CLOCK, "'yesterday' as a date"),
+    "SELECT to_date('today') FROM t": (Why.CLOCK, "'today' as a date"),
+    "SELECT * FROM t WHERE at > TIMESTAMP'today Europe/Paris'": (Why.CLOCK, "'today Europe/Paris' as a date"),
     "SELECT current_user() FROM t": (Why.SESSION, "current_user depends on the session"),
     "SELECT session_user FROM t": (Why.SESSION, "session_user"),
     "SELECT $limit FROM t": (Why.SESSION, "variable or a parameter"),
@@ -44,6 +47,7 @@ REFUSED = {
 }
 REUSED = {
     "SELECT user, key FROM shop.t": ("shop.t",),
+    "SELECT 'nowhere', 'not today' FROM t WHERE d > '2026-01-01'": ("t",),
     "WITH c (a, b) AS (SELECT x, y FROM t), d(z) AS (SELECT 1) SELECT c.a FROM c JOIN d e(q) ON c.a = e.q": ("t",),
     "WITH t AS (SELECT * FROM t) SELECT * FROM t JOIN s.t USING (id)": ("t", "s.t"),
     "SELECT first_value(x) OVER (PARTITION BY a ORDER BY b) FROM t": ("t",),
