@@ -46,7 +46,7 @@ def test_a_query_over_a_view_is_never_an_earlier_answer(desk: Desk) -> None:
     for _ in range(2):
         found = desk.lake.query("SELECT * FROM db.large")
         assert "db.large is a view of the lake" in found.why
-        assert (found.cached, found.columns) == (False, ["id", "price"])
+        assert (found.cached, found.columns) == (False, ("id", "price"))
         assert sorted(map(tuple, found.collect())) == [(1, 10), (2, 7), (2, 100)]
     assert desk.lake.cached_results() == ()
 

@@ -34,6 +34,9 @@ REFUSED = {
     "SELECT :limit FROM t": (Why.SESSION, "variable or a parameter"),
     "SELECT * FROM t LIMIT ${rows}": (Why.SESSION, "replaced by a setting"),
     "SELECT my_function(x) FROM t": (Why.FUNCTION, "my_function is not a function of Spark 4.2"),
+    "SELECT `my-udf`(x) FROM t": (Why.FUNCTION, "my-udf is not a function of Spark"),
+    "SELECT x FROM t WHERE `a b`(x) > 0": (Why.FUNCTION, "a b is not a function of Spark"),
+    "SELECT z FROM t LATERAL VIEW `my-rows`(x) e AS z": (Why.FUNCTION, "my-rows is not a function of Spark"),
     "SELECT shop.rate(x) FROM t": (Why.FUNCTION, "rate"),
     "SELECT reflect('java.util.UUID', 'randomUUID') FROM t": (Why.FUNCTION, "reflect calls code"),
     "WITH f(a) AS (SELECT 1) SELECT f(a) FROM f": (Why.FUNCTION, "f is not a function"),
@@ -47,6 +50,7 @@ REFUSED = {
 }
 REUSED = {
     "SELECT user, key FROM shop.t": ("shop.t",),
+    "WITH `w x`(a) AS (SELECT `sum`(x) FROM t) SELECT * FROM `w x` AS `e f`(b) WHERE `b` IN (1)": ("t",),
     "SELECT 'nowhere', 'not today' FROM t WHERE d > '2026-01-01'": ("t",),
     "WITH c (a, b) AS (SELECT x, y FROM t), d(z) AS (SELECT 1) SELECT c.a FROM c JOIN d e(q) ON c.a = e.q": ("t",),
     "WITH t AS (SELECT * FROM t) SELECT * FROM t JOIN s.t USING (id)": ("t", "s.t"),

@@ -173,8 +173,16 @@ def _problems_of_nodes(tree: exp.Expression) -> Iterator[Miss]:
             yield Miss(Why.FILE_METADATA, "_metadata shows files, which change without a change of any row")
         elif (word := word_of_the_present(node)) is not None:
             yield Miss(Why.CLOCK, f"'{word}' as a date or a time is another one each time")
-        elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
-            yield Miss(Why.FUNCTION, f"{written(node, SPARK)[:40]} may be a user's function")
+        else:
+            yield from _problems_of_function(node)
+
+
+def _problems_of_function(node: exp.Expression) -> Iterator[Miss]:
+    """For names that `_calls` does not see in the text."""
+    if isinstance(node, exp.Anonymous) and not _WORD.fullmatch(node.name):
+        yield Miss(Why.FUNCTION, f"{node.name} is not a function of Spark, so it may be a user's")
+    elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+        yield Miss(Why.FUNCTION, f"{written(node, SPARK)[:40]} may be a user's function")
 
 
 def _problems_of_table(table: exp.Table) -> Iterator[Miss]:
