@@ -23,9 +23,11 @@ from tidemark.errors import (
 )
 from tidemark.materialized.model.definitions import KeptKind, RefreshMode, TargetLag
 from tidemark.materialized.model.jobs import Resolved, ResolveRequest
-from tidemark.materialized.planning.shape import plain_shape
+from tidemark.materialized.planning.shape import plain_shape, rows_shape
 from tidemark.materialized.worker.defining import Lakes, ViewRequest, create_view
+from tidemark.materialized.worker.statements import words_of_shape
 from tidemark.materialized.worker.views import drop_view, list_views, set_lag, suspend_view, view_history
+from tidemark.model.views import ViewQuery
 from tidemark.streams.worker.object_states import list_objects
 from tidemark.streams.worker.opening import open_table
 from tidemark.streams.worker.pruning import prune
@@ -120,6 +122,25 @@ def test_a_view_is_among_all_objects_with_its_state_and_lag(world: ViewWorld) ->
     assert "dynamic_table v" not in rows_of(world.store)
     with pytest.raises(KeptViewNotFound):
         drop_view(world.store, "v", by="ann")
+
+
+def test_a_materialized_view_refreshes_the_tables_that_wait_for_it(world: ViewWorld) -> None:
+    world.view("waiting", "source", lag=TargetLag())
+    world.view("m", "waiting", kind=KeptKind.MATERIALIZED_VIEW)
+    world.source.append()
+    assert [one.view for one in world.refresh("m")] == ["waiting", "m"]
+    assert world.refresh_due("quiet") == ()
+    version = world.source.append()
+    assert [one.view for one in world.refresh_due("later")] == ["waiting", "m"]
+    assert ("0", version) in world.rows("waiting")
+
+
+def test_the_answer_to_create_says_in_full_only_of_views_that_are() -> None:
+    query = ViewQuery("v", "SELECT 1", '{"type": "struct", "fields": []}', (), {}, "d")
+    plain, rows = plain_shape(query, "windows have no changes."), rows_shape(query, "groups are computed")
+    assert words_of_shape(plain) == " It is refreshed in full: windows have no changes."
+    assert words_of_shape(rows) == " Note: groups are computed."
+    assert words_of_shape(rows_shape(query)) == ""
 
 
 def test_old_refreshes_leave_the_history_but_for_the_last(world: ViewWorld) -> None:

@@ -207,7 +207,8 @@ def _row(view: KeptView, now: datetime) -> dict[str, Any]:
 
 def _facts(view: KeptView) -> dict[str, Any]:
     return {
-        "why_in_full": view.shape.why,
+        "why_in_full": view.shape.why_in_full,
+        "note": view.shape.note,
         "refresh_mode": view.mode.value,
         "query": view.text,
         "table": view.kept.path,

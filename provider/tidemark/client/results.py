@@ -11,6 +11,7 @@ from tidemark.client.context import ClientContext, logger
 from tidemark.client.query_result import CACHE, LOG, SPARK, FrameResult, QueryResult, RowResult, StoredResult
 from tidemark.errors import SqlCompilationError, TableNotFound
 from tidemark.lake.tables import resolve
+from tidemark.materialized.worker.views import find_views
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.results.driver.writing import write_answer
 from tidemark.results.model.answers import Miss, StoredAnswer, Why
@@ -109,6 +110,7 @@ class ResultsOfALake:
             rules=context.rules,
             now=context.store.clock(),
             streams=frozenset(stream.name.lower() for stream in list_streams(context.store)),
+            views=partial(find_views, context.store),
         )
 
     def _parsed(self, sql: str) -> Query | Miss:

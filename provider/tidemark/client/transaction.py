@@ -11,7 +11,6 @@ from tidemark.client.context import ClientContext, logger
 from tidemark.client.quarantine import make_quarantine
 from tidemark.client.temporary_views import TemporaryViews
 from tidemark.client.views_in_statements import (
-    over_dynamic_tables,
     refuse_statements_of_views,
     require_no_view,
     views_read,
@@ -28,6 +27,7 @@ from tidemark.errors import (
     TidemarkError,
 )
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.materialized.worker.reads_of_writes import over_dynamic_tables
 from tidemark.model.statements import PlannedWrite, SchemaEvolution, TransactionKey, WriteAs
 from tidemark.model.streams import Stream, StreamWindow, TableRef
 from tidemark.sql.statements import ParsedStatement, StatementKind, parse_statement
@@ -121,7 +121,7 @@ class LakeTransaction:
         if not streams and not self._locked:
             raise StatementRefused(problem="the first statement of a transaction must read a stream", sql=text)
         require_no_view(self._context, parsed.target.name, text)
-        asked = over_dynamic_tables(self._context, parsed, streams)
+        asked = over_dynamic_tables(self._context.store, self._context.tables, parsed, streams)
         tables = self._tables_in(parse_statement(asked), streams)
         sql = text if asked == parsed.sql else asked
         self._record(streams, PlannedWrite(WriteAs.SQL, parsed.target.name, sql=sql, tables=tables))

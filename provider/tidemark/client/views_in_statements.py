@@ -6,13 +6,9 @@ from typing import TYPE_CHECKING
 
 from tidemark.client.kept_rows import rows_of_view
 from tidemark.errors import StatementRefused, TableNotFound
-from tidemark.materialized.model.definitions import KeptKind
 from tidemark.materialized.planning.names import without_catalog
-from tidemark.materialized.planning.reading import over_kept
 from tidemark.materialized.planning.sql import parse_view_sql
-from tidemark.materialized.worker.reading import kept_read
 from tidemark.materialized.worker.views import find_view, find_views
-from tidemark.sql.statements import ParsedStatement, splice
 from tidemark.streams.driver.catalog_tables import kind_of
 
 if TYPE_CHECKING:
@@ -21,7 +17,7 @@ if TYPE_CHECKING:
     from tidemark.client.context import ClientContext
     from tidemark.client.temporary_views import TemporaryViews
 
-__all__ = ["over_dynamic_tables", "refuse_statements_of_views", "require_no_view", "views_read"]
+__all__ = ["refuse_statements_of_views", "require_no_view", "views_read"]
 
 
 def refuse_statements_of_views(text: str) -> None:
@@ -53,20 +49,3 @@ def views_read(context: ClientContext, names: Collection[str], views: TemporaryV
     """
     _refuse_names_with_catalogs(context, names)
     return {name: views.of(rows_of_view(context, name)) for name in find_views(context.store, names)}
-
-
-def over_dynamic_tables(context: ClientContext, parsed: ParsedStatement, streams: Collection[str]) -> str:
-    """The text of a write with the kept rows of dynamic tables in place of their names.
-
-    The write runs as a job at the commit, and a retry runs it again. Raises StatementRefused for a materialized view,
-    whose rows only a client can compute, and KeptViewNotReady.
-    """
-    target = None if parsed.target is None else parsed.target.name
-    found = find_views(context.store, [name for name in parsed.names if name not in streams and name != target])
-    for name, view in found.items():
-        if view.kind is KeptKind.MATERIALIZED_VIEW:
-            problem = f"a write in a transaction cannot read the materialized view {name}. Keep a dynamic table instead"
-            raise StatementRefused(problem=problem, sql=parsed.sql)
-        kept_read(context.store, name, context.tables)
-    rows = {name: f"({over_kept(view.shape, view.kept.path)})" for name, view in found.items()}
-    return splice(parsed, rows) if rows else parsed.sql

@@ -84,14 +84,17 @@ class CachedQueryOperator(LineageMixin, SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The location of the answer, its counts, and its rows if they are few."""
+        from tidemark.materialized.worker.views import find_views
         from tidemark.results.worker.queries import answer_query
 
         sql = _query_of("sql", self.sql)
+        cache = self._cache()
         answer = answer_query(
-            self._cache(),
+            cache,
             sql,
             settings=self._session(),
             locate=self._locate(context),
+            views=partial(find_views, cache.store),
             runtime=self.runtime,
             key=key_of(context),
             use_cached_result=flag_of("use_cached_result", self.use_cached_result),

@@ -21,6 +21,7 @@ from tidemark.operators._bounds import bound_of, bounds_given
 from tidemark.operators._constants import check_bounds, check_constants, check_targets
 from tidemark.operators._jobs import create_quarantine, explain
 from tidemark.operators._plans import TableUri, WriteRequest, planned_writes, streams_of, write_requests
+from tidemark.operators._reads_of_views import over_views
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         from tidemark.streams.worker.clusters import DriverGoesOn
         from tidemark.streams.worker.consume import consume
 
-        requests, hook, uri = write_requests(vars(self)), self.hook, cache(partial(self.table_uri, context))
+        hook, uri = self.hook, cache(partial(self.table_uri, context))
+        requests = [over_views(hook, request) for request in write_requests(vars(self))]
         for request in requests:
             planned_writes(replace(request, quarantine=None), uri)  # refuses, before a table is made
         runtime = self.runtime(functions=True, leaves=self.deferrable)

@@ -12,6 +12,7 @@ from tidemark.operators._base import failures_counted, key_of, owner_of
 from tidemark.operators._constants import check_write
 from tidemark.operators._jobs import create_quarantine
 from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.operators._reads_of_views import over_views
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class ReplayWindowOperator(SparkOperator):
         from tidemark.streams.worker.replay import find_run, replay, require_replayable
 
         hook = self.hook
-        request, uri = WriteRequest.parse(vars(self)), partial(self.table_uri, context)
+        request, uri = over_views(hook, WriteRequest.parse(vars(self))), partial(self.table_uri, context)
         planned_writes(replace(request, quarantine=None), uri)  # refuses, before a table is made
         past = find_run(hook.open_store(), self.stream, self.run)
         runtime = self.runtime(functions=True)

@@ -20,6 +20,7 @@ from tidemark.operators._base import (
 from tidemark.operators._bounds import bound_of, bounds_given
 from tidemark.operators._constants import check_bounds, check_constants, is_constant
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
+from tidemark.operators._reads_of_views import over_views
 from tidemark.operators._spark import SparkOperator
 from tidemark.operators._view_desk import desk_of
 from tidemark.operators._views import outlets_of, query_of, tell_refreshed
@@ -201,7 +202,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         from tidemark.streams.worker.consume import consume
 
         hook = self.hook
-        request = self._request(statement)
+        request = over_views(hook, self._request(statement))
         runtime = self.runtime(functions=True)
         consumed = consume(
             runtime,

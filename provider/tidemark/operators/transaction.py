@@ -22,6 +22,7 @@ from tidemark.operators._bounds import bound_of, bounds_given
 from tidemark.operators._constants import check_bounds, check_constants, check_write, check_writes
 from tidemark.operators._jobs import create_quarantine
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
+from tidemark.operators._reads_of_views import over_views
 from tidemark.operators._spark import SparkOperator
 from tidemark.streams.planning.plan_differences import differences
 
@@ -109,7 +110,7 @@ class BeginTransactionOperator(SparkOperator):
         streams = names_of("streams", self.streams)
         bound = bound_of(**bounds_given(self))
         check = partial(require_columns_of_writes, runtime, streams, bound=bound)
-        requests = [WriteRequest.parse(given) for given in self.writes]
+        requests = [over_views(hook, WriteRequest.parse(given)) for given in self.writes]
         for given, request in zip(self.writes, requests, strict=True):
             if given.get("quarantine") is not None and request.quarantine is None:
                 problem = "in a group it must be a name: the number of statements is settled when the DAG is parsed"
@@ -202,7 +203,8 @@ class WriteStreamOperator(LineageMixin, SparkOperator):
         if found.result is not None:
             self.log.info("Transaction %s is delivered; there is nothing to write.", found.key)
             return {}
-        writes = planned_writes(WriteRequest.parse(self.request), partial(self.table_uri, context))
+        request = over_views(self.hook, WriteRequest.parse(self.request))
+        writes = planned_writes(request, partial(self.table_uri, context))
         numbers = _numbers(found, self.first_statement, writes)
         evidence = submit(self.runtime(functions=True), found, only=numbers)
         targets = {statement.number: statement.target.name for statement in found.plan.statements}

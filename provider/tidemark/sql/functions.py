@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from sqlglot import exp
 
-__all__ = ["at_one_time", "makes_rows", "name_of", "of_the_row"]
+__all__ = ["at_one_time", "makes_rows", "name_of", "of_the_row", "word_of_the_present"]
 
 _PER_ROW = frozenset(
     {
@@ -22,6 +23,7 @@ _GENERATORS = frozenset(
     }
 )
 _MICROS = 1_000_000
+_PRESENT = re.compile(r"\s*(now|today|tomorrow|yesterday)(?![a-z])\s*\S*\s*", re.IGNORECASE)  # with a zone behind it
 _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _TIMES = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ)
 
@@ -41,6 +43,15 @@ def of_the_row(call: exp.Expr) -> bool:
 def makes_rows(call: exp.Expr) -> bool:
     """Whether a call turns one row into several."""
     return isinstance(call, exp.Explode | exp.Unnest) or name_of(call) in _GENERATORS
+
+
+def word_of_the_present(node: exp.Expr) -> str | None:
+    """The text of a string such as 'today', which Spark reads as a time beside a time; None for anything else.
+
+    Types of columns are not known here, so a text that stays a text counts, too.
+    """
+    is_text = isinstance(node, exp.RawString) or (isinstance(node, exp.Literal) and node.is_string)
+    return str(node.this) if is_text and _PRESENT.fullmatch(str(node.this)) else None
 
 
 def at_one_time(tree: exp.Expr, now: datetime) -> exp.Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -92,6 +93,24 @@ def test_a_materialized_view_reads_dynamic_tables_as_they_are() -> None:
     assert [names(level) for level in levels([reader, table])] == [["table"], ["reader"]]
 
 
+def test_a_materialized_view_refreshes_the_tables_that_wait_for_it() -> None:
+    kind = {"kind": KeptKind.MATERIALIZED_VIEW, "target_lag": None}
+    nodes = [
+        node(view("first"), "/base"),
+        node(view("daily", timedelta(days=1)), "/base"),
+        node(view("second"), "first", "daily", changed=False),
+        node(view("reader", **kind), "second", changed=False),
+        node(view("apart", timedelta(days=1)), "second", changed=False),
+    ]
+    assert names(due(nodes, NOW)) == ["first", "daily", "second", "reader"]  # all as of one time
+    assert names(ancestors(nodes, nodes[3:4])) == ["first", "daily", "second", "reader"]
+    still = [replace(one, changed=one.view.name == "daily") for one in nodes]
+    assert names(due(still, NOW)) == []  # a table with a lag of its own makes nobody due
+    stopped = [node(view("first", suspended="by ann"), "/base"), *nodes[1:]]
+    assert names(due(stopped, NOW)) == []
+    assert names(ancestors(stopped, nodes[3:4])) == ["reader"]
+
+
 def test_an_event_makes_all_due_that_read_what_has_changed() -> None:
     nodes = [
         node(view("first"), "/base"),
@@ -156,6 +175,14 @@ def test_only_columns_that_the_query_names_count() -> None:
     assert changed_column(read, schema(price="long")) == "its column a b is gone"
     changed = changed_column(read, schema(**{"a b": "long", "price": "decimal(12,2)"}))
     assert changed == "its column price has the type decimal(12,2), and had long"
+
+
+def test_the_columns_of_a_star_count_as_the_query_had_them() -> None:
+    fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("ID", "rank")]
+    result = json.dumps({"type": "struct", "fields": fields})
+    query = ViewQuery("v", "SELECT *, rank() OVER w AS rank FROM tidemark_base_0", result, (), {}, "d")
+    base = json.dumps({"type": "struct", "fields": [{**fields[0], "name": "id"}, {**fields[0], "name": "later"}]})
+    assert columns_read(query, base) == {"id": '"long"'}
 
 
 def test_a_view_is_due_once_a_person_has_asked_but_not_while_it_is_suspended() -> None:

@@ -183,7 +183,10 @@ REFUSED = {
     "SELECT count(*) FROM t WHERE v = current_user()": ("current_user", 1, 34),
     "SELECT uuid() AS i FROM t": ("uuid", 1, 8),
     "SELECT now() AS i FROM t": ("now", 1, 8),
-    "SELECT k FROM t WHERE TIMESTAMP 'now' > NULL": ("", 1, 0),
+    "SELECT k FROM t WHERE TIMESTAMP 'now' > NULL": ("'now'", 1, 33),
+    "SELECT k FROM t WHERE d >= 'yesterday'": ("'yesterday'", 1, 28),
+    "SELECT to_date('today') AS d FROM t": ("'today'", 1, 16),
+    "SELECT k FROM t WHERE d > TIMESTAMP'today Europe/Paris'": ("'today europe/paris'", 1, 36),
 }
 
 
@@ -194,9 +197,8 @@ def test_run_time_values_are_found_with_their_place(text: str, place: tuple[str,
     assert found is not None
     refused = refused_values(view, found)
     assert isinstance(refused, ViewRefused)
-    if place[0]:
-        assert place[0] in refused.facts["construct"].lower()
-        assert (refused.facts["line"], refused.facts["column"]) == place[1:]
+    assert place[0] in refused.facts["construct"].lower()
+    assert (refused.facts["line"], refused.facts["column"]) == place[1:]
 
 
 def test_a_date_in_the_text_is_no_run_time_value() -> None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlglot import exp
 
 from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tree_of, written
-from tidemark.sql.functions import at_one_time, name_of, of_the_row
+from tidemark.sql.functions import at_one_time, name_of, of_the_row, word_of_the_present
 
 __all__ = ["CheckText", "check_texts", "text_at"]
 
@@ -21,7 +21,6 @@ _OF_THE_SESSION = frozenset(
         "current_timezone",
     }
 )
-_PRESENT = re.compile(r"\s*(now|today|tomorrow|yesterday)(?![a-z])\s*\S*\s*", re.IGNORECASE)
 _MAY_ASK = re.compile(
     r"now|today|tomorrow|yesterday|current_|curdate|date\(\)|local|unix|rand|uuid|uni|shuffle|user", re.I
 )
@@ -64,6 +63,6 @@ def _at(tree: exp.Expression, sql: str, at: datetime) -> tuple[str, frozenset[st
         return None
     names = frozenset(str(node.this).lower() for node in tree.find_all(exp.Identifier))
     pinned = at_one_time(tree.copy(), at)
-    if any(_PRESENT.fullmatch(str(text.this)) for text in pinned.find_all(exp.Literal, exp.RawString)):
+    if any(word_of_the_present(node) is not None for node in pinned.walk()):
         return None
     return (sql if pinned == tree else written(pinned, SPARK)), names

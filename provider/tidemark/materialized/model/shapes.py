@@ -42,3 +42,13 @@ class KeptShape:
     def whole(self) -> ViewQuery:
         """The query itself."""
         return self.query or self.followed
+
+    @property
+    def why_in_full(self) -> str | None:
+        """The reason why each refresh writes all rows; None if changes may do."""
+        return self.why if self.shape is Shape.PLAIN else None
+
+    @property
+    def note(self) -> str | None:
+        """What a reader may want to know of the way in which changes are kept."""
+        return None if self.shape is Shape.PLAIN else self.why

@@ -16,9 +16,12 @@ _NAME = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 def columns_read(query: ViewQuery, schema_json: str) -> dict[str, str]:
     """The columns of a base that the text of the query may mean → JSON of their types. A name counts in every place
-    of the text, so a column may be counted that the query reads of another base.
+    of the text, so a column may be counted that the query reads of another base. Names of the result count, too, since
+    a star in the text of a PLAIN query means them.
     """
+    result = foreign_object(query.schema_json)["fields"]
     named = {(quoted.replace("``", "`") or plain).casefold() for quoted, plain in _NAME.findall(query.text)}
+    named |= {one["name"].casefold() for one in result}
     fields = foreign_object(schema_json)["fields"]
     return {one["name"]: _type(one) for one in fields if one["name"].casefold() in named}
 

@@ -28,21 +28,22 @@ def due(nodes: Sequence[Node], now: datetime, *, if_changed: bool = False) -> tu
     """The views to refresh now, with all dynamic tables that they read, so that all show one point in time.
 
     A dynamic table is due if a refresh that began later would end past its target lag. One of DOWNSTREAM waits for its
-    readers. A materialized view is due if a base has changed. A view for which a person has asked is due. A suspended
-    view is not, and neither are its readers. `if_changed`: a dynamic table with a lag of its own is also due if a base
-    has changed, or will by this.
+    readers. A materialized view is due if a base has changed, or one of a table that waits for it. A view for which a
+    person has asked is due. A suspended view is not, and neither are its readers. `if_changed`: a dynamic table with a
+    lag of its own is also due if a base has changed, or will by this.
     """
     stopped = blocked(nodes)
-    moved = _moved(nodes) if if_changed else frozenset()
-    wanted = [node for node in nodes if node.view.uid not in stopped and _is_due(node, now, moved)]
+    moved = _moved(nodes, _upstream(nodes)) if if_changed else frozenset()
+    behind = _behind(nodes)
+    wanted = [node for node in nodes if node.view.uid not in stopped and _is_due(node, now, moved, behind)]
     return ancestors(nodes, wanted)
 
 
 def ancestors(nodes: Sequence[Node], wanted: Iterable[Node]) -> tuple[Node, ...]:
     """The wanted views, and all dynamic tables that wanted ones read, directly or through others; in the order of
-    `nodes`. A materialized view reads dynamic tables as they are.
+    `nodes`. A materialized view reads dynamic tables as they are, but for those of DOWNSTREAM.
     """
-    above = _tables_above(nodes)
+    above = _pulled(nodes)
     found = {node.view.uid for node in wanted}
     queue = list(found)
     while queue:
@@ -94,8 +95,17 @@ def reads_itself(nodes: Sequence[Node], view: str, bases: Iterable[str]) -> bool
     return view in reached
 
 
+def _pulled(nodes: Sequence[Node]) -> Mapping[str, frozenset[str]]:
+    """Uid of each view → uids of the dynamic tables that are refreshed with it. Those of DOWNSTREAM wait for readers of
+    either kind; a suspended one waits for nobody, and a materialized view reads it as it is.
+    """
+    stopped, tables = blocked(nodes), _tables_above(nodes)
+    waiting = {node.view.uid for node in nodes if not _has_lag(node)} - stopped
+    return {uid: tables[uid] or found & waiting for uid, found in _upstream(nodes).items()}
+
+
 def _tables_above(nodes: Sequence[Node]) -> Mapping[str, frozenset[str]]:
-    """The same for dynamic tables alone."""
+    """Uid of each view → uids of the dynamic tables that a dynamic table reads; none for a materialized view."""
     tables = {node.view.uid for node in nodes if node.view.kind is KeptKind.DYNAMIC_TABLE}
     return {uid: found if uid in tables else frozenset() for uid, found in _upstream(nodes).items()}
 
@@ -106,20 +116,30 @@ def _upstream(nodes: Sequence[Node]) -> Mapping[str, frozenset[str]]:
     return {node.view.uid: frozenset(keeps[path] for path in node.bases if path in keeps) for node in nodes}
 
 
-def _moved(nodes: Sequence[Node]) -> frozenset[str]:
-    """The uids of views with a changed base, and of their readers."""
+def _moved(nodes: Sequence[Node], above: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The uids of those of the views that have a changed base, and of their readers by `above`."""
     found = {node.view.uid for node in nodes if node.changed}
-    above = _upstream(nodes)
     while more := {uid for uid, upstream in above.items() if upstream & found} - found:
         found |= more
     return frozenset(found)
 
 
-def _is_due(node: Node, now: datetime, moved: frozenset[str]) -> bool:
+def _behind(nodes: Sequence[Node]) -> frozenset[str]:
+    """The uids of views without a lag that have a changed base, or one of a table that waits for them."""
+    own, above = [node for node in nodes if not _has_lag(node)], _pulled(nodes)
+    return _moved(own, {node.view.uid: above[node.view.uid] for node in own})
+
+
+def _has_lag(node: Node) -> bool:
+    """Whether it is a dynamic table with a target lag of its own."""
+    return node.view.target_lag is not None and node.view.target_lag.at_most is not None
+
+
+def _is_due(node: Node, now: datetime, moved: frozenset[str], behind: frozenset[str]) -> bool:
     if node.view.asked_at is not None:
         return True
     if node.view.kind is KeptKind.MATERIALIZED_VIEW:
-        return node.changed
+        return node.view.uid in behind
     at_most = None if node.view.target_lag is None else node.view.target_lag.at_most
     if at_most is None:
         return False

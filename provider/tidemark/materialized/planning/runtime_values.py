@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from tidemark.changes.planning.views.text import ViewText
 from tidemark.errors import ViewRefused
-from tidemark.sql.functions import name_of, of_the_row
+from tidemark.sql.functions import name_of, of_the_row, word_of_the_present
 
 __all__ = ["refused_values", "runtime_value", "word_of"]
 
@@ -19,8 +19,6 @@ _OF_THE_READ = frozenset(
         *("current_timezone", "version", "input_file_name", "is_account_group_member", "is_member"),
     }
 )
-_WORDS = ("now", "today", "yesterday", "tomorrow")
-_TIMES = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ)
 _NODES = (
     *(exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime, exp.CurrentUser, exp.Localtimestamp, exp.Localtime),
     *(exp.CurrentCatalog, exp.CurrentDatabase, exp.CurrentSchema, exp.SessionUser, exp.CurrentTimezone, exp.Version),
@@ -43,13 +41,13 @@ def refused_values(text: ViewText, node: exp.Expr) -> ViewRefused:
 
 def word_of(text: ViewText, node: exp.Expr) -> str:
     """The part in the words of the text."""
-    return text.word(node, name_of(node))
+    word = word_of_the_present(node)
+    return text.word(node, name_of(node)) if word is None else f"'{word}'"
 
 
 def _runtime_values(tree: exp.Expr) -> Iterator[exp.Expr]:
     for node in tree.dfs():
-        is_word = isinstance(node, exp.Cast) and node.this.is_string and node.to.this in _TIMES
-        if (is_word and str(node.this.this).strip().lower() in _WORDS) or _asks(node):
+        if word_of_the_present(node) is not None or _asks(node):
             yield node
 
 

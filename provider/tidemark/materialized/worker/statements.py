@@ -9,12 +9,22 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import KeptViewNotFound
 from tidemark.materialized.model.definitions import Initialize, KeptView
 from tidemark.materialized.model.refreshes import Refreshed
+from tidemark.materialized.model.shapes import KeptShape
 from tidemark.materialized.planning import statements as said
 from tidemark.materialized.planning.names import title_of
 from tidemark.materialized.worker import views
 from tidemark.materialized.worker.defining import Lakes, ViewRequest, create_view
 
-__all__ = ["Answer", "Desk", "Made", "ViewDefinition", "create_and_fill", "outcome_of", "run_statement"]
+__all__ = [
+    "Answer",
+    "Desk",
+    "Made",
+    "ViewDefinition",
+    "create_and_fill",
+    "outcome_of",
+    "run_statement",
+    "words_of_shape",
+]
 
 ViewDefinition = (
     said.CreateView | said.AlterView | said.SuspendView | said.ResumeView | said.RefreshView | said.DropView
@@ -113,9 +123,15 @@ def _create(desk: Desk, create: said.CreateView) -> Answer:
         return Answer(f"{create.name} already exists, statement succeeded.", create.notices, made.refreshed)
     if not made.created:
         return Answer(f"{made.view.name} was created by an earlier attempt of this run.", (), made.refreshed)
-    shape = made.view.shape
-    why = f" It is refreshed in full: {shape.why}" if shape.why else ""
-    return Answer(f"{title_of(create.kind)} {create.name} successfully created.{why}", create.notices, made.refreshed)
+    status = f"{title_of(create.kind)} {create.name} successfully created.{words_of_shape(made.view.shape)}"
+    return Answer(status, create.notices, made.refreshed)
+
+
+def words_of_shape(shape: KeptShape) -> str:
+    """What CREATE says of the refreshes of a view, behind its first sentence."""
+    if shape.why_in_full is not None:
+        return f" It is refreshed in full: {shape.why_in_full}"
+    return f" Note: {shape.note}." if shape.note else ""
 
 
 def _refresh(desk: Desk, refresh: said.RefreshView) -> Answer:

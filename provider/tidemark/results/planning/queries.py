@@ -16,7 +16,7 @@ from tidemark.model.foreign_json import whole_number
 from tidemark.results.model.answers import Miss, Why
 from tidemark.results.planning.functions import BARE_WORDS, DATES, ORDERED, reason_against
 from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tokens, tree_of, written
-from tidemark.sql.functions import makes_rows
+from tidemark.sql.functions import makes_rows, word_of_the_present
 from tidemark.sql.identifiers import quoted
 from tidemark.sql.statements import StatementKind, TableMention, parse_statement
 from tidemark.sql.text import BLANK
@@ -34,7 +34,6 @@ _NO_FUNCTIONS = frozenset(
     tablesample table then true union unpivot using values varchar view when where window with within
     """.split()  # noqa: SIM905 - a list of words
 )
-_SPECIAL_DAYS = frozenset({"now", "today", "tomorrow", "yesterday"})
 _UNITS = frozenset(
     "year quarter month week day dayofyear hour minute second millisecond microsecond".split()  # noqa: SIM905
 )
@@ -172,12 +171,18 @@ def _problems_of_nodes(tree: exp.Expression) -> Iterator[Miss]:
             yield from _problems_of_table(node)
         elif isinstance(node, exp.Column) and "_metadata" in (part.name.lower() for part in node.parts):
             yield Miss(Why.FILE_METADATA, "_metadata shows files, which change without a change of any row")
-        elif (
-            isinstance(node, exp.Cast) and node.this.is_string and str(node.this.this).strip().lower() in _SPECIAL_DAYS
-        ):
-            yield Miss(Why.CLOCK, f"'{node.this.this}' as a date or a time is another one each time")
-        elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
-            yield Miss(Why.FUNCTION, f"{written(node, SPARK)[:40]} may be a user's function")
+        elif (word := word_of_the_present(node)) is not None:
+            yield Miss(Why.CLOCK, f"'{word}' as a date or a time is another one each time")
+        else:
+            yield from _problems_of_function(node)
+
+
+def _problems_of_function(node: exp.Expression) -> Iterator[Miss]:
+    """For names that `_calls` does not see in the text."""
+    if isinstance(node, exp.Anonymous) and not _WORD.fullmatch(node.name):
+        yield Miss(Why.FUNCTION, f"{node.name} is not a function of Spark, so it may be a user's")
+    elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+        yield Miss(Why.FUNCTION, f"{written(node, SPARK)[:40]} may be a user's function")
 
 
 def _problems_of_table(table: exp.Table) -> Iterator[Miss]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
@@ -16,7 +16,10 @@ from tidemark.results.planning.keys import key_of
 from tidemark.results.planning.queries import Query, normalised, pinned
 from tidemark.results.worker.tables import FoundTable, Locate, column_names, find_tables, pinned_sql, zone_of
 
-__all__ = ["Asked", "LogAnswer", "ask", "from_log", "under_settings"]
+__all__ = ["Asked", "LogAnswer", "ViewsAmong", "ask", "from_log", "under_settings"]
+
+ViewsAmong = Callable[[Collection[str]], Collection[str]]
+"""The names of materialized views and dynamic tables among the given ones, as they are given."""
 
 _UNDERSTOOD = frozenset(
     {
@@ -64,6 +67,7 @@ def ask(
     rules: ReuseRules,
     now: datetime,
     streams: frozenset[str],
+    views: ViewsAmong,
 ) -> Asked | Miss:
     """The query with its key, or the reason why no answer of it is reused. `settings`: those of the session that may
     change rows. `streams`: their names in lower case.
@@ -71,6 +75,9 @@ def ask(
     name = next((name for name in query.names if name.lower() in streams), None)
     if name is not None:
         return Miss(Why.STREAM, f"{name} is a stream, whose rows change with each commit and each read")
+    view = next(iter(views(query.names)), None)
+    if view is not None:
+        return Miss(Why.VIEW, f"{view} is a view of the lake, whose kept table is not what its readers see")
     zone = settings.get(TIME_ZONE)
     if zone is None:
         return Miss(Why.SETTINGS, f"{TIME_ZONE} is not known before Spark has started; give it in session_settings")

@@ -15,7 +15,7 @@ from tidemark.results.model.answers import Leaf, Miss, WrittenAnswer
 from tidemark.results.model.jobs import RUN_QUERY, QueryRequest
 from tidemark.results.planning.queries import read_query
 from tidemark.results.planning.settings import affecting, difference
-from tidemark.results.worker.asking import Asked, ask, from_log, under_settings
+from tidemark.results.worker.asking import Asked, ViewsAmong, ask, from_log, under_settings
 from tidemark.results.worker.cache import Hit, ResultCache, keep, look_up
 from tidemark.results.worker.files import OpenAnswer, titles_of
 from tidemark.results.worker.tables import Locate
@@ -51,6 +51,7 @@ def answer_query(
     *,
     settings: Mapping[str, str],
     locate: Locate,
+    views: ViewsAmong,
     runtime: Callable[[], Runtime],
     key: TransactionKey,
     use_cached_result: bool = True,
@@ -61,7 +62,7 @@ def answer_query(
     Raises QueryNotReusable for a query whose answer cannot be kept, InvalidArgument, CatalogTableMoved, and errors of
     jobs.
     """
-    asked = _asked(cache, sql, affecting(settings), locate)
+    asked = _asked(cache, sql, affecting(settings), locate, views)
     if not use_cached_result:
         return _run(cache, sql, asked, runtime(), key, why="use_cached_result is False")
     known = from_log(asked)
@@ -73,7 +74,7 @@ def answer_query(
     return _run(cache, sql, asked, runtime(), key, why=found.text)
 
 
-def _asked(cache: ResultCache, sql: str, settings: Mapping[str, str], locate: Locate) -> Asked:
+def _asked(cache: ResultCache, sql: str, settings: Mapping[str, str], locate: Locate, views: ViewsAmong) -> Asked:
     query = read_query(sql)
     if isinstance(query, Miss):
         raise _refusal(sql, query)
@@ -85,6 +86,7 @@ def _asked(cache: ResultCache, sql: str, settings: Mapping[str, str], locate: Lo
         rules=cache.rules,
         now=cache.store.clock(),
         streams=frozenset(stream.name.lower() for stream in list_streams(cache.store)),
+        views=views,
     )
     if isinstance(asked, Miss):
         raise _refusal(sql, asked)
