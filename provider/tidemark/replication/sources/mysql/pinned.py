@@ -84,7 +84,7 @@ def pinned_rows(
     """The table, whose definition somebody holds, as of one place. `server`: whose log it is.
 
     A MariaDB tells the place of a snapshot. A MySQL does not: so snapshots are taken until the log shows no change of
-    the table meanwhile. Raises BackfillGaveWay if the table is written to without a pause.
+    the table around one. Raises BackfillGaveWay if the table is written to without a pause.
     Raises ObjectNotReplicable if its engine has no snapshots. Raises what `connect` and `visible_end` do.
     """
     with connect(address) as session:
