@@ -177,7 +177,7 @@ def _problems_of_nodes(tree: exp.Expression) -> Iterator[Miss]:
             yield from _problems_of_function(node)
 
 
-def _problems_of_function(node: exp.Expression) -> Iterator[Miss]:
+def _problems_of_function(node: exp.Expr) -> Iterator[Miss]:
     """For names that `_calls` does not see in the text."""
     if isinstance(node, exp.Anonymous) and not _WORD.fullmatch(node.name):
         yield Miss(Why.FUNCTION, f"{node.name} is not a function of Spark, so it may be a user's")
