@@ -50,5 +50,5 @@ class KeptShape:
 
     @property
     def note(self) -> str | None:
-        """What a reader may want to know of the way in which changes are kept."""
+        """The way in which changes are kept, if that is not the usual one."""
         return None if self.shape is Shape.PLAIN else self.why

@@ -97,7 +97,7 @@ def reads_itself(nodes: Sequence[Node], view: str, bases: Iterable[str]) -> bool
 
 def _pulled(nodes: Sequence[Node]) -> Mapping[str, frozenset[str]]:
     """Uid of each view → uids of the dynamic tables that are refreshed with it. Those of DOWNSTREAM wait for readers of
-    either kind; a suspended one waits for nobody, and a materialized view reads it as it is.
+    either kind. A suspended table waits for nobody, and a materialized view reads it as it is.
     """
     stopped, tables = blocked(nodes), _tables_above(nodes)
     waiting = {node.view.uid for node in nodes if not _has_lag(node)} - stopped

@@ -128,7 +128,7 @@ def _create(desk: Desk, create: said.CreateView) -> Answer:
 
 
 def words_of_shape(shape: KeptShape) -> str:
-    """What CREATE says of the refreshes of a view, behind its first sentence."""
+    """The words of CREATE about the refreshes of a view, behind its first sentence."""
     if shape.why_in_full is not None:
         return f" It is refreshed in full: {shape.why_in_full}"
     return f" Note: {shape.note}." if shape.note else ""
