@@ -23,7 +23,7 @@ from tidemark.clustering.planning.expected import expected_depth
 from tidemark.clustering.planning.keys import key_of
 from tidemark.clustering.planning.upkeep import allowed_bytes, plan_upkeep, smoothed_layer, within_goal
 from tidemark.clustering.store import reclusterings, tables
-from tidemark.clustering.worker.ends import commit_of, outcome_of
+from tidemark.clustering.worker.ends import commit_of, outcome_of, with_report
 from tidemark.clustering.worker.looking import Look, look_at, seen_after, seen_now
 from tidemark.errors import TidemarkError
 from tidemark.failpoints import failpoint
@@ -171,10 +171,7 @@ class _Work:
         ended = commit_of(log, planned, store.store_id)
         if ended is None:
             report = self._job(planned)
-            ended = commit_of(log, planned, store.store_id)
-            if ended is None:
-                ended = _without_commit(planned, report)
-            ended = replace(ended, seconds=report.seconds)
+            ended = with_report(commit_of(log, planned, store.store_id), planned, report)
         seen = None
         if ended.version is not None:
             seen = seen_after(self._look(log, log.state()), planned.how)
@@ -212,10 +209,3 @@ class _Work:
 
     def _nothing(self, why: str, depth: float | None = None) -> Reclustered:
         return Reclustered(self.table.name, How.NOTHING, why, depth_before=depth, depth_after=depth)
-
-def _without_commit(planned: Recluster, report: ReclusterReport) -> Recluster:
-    """The end of a job that has committed nothing: others were first, or nothing was left to rewrite."""
-    if report.conflict is None:
-        return replace(planned, state=ReclusterState.DONE, bytes=0)
-    why = f"other writers were first, and the next run tries again: {report.conflict}"
-    return replace(planned, state=ReclusterState.LEFT, bytes=0, error=why)
