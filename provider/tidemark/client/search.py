@@ -61,13 +61,16 @@ class SearchOfALake:
         return definitions.add_search(context.store, found, metadata, targets, by=context.who)
 
     def drop_search_optimization(self, table: str, on: str | None = None) -> Search | None:
-        """Take search paths away, None for all; what is left. Raises SearchNotFound."""
+        """Take search paths away, None for all; what is left. The table may be gone. Raises SearchNotFound,
+        TableNotFound.
+        """
         return self.drop_search_targets(table, _targets(on))
 
     def drop_search_targets(self, table: str, targets: Sequence[Target]) -> Search | None:
         """The same, for a parsed statement."""
         context = self._context
-        path = context.tables.locate(table)[0]
+        place = context.place_of(table)
+        path = definitions.path_to_drop(context.store, table, place, lambda name: context.tables.locate(name)[0])
         return definitions.drop_search(context.store, path, table, targets, by=context.who)
 
     def search_optimization(self, table: str) -> Search:

@@ -20,6 +20,7 @@ from tidemark.clustering.model.tables import (
     Seen,
 )
 from tidemark.clustering.planning.expected import expected_depth
+from tidemark.clustering.planning.identity import require_same
 from tidemark.clustering.planning.keys import key_of
 from tidemark.clustering.planning.upkeep import allowed_bytes, plan_upkeep, smoothed_layer, within_goal
 from tidemark.clustering.store import reclusterings, tables
@@ -55,7 +56,8 @@ def recluster_table(
     `goal`: in place of the table's own. `most_bytes`: rewritten by this run, at most. `within`: only files that can
     have rows there count for the depth. `by_hand`: also if the table is suspended, and without the budget of a day. A
     second run with the same key finds the commit of the first one, or runs its plan again. If other writers come first,
-    the next run tries again. Raises errors of the log and of the job; they are kept with the table.
+    the next run tries again. Raises ClusteredTableRecreated, and errors of the log and of the job; they are kept with
+    the table.
     """
     work = _Work(runtime, table, goal or table.goal, key, tuple(within))
     try:
@@ -75,12 +77,13 @@ class _Work:
 
     def done(self, most_bytes: int | None, *, by_hand: bool) -> Reclustered:
         log = wherever(self.runtime.tables)(self.table.table)
+        state = log.state()
+        require_same(self.table.table, state)
         begun = self._begun()
         if begun is not None:
             return self._run(log, begun)
         if self.table.suspended is not None and not by_hand:
             return self._nothing(f"suspended: {self.table.suspended}")
-        state = log.state()
         if not self._has_key(state):
             return self._nothing("the table has no clustering key any more")
         kept = None if self.within else self.table.seen
