@@ -64,7 +64,7 @@ class AlterSearchOptimizationOperator(SparkOperator):
     def _dropped(
         self, store: ControlStore, find: Callable[[str], TableRef], targets: tuple[Target, ...], *, by: str
     ) -> Search | None:
-        """What is left of the paths of a table, which may be gone."""
+        """The paths that a table has left, which may be gone itself."""
         from tidemark.search.worker.definitions import drop_search, find_search, path_to_drop
         from tidemark.sql.table_names import table_name
 

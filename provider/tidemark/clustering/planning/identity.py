@@ -1,4 +1,4 @@
-"""The identity of a clustered table: a recreated table is another one, whatever its name."""
+"""The identity of a clustered table: a recreated table is another one."""
 
 from __future__ import annotations
 

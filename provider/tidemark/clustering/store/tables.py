@@ -47,7 +47,7 @@ def live_tables(connection: sa.Connection) -> tuple[ClusteredTable, ...]:
 
 
 def tables_known_as(connection: sa.Connection, name: str, path: str | None) -> tuple[ClusteredTable, ...]:
-    """Those that were registered under that name or that path. No table is opened, so they may be gone."""
+    """Tables that were registered under that name or path. None is opened, so they may be gone."""
     wanted = name.strip().casefold()
     return tuple(one for one in live_tables(connection) if one.name.casefold() == wanted or one.table.path == path)
 

@@ -27,7 +27,7 @@ def commit_of(log: DeltaLog, planned: Recluster, store_id: str) -> Recluster | N
 
 
 def with_report(committed: Recluster | None, planned: Recluster, report: ReclusterReport) -> Recluster:
-    """The end of a job. An attempt that other writers forestalled has written, too: it is charged as planned, so that a
+    """The end of a job. An attempt that other writers forestalled has written, too, and is charged as planned. So a
     budget bounds all that is written.
     """
     ended = committed or _without_commit(planned, report)

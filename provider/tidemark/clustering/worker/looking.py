@@ -58,7 +58,7 @@ def look_at(
     within: Sequence[Bound] = (),
 ) -> Look:
     """All files of the table, by the columns of its key, or those that can have rows within the bounds. `known`: the
-    last look, whose averages go on. Raises InvalidArgument for a bound of another column.
+    last look, whose averages are kept. Raises InvalidArgument for a bound of another column.
     """
     columns = key_columns(state, key, table=table)
     names = {column.name.casefold(): column.name for column in columns}
@@ -82,8 +82,8 @@ def look_at(
 
 
 def seen_after(look: Look, how: How) -> Seen:
-    """What a look after a reclustering has seen. A full rewrite sets the floor, by its result alone: files that came
-    meanwhile do not count.
+    """The state of a table after a reclustering. A full rewrite sets the floor, by its result alone. Files of other
+    writers do not count.
     """
     if how is not How.FULL:
         return look.seen

@@ -76,8 +76,8 @@ def add_search(
 
 
 def path_to_drop(store: ControlStore, name: str, place: str | None, find: Callable[[str], str]) -> str:
-    """The path of a table that may be gone: `place` if it has search optimization, else what `find` finds, else that of
-    the only table which had the name. Raises what `find` raises.
+    """The path of a table that may be gone: `place` if it has search optimization, else the one that `find` finds. The
+    last resort is the only table that had the name. Raises the errors of `find`.
     """
     if place is not None and find_search(store, place) is not None:
         return place
