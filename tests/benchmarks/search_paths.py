@@ -1,13 +1,14 @@
 """Searches of one key among many files: by a search path without Spark and through one job of Spark, and by scans.
 
-Run `python -m tests.benchmarks.search_paths [files …]`. Peers in the same run: a scan, which is Delta's own data
-skipping by a random key, data skipping in a table sorted by the key, and Parquet's bloom filters.
+Run `python -m tests.benchmarks.search_paths [files …] [--rows n] [--by-spark n] [--no-peers]`.
+Peers in the same run: a scan, which is Delta's own data skipping by a random key, data skipping in a table sorted by
+the key, and Parquet's bloom filters.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -32,9 +33,17 @@ BLOOM = {
 }
 
 
-def measured(spark: SparkSession, root: Path, files: int, *, peers: bool = True) -> dict[str, Any]:
-    """The figures of a table with so many files."""
-    rows = ROWS.get(files, files * 2000)
+def measured(
+    spark: SparkSession,
+    root: Path,
+    files: int,
+    *,
+    peers: bool = True,
+    rows: int | None = None,
+    by_spark: int = TIMES_BY_SPARK,
+) -> dict[str, Any]:
+    """The figures of a table with so many files. `by_spark`: searches by Spark, of which the median counts."""
+    rows = rows or ROWS.get(files, files * 2000)
     plain, path = spark.range(0, rows, 1, files).selectExpr(*COLUMNS), root / "shop" / f"t{files}"
     plain.write.format("delta").save(str(path))
     client = connect(spark, f"sqlite:///{root}/control{files}.db", lake_root=str(root))
@@ -51,11 +60,11 @@ def measured(spark: SparkSession, root: Path, files: int, *, peers: bool = True)
     some = spark.range(TIMES_ALONE).selectExpr(f"{KEY.replace('id', f'id * {rows // 16}')} AS k")
     keys = [row.k for row in some.collect()]
     found |= _without_spark(client, root, name, files, keys)
-    few = keys[:TIMES_BY_SPARK]
+    few = keys[:by_spark]
     found["one_job_ms"] = _median(lambda key: client.table(name).where(f"id = '{key}'").collect(), few)
-    found["scan_ms"] = _scan(spark, path, keys)
+    found["scan_ms"] = _scan(spark, path, few)
     if peers:
-        found |= _peers(spark, root, files, rows, keys)
+        found |= _peers(spark, root, files, rows, few)
     client.close()
     return found
 
@@ -89,7 +98,7 @@ def _scan(spark: SparkSession, path: Path, keys: list[str]) -> float:
         return spark.read.format("delta").load(str(path)).where(f"id = '{key}'").collect()
 
     scan(keys[0])
-    return _median(scan, keys[:TIMES_BY_SPARK])
+    return _median(scan, keys)
 
 
 def _median(call: Callable[[str], object], keys: list[str]) -> float:
@@ -106,10 +115,24 @@ def _no_spark() -> SparkSession:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", type=int, nargs="*", default=[64, 1000])
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--by-spark", type=int, default=TIMES_BY_SPARK)
+    parser.add_argument("--no-peers", action="store_true")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         spark = local_spark(warehouse=Path(place) / "warehouse", memory="3g")
-        for files in [int(text) for text in sys.argv[1:]] or [64, 1000]:
-            print(measured(spark, Path(place) / "lake", files), flush=True)
+        for files in given.files:
+            found = measured(
+                spark,
+                Path(place) / "lake",
+                files,
+                peers=not given.no_peers,
+                rows=given.rows,
+                by_spark=given.by_spark,
+            )
+            print(found, flush=True)
         spark.stop()
 
 

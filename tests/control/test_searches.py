@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,13 +12,20 @@ from tests.control.kept_objects import drifted, rows_of
 from tests.unit.search.tables import METADATA
 from tidemark.control.history import drop_step
 from tidemark.control.store import ControlStore
-from tidemark.errors import SearchNotFound
+from tidemark.errors import SearchNotFound, TableNotFound
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.search.model.jobs import KeepReport, Kept, UpkeepMark
 from tidemark.search.model.paths import Search
 from tidemark.search.planning.sql import parse_targets
 from tidemark.search.store import searches
-from tidemark.search.worker.definitions import add_search, drop_search, find_search, list_searches, search_history
+from tidemark.search.worker.definitions import (
+    add_search,
+    drop_search,
+    find_search,
+    list_searches,
+    path_to_drop,
+    search_history,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TABLE = TableRef("shop.orders", "file:///lake/shop/orders", "id-1", Addressing.LAKE)
@@ -65,6 +73,22 @@ def test_paths_are_added_once_and_dropped_one_by_one(store: ControlStore) -> Non
     with pytest.raises(SearchNotFound):
         drop_search(store, TABLE.path, TABLE.name, (), by="me")
     assert added(store).uid != search.uid
+
+
+def test_a_table_that_is_gone_is_found_for_a_drop_by_its_path_or_its_name(store: ControlStore) -> None:
+    def gone(name: str) -> str:
+        raise TableNotFound(path=name)
+
+    added(store)
+    assert path_to_drop(store, TABLE.path, TABLE.path, gone) == TABLE.path
+    assert path_to_drop(store, "SHOP.orders", "file:///elsewhere", gone) == TABLE.path
+    assert path_to_drop(store, "shop.orders", None, lambda _: "file:///found") == "file:///found"
+    with pytest.raises(TableNotFound):
+        path_to_drop(store, "shop.others", "file:///lake/shop/others", gone)
+    same_name = replace(TABLE, path="file:///lake2/shop/orders", table_id="id-2")
+    add_search(store, same_name, METADATA, parse_targets("EQUALITY(id)"), by="me")
+    with pytest.raises(TableNotFound):
+        path_to_drop(store, TABLE.name, None, gone)
 
 
 def test_paths_that_somebody_else_has_changed_are_not_overwritten(store: ControlStore) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidemark.clustering.model.tables import ClusteredTable
+    from tidemark.control.store import ControlStore
+    from tidemark.model.streams import TableRef
 
 __all__ = ["clustering_commands"]
 
@@ -100,7 +102,8 @@ def list_history(args: Namespace) -> None:
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
-        found = recluster_history(hook.open_store(), hook.table(args.table), limit=args.limit)
+        store = hook.open_store()
+        found = recluster_history(store, _table_of(hook, store, args.table), limit=args.limit)
     rows = [
         {
             "planned_at": shown_time(one.planned_at),
@@ -140,8 +143,17 @@ def _move(args: Namespace, act: str, move: Callable[..., ClusteredTable]) -> Non
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         store = store_of(hook, dry_run=args.dry_run)
-        after = move(store, hook.open_table, hook.table(args.table), by=by_me().who)
+        after = move(store, hook.open_table, _table_of(hook, store, args.table), by=by_me().who)
     print_rows([{**_row(after), "act": act, "done": not args.dry_run}], args.output)
+
+
+def _table_of(hook: TidemarkHook, store: ControlStore, name: str) -> TableRef:
+    """The table, or one that is gone, as it was registered."""
+    from tidemark.clustering.worker.tables import table_or_registered
+    from tidemark.sql.table_names import table_name
+
+    path = None if table_name(name).only_in_catalog else hook.table_path(name)
+    return table_or_registered(store, hook.table, name, path)
 
 
 def _row(table: ClusteredTable) -> dict[str, Any]:

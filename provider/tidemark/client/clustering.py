@@ -12,6 +12,7 @@ from tidemark.clustering.worker import tables
 from tidemark.clustering.worker.looking import clustering_information
 from tidemark.clustering.worker.recluster import recluster_table
 from tidemark.model.statements import TransactionKey
+from tidemark.model.streams import TableRef
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,19 +56,21 @@ class ClusteringOfALake:
         return tables.set_key(context.runtime, reference, columns, key=_new_key(context), by=context.who, goal=goal)
 
     def drop_clustering_key(self, table: str) -> None:
-        """The table has no key from now on; its files stay. A second run changes nothing. Raises TableNotFound."""
+        """The table has no key from now on; its files stay. A second run changes nothing. Of a table that is gone the
+        registration ends. Raises TableNotFound for one that was not registered.
+        """
         context = self._context
-        tables.drop_key(context.runtime, context.tables.reference(table), key=_new_key(context), by=context.who)
+        tables.drop_key(context.runtime, self._table(table), key=_new_key(context), by=context.who)
 
     def suspend_recluster(self, table: str) -> ClusteredTable:
         """The table is not reclustered by itself until it is resumed. Raises ClusteringKeyMissing, TableNotFound."""
         context = self._context
-        return tables.suspend_recluster(context.store, context.tables, context.tables.reference(table), by=context.who)
+        return tables.suspend_recluster(context.store, context.tables, self._table(table), by=context.who)
 
     def resume_recluster(self, table: str) -> ClusteredTable:
         """The table is reclustered by itself again. Raises ClusteringKeyMissing, TableNotFound."""
         context = self._context
-        return tables.resume_recluster(context.store, context.tables, context.tables.reference(table), by=context.who)
+        return tables.resume_recluster(context.store, context.tables, self._table(table), by=context.who)
 
     def recluster(
         self, table: str, *, max_size: int | None = None, depth: float | None = None, where: str | None = None
@@ -100,7 +103,7 @@ class ClusteringOfALake:
     def recluster_history(self, table: str) -> DataFrame:
         """The reclusterings of a table, newest first: bytes, depth before and after, seconds, version, error."""
         context = self._context
-        found = tables.recluster_history(context.store, context.tables.reference(table))
+        found = tables.recluster_history(context.store, self._table(table))
         rows = [
             (
                 *(one.planned_at, one.state.value, one.how.value, one.why, one.planned_bytes, one.bytes),
@@ -110,6 +113,11 @@ class ClusteringOfALake:
             for one in found
         ]
         return context.spark.createDataFrame(rows, _HISTORY)
+
+    def _table(self, name: str) -> TableRef:
+        """The table, or one that is gone, as it was registered. Raises TableNotFound."""
+        context = self._context
+        return tables.table_or_registered(context.store, context.tables.reference, name, context.place_of(name))
 
 
 def _new_key(context: ClientContext) -> TransactionKey:

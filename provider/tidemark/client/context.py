@@ -13,6 +13,7 @@ from tidemark.client.sessions import ClientSession
 from tidemark.control.store import ControlStore
 from tidemark.jobs.run import run as run_job
 from tidemark.jobs.workspace import Workspace
+from tidemark.lake.tables import location_of
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.statements import TransactionKey
@@ -20,6 +21,7 @@ from tidemark.model.streams import TableRef
 from tidemark.replication.model.replication import Actor
 from tidemark.results.model.answers import DEFAULT_RULES, ReuseRules
 from tidemark.sql.statements import path_name
+from tidemark.sql.table_names import table_name
 from tidemark.streams.worker.limits import JobPaths, Limits
 from tidemark.streams.worker.runtime import Runtime
 
@@ -78,6 +80,13 @@ class ClientContext:
     def run(self, spec: JobSpec, source: SourceAddress | None = None) -> JobResult:
         """Run a job on this Spark, in a session of its own."""
         return run_job(self.spark, spec, options=self.options, source=source, clock=self.store.clock, say=logger.info)
+
+    def place_of(self, name: str) -> str | None:
+        """The path of a table by its name, whether or not it exists; None if only a catalog knows it."""
+        meant = table_name(name)
+        if meant.only_in_catalog or (meant.path is None and self.lake_root is None):
+            return None
+        return location_of(name, self.lake_root or "/")[0]
 
     def turn_on_row_tracking(self, table: TableRef) -> None:
         """Makes up to three commits on the table (R3)."""

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.jobs.remote import is_remote
 from tidemark.lake.storage import canonical_uri
+from tidemark.sql.foreign_sql import SqlNotUnderstood
 from tidemark.sql.identifiers import quoted
 from tidemark.sql.unqualified import without_qualifiers
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["FilteredTable", "filtered_table", "predicate_of"]
+__all__ = ["FilteredTable", "filtered_table", "in_place_of", "predicate_of"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,18 @@ def predicate_of(filtered: Callable[[Column], DataFrame], condition: str | Colum
     """The text of a condition; None if it has none. `filtered`: the function from a condition to the filtered table."""
     if isinstance(condition, str):
         return condition
-    found = filtered_table(filtered(condition))
+    try:
+        found = filtered_table(filtered(condition))
+    except SqlNotUnderstood:
+        return None
     return None if found is None else found.where
+
+
+def in_place_of(empty: DataFrame, rows: DataFrame) -> DataFrame | None:
+    """The rows as columns of a frame, so that `frame.x` means them; None if the columns differ. `empty`: that frame
+    without rows. A union has the columns of its first part, and Spark's optimizer takes the empty part away.
+    """
+    return empty.union(rows) if empty.dtypes == rows.dtypes else None
 
 
 def filtered_table(frame: DataFrame) -> FilteredTable | None:
@@ -70,13 +81,21 @@ class _Plan:
 
     def _is_delta(self, node: Any) -> bool:
         relation = node.relation()
-        if relation.getClass().getSimpleName() != "HadoopFsRelation":
+        if "HadoopFsRelation" not in _classes(relation):  # Delta's own is a class without a name, below it
             return False
         files = relation.location()
         if files.getClass().getSimpleName() != "TahoeLogFileIndex" or files.isTimeTravelQuery():
             return False
         self.path = canonical_uri(str(files.path().toString()))
         return True
+
+
+def _classes(of: Any) -> Iterator[str]:
+    """The names of its class and of those above."""
+    one = of.getClass()
+    while one is not None:
+        yield str(one.getSimpleName())
+        one = one.getSuperclass()
 
 
 def _all(sequence: Any) -> Iterator[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from tidemark.client.frame_predicates import filtered_table, predicate_of
+from tidemark.client.frame_predicates import filtered_table, in_place_of, predicate_of
 from tidemark.client.query_result import SEARCH, SPARK, ArrowResult, FrameResult, QueryResult
 from tidemark.client.table_search import Chosen, TableSearch
 from tidemark.errors import InvalidArgument, LakeError, SourceError
@@ -61,13 +61,16 @@ class SearchOfALake:
         return definitions.add_search(context.store, found, metadata, targets, by=context.who)
 
     def drop_search_optimization(self, table: str, on: str | None = None) -> Search | None:
-        """Take search paths away, None for all; what is left. Raises SearchNotFound."""
+        """Take search paths away, None for all; what is left. The table may be gone. Raises SearchNotFound,
+        TableNotFound.
+        """
         return self.drop_search_targets(table, _targets(on))
 
     def drop_search_targets(self, table: str, targets: Sequence[Target]) -> Search | None:
         """The same, for a parsed statement."""
         context = self._context
-        path = context.tables.locate(table)[0]
+        place = context.place_of(table)
+        path = definitions.path_to_drop(context.store, table, place, lambda name: context.tables.locate(name)[0])
         return definitions.drop_search(context.store, path, table, targets, by=context.who)
 
     def search_optimization(self, table: str) -> Search:
@@ -137,10 +140,13 @@ class SearchOfALake:
             return frame
         if found is None or chosen is None or not chosen.choice.pruned or not is_exact(chosen.term):
             return frame
-        return self._frame(chosen).where(found.where).select(*found.columns)
+        rows = self._frame(chosen).where(found.where).select(*found.columns)
+        return in_place_of(frame.filter("false"), rows) or frame
 
     def searched(self, frame: DataFrame, path: str) -> DataFrame:
-        """The table at a path, `frame`, whose `where` reads the files that can hold rows."""
+        """The table at a path, `frame`, whose `where` reads the files that can hold rows. Columns of `frame` are
+        columns of the result, too. If another schema has come since, `where` is that of Spark.
+        """
         if self.table_search.of(path) is None:
             return frame
         plain = frame.filter  # `where` calls it
@@ -150,7 +156,8 @@ class SearchOfALake:
             chosen = None if text is None else self.table_search.chosen(path, text)
             if chosen is None or not chosen.choice.pruned:
                 return plain(condition)
-            return self._frame(chosen).where(condition)
+            rows = in_place_of(plain("false"), self._frame(chosen))
+            return plain(condition) if rows is None else rows.where(condition)
 
         frame.where = frame.filter = where  # type: ignore[method-assign]
         return frame

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from tidemark.errors.tree import TidemarkError
 
-__all__ = ["ClusteringError", "ClusteringKeyMissing", "ClusteringKeyRefused", "ReclusteringsFailed"]
+__all__ = [
+    "ClusteredTableRecreated",
+    "ClusteringError",
+    "ClusteringKeyMissing",
+    "ClusteringKeyRefused",
+    "ReclusteringsFailed",
+]
 
 
 class ClusteringError(TidemarkError):
@@ -19,6 +25,13 @@ class ClusteringKeyMissing(ClusteringError):
 
 class ClusteringKeyRefused(ClusteringError):
     """{table} cannot be clustered by {key}: {problem}"""
+
+
+class ClusteredTableRecreated(ClusteringError):
+    """{table} at {path} is another table than the one that is kept clustered: its id is {found}, and {expected} was
+    registered. Give it a key of its own, ALTER TABLE {table} CLUSTER BY (column, …), or end the upkeep, ALTER TABLE
+    {table} DROP CLUSTERING KEY.
+    """
 
 
 class ReclusteringsFailed(ClusteringError):

@@ -30,6 +30,7 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.StreamStale,
     errors.RebaseRefused,
     errors.SourceRecreated,
+    errors.ClusteredTableRecreated,
     errors.TrackingInterrupted,
     errors.TargetNotDelta,
     errors.TargetIsKept,

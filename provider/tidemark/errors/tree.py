@@ -41,7 +41,7 @@ TidemarkError
 │   ├── KeptViewNotFound · KeptViewExists · KeptViewRefused · KeptViewSuspended
 │   └── KeptViewOutdated · KeptViewNotReady · RefreshesFailed · StreamOfAView
 ├── ClusteringError             a table that keeps to a clustering key
-│   └── ClusteringKeyMissing · ClusteringKeyRefused · ReclusteringsFailed
+│   └── ClusteringKeyMissing · ClusteringKeyRefused · ClusteredTableRecreated · ReclusteringsFailed
 ├── SearchError                 the search optimization of a table
 │   └── SearchNotFound · SearchRefused · SearchChanged
 ├── ObjectError                 an act of a person on an object of any kind

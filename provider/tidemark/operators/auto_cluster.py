@@ -25,8 +25,8 @@ class AutoClusterOperator(SparkOperator):
     The log of a table says its depth, so a table within its goal starts no job. Delta's OPTIMIZE rewrites new files and
     as many earlier results as pay. Its commit changes no data, so streams show nothing of it. Other writers continue.
     If they come first, nothing is lost, and the next run tries again. A suspended table is left alone. A retry finds
-    the commit of the last attempt. Raises ClusteringKeyMissing, ClusteringKeyRefused, TableNotFound, and
-    ReclusteringsFailed after the other tables are done.
+    the commit of the last attempt. Raises ClusteringKeyMissing, ClusteringKeyRefused, ClusteredTableRecreated,
+    TableNotFound, and ReclusteringsFailed after the other tables are done.
 
     :param tables: names or paths of tables with a clustering key; None: all that are registered. (templated)
     :param cluster_by: columns; the tables get this key before, and are registered with the bounds below. (templated)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
@@ -13,6 +13,9 @@ from tidemark.operators._spark import SparkOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidemark.control.store import ControlStore
+    from tidemark.model.streams import TableRef
+    from tidemark.search.model.paths import Search
     from tidemark.search.model.requests import Target
 
 __all__ = ["AlterSearchOptimizationOperator", "KeepSearchPathOperator"]
@@ -21,8 +24,9 @@ __all__ = ["AlterSearchOptimizationOperator", "KeepSearchPathOperator"]
 class AlterSearchOptimizationOperator(SparkOperator):
     """Adds search paths to a table, or drops them. The next upkeep builds them, and removes the rows of dropped ones.
 
-    A second run changes nothing. A job starts only for a table of Spark's catalog. Returns {table, paths}, the paths
-    that the table has now. Raises SearchRefused, SearchNotFound, NotYetSupported, SqlCompilationError, TableNotFound.
+    A second run changes nothing. A drop finds a table that is gone, by the path or the name that it had. A job starts
+    only for a table of Spark's catalog. Returns {table, paths}, the paths that the table has now. Raises SearchRefused,
+    SearchNotFound, NotYetSupported, SqlCompilationError, TableNotFound.
 
     :param table: name or path of the table. (templated)
     :param on: the paths, `EQUALITY(a, b.c), SUBSTRING(d), RANGE(e), ORDER(f)`. None: equality on each column that can
@@ -41,21 +45,33 @@ class AlterSearchOptimizationOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The paths of the table."""
-        from tidemark.search.worker.definitions import add_search, drop_search, find_search
+        from tidemark.search.worker.definitions import add_search
         from tidemark.streams.worker.catalog import asking_the_catalog
 
         store, by = self.hook.open_store(), str(key_of(context))
         targets = _targets_of("on", self.on)
-        found = asking_the_catalog(self.hook.table, self.runtime)(self.table)
+        find = asking_the_catalog(self.hook.table, self.runtime)
         if flag_of("drop", self.drop):
-            known = find_search(store, found.path)
-            search = None if known is None else drop_search(store, found.path, found.name, targets, by=by)
+            search = self._dropped(store, find, targets, by=by)
         else:
+            found = find(self.table)
             metadata = self.hook.open_table(found).state().metadata
             search = add_search(store, found, metadata, targets, by=by)
         paths = [] if search is None else [path.said for path in search.paths]
-        self.log.info("%s has the search paths %s.", found.name, ", ".join(paths) or "none")
-        return {"table": found.name, "paths": paths}
+        self.log.info("%s has the search paths %s.", self.table, ", ".join(paths) or "none")
+        return {"table": self.table, "paths": paths}
+
+    def _dropped(
+        self, store: ControlStore, find: Callable[[str], TableRef], targets: tuple[Target, ...], *, by: str
+    ) -> Search | None:
+        """The paths that a table has left, which may be gone itself."""
+        from tidemark.search.worker.definitions import drop_search, find_search, path_to_drop
+        from tidemark.sql.table_names import table_name
+
+        place = None if table_name(self.table).only_in_catalog else self.hook.table_path(self.table)
+        path = path_to_drop(store, self.table, place, lambda name: find(name).path)
+        known = find_search(store, path)
+        return None if known is None else drop_search(store, path, self.table, targets, by=by)
 
 
 class KeepSearchPathOperator(SparkOperator):

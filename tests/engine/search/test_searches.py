@@ -76,6 +76,13 @@ def test_dataframes_and_queries_read_the_files_that_can_hold_rows(kept: SearchWo
     for frame in frames:
         assert len(frame.inputFiles()) == 1
         assert texts(frame) == kept.scan(where)
+    t = client.table("shop.orders")
+    found = t.where(t.words.contains("c4ca4238"))  # Delta's own statistics leave out no file for it
+    assert (len(found.inputFiles()), texts(found)) == (1, kept.scan("contains(words, 'c4ca4238')"))
+    assert len(t.where(F.col("words").contains("c4ca4238")).inputFiles()) == 1
+    assert len(client.prune(table.where(table.words.contains("c4ca4238"))).select(table.n).inputFiles()) == 1
+    other = kept.spark.createDataFrame([(1, "a")], "k INT, said STRING")
+    assert [row.said for row in found.join(other, t.n == other.k).orderBy(t.n).collect()] == ["a"]
     few = client.prune(table.where(F.col("s.f").isin("f5", "f500")).select("n", "s"))
     assert (few.columns, len(few.inputFiles())) == (["n", "s"], 2)
     first = client.sql("SELECT id, n FROM shop.orders ORDER BY n DESC LIMIT 3")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import pytest
 
 from tests.benchmarks.least_rewriting import least_rewriting
 from tidemark.clustering.model.tables import Goal, How, Layer, Plan, Seen
+from tidemark.clustering.planning.depth import boxes_of, depths_of
 from tidemark.clustering.planning.expected import expected_depth
+from tidemark.clustering.planning.information import layers_of
 from tidemark.clustering.planning.upkeep import allowed_bytes, bounded, plan_upkeep, smoothed_layer
+from tidemark.clustering.worker.looking import Look, seen_after
+from tidemark.model.codec import from_json
 from tidemark.model.file_ranges import Boxes, FileRanges, KeyColumn
 
 
@@ -23,6 +29,32 @@ def plan(layers: list[Layer], goal: Goal, *, allowed: int | None = None, unit: f
         return 1 + sum(one.depth for one in layers if one.cube not in taken)
 
     return plan_upkeep(layers, seen, goal, depth_after, allowed=allowed)
+
+
+Box = tuple[tuple[int, int], ...]
+File = tuple[Box, str | None, int]
+"""The range of a file in each column, the run that wrote it, and its size."""
+KEY = ("a", "b")
+
+
+def table_of(files: Sequence[File]) -> FileRanges:
+    names = KEY[: len(files[0][0])]
+    boxes = boxes_of(list(zip(*(box for box, _, _ in files), strict=True)), [False] * len(files))
+    cubes = [None if cube is None else (cube, ",".join(names)) for _, cube, _ in files]
+    columns = tuple(KeyColumn(name, (name,), "long") for name in names)
+    return FileRanges(1, columns, boxes, [size for _, _, size in files], cubes)
+
+
+def plan_of(files: Sequence[File], goal: Goal, floor: float | None) -> Plan:
+    """The plan for these files, of which the last full rewrite has left `floor`."""
+    ranges = table_of(files)
+    depths = depths_of(ranges.boxes)
+    seen = Seen(1, depths.average_depth, depths.largest, len(files), ranges.bytes, floor=floor)
+
+    def depth_after(taken: Collection[str | None]) -> float:
+        return expected_depth(ranges, taken, file_bytes=goal.file_bytes)
+
+    return plan_upkeep(layers_of(ranges, [column.name for column in ranges.columns]), seen, goal, depth_after)
 
 
 def arrived(bytes: int, depth: float) -> Layer:
@@ -120,3 +152,56 @@ def test_the_depth_after_a_reclustering_counts_what_lies_beside_the_result() -> 
     assert expected_depth(files, [None]) == pytest.approx(2.0)  # a lies over all, b beside the new result
     assert expected_depth(files, [None, "a", "b"]) == 1.0
     assert expected_depth(files, []) == pytest.approx((3 + 3 + 3 + 2) / 4)
+
+
+def test_a_look_after_a_full_rewrite_has_its_result_as_the_floor() -> None:
+    seen = Seen(7, 6.0, 9, 9, 900, floor=2.0)
+    look = Look(table_of([(((1, 2),), None, 9)]), (Layer("a", 800, 8, 5.0), arrived(100, 1)), seen)
+    assert seen_after(look, How.FULL) == replace(seen, floor=5.0)
+    assert seen_after(look, How.CUBES) == seen
+    assert bounded(seen, version=8, files=1, bytes=9, depth=1).floor == 2.0
+    assert from_json(Seen, '{"version": 1, "depth": 1.5, "largest": 2, "files": 3, "bytes": 4}').floor is None
+
+
+FILE = 100  # bytes of a rewritten file
+PREFIX: list[Box] = [((1, 2),)] * 8  # texts whose first 32 characters are the same
+STRIPES: list[Box] = [((a, a + 5), (b, b + 5)) for a in (0, 2, 4) for b in (0, 2, 4)]  # disjoint in neither column
+
+
+@pytest.mark.parametrize("layout", [PREFIX, STRIPES], ids=["texts with a shared prefix", "two columns"])
+def test_a_table_that_a_full_rewrite_leaves_above_its_goal_is_not_rewritten_by_each_new_file(layout: list[Box]) -> None:
+    goal, new = Goal(depth=4, file_bytes=FILE), tuple((0, 9) for _ in layout[0])
+    files: list[File] = [(box, "first", FILE) for box in layout]
+    floor, whole = floor_of(files), FILE * len(layout)
+    assert floor > goal.depth
+    found = plan_of([*files, (new, None, 10)], goal, floor)
+    assert found.why.endswith(f"is within {floor + 3:g} (the goal is 4, and the last full rewrite left {floor:g})")
+    assert plan_of([*files, (new, None, 10)], goal, None).bytes == whole + 10
+    written = 0
+    for step in range(30):
+        files.append((new, None, 10))
+        found = plan_of(files, goal, floor)
+        if found.how is How.NOTHING:
+            continue
+        assert "(the goal is 4, and the last full rewrite left" in found.why
+        files = rewritten(files, found, str(step), layout if found.how is How.FULL else [new])
+        floor = floor_of(files) if found.how is How.FULL else floor
+        written += found.bytes
+    assert written < 30 * whole / 10
+
+
+def floor_of(files: Sequence[File]) -> float:
+    return layers_of(table_of(files), KEY[: len(files[0][0])])[0].depth
+
+
+def rewritten(files: Sequence[File], plan: Plan, cube: str, layout: Sequence[Box]) -> list[File]:
+    """The files after the plan, whose result has the boxes of the layout."""
+    sizes = Counter[str | None]()
+    for _, one, size in files:
+        sizes[one] += size
+    gone = {one for one, size in sizes.items() if one is None or size < plan.cube_bytes or plan.how is How.FULL}
+    count = max(1, round(plan.bytes / FILE))
+    assert sum(sizes[one] for one in gone) == plan.bytes
+    left = [one for one in files if one[1] not in gone]
+    size, more = divmod(plan.bytes, count)
+    return [*left, *((layout[at % len(layout)], cube, size + (at < more)) for at in range(count))]

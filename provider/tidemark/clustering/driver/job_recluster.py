@@ -33,7 +33,8 @@ def recluster(job: JobContext, request: ReclusterRequest) -> ReclusterReport:
     data.
 
     A second run rewrites nothing, or what is left. If other writers come first, it tries again a few times, and then
-    leaves the table as it is. Raises SourceRecreated, TableNotFound, NotADeltaTable.
+    leaves the table as it is. Raises ClusteredTableRecreated, TableNotFound,
+    NotADeltaTable.
     """
     log = open_same(request.table, job.options)
     began, conflict = time.monotonic(), ""
@@ -44,11 +45,11 @@ def recluster(job: JobContext, request: ReclusterRequest) -> ReclusterReport:
                 full = " FULL" if request.full else ""
                 job.session.sql(f"OPTIMIZE {path_name(log.uri)}{full}").collect()
             failpoint("recluster.committed")
-            return ReclusterReport(time.monotonic() - began)
+            return ReclusterReport(time.monotonic() - began, lost=attempt - 1)
         except CONFLICTS as error:
             conflict = f"{type(error).__name__}: {str(error).splitlines()[0]}"[:_LONGEST_CONFLICT]
             job.progress.say(f"attempt {attempt} of {_ATTEMPTS} met other writers: {conflict}")
-    return ReclusterReport(time.monotonic() - began, conflict)
+    return ReclusterReport(time.monotonic() - began, conflict, _ATTEMPTS)
 
 
 def _settings(request: ReclusterRequest) -> dict[str, str | None]:

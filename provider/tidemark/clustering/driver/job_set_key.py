@@ -12,8 +12,8 @@ __all__ = ["set_key"]
 
 
 def set_key(job: JobContext, request: KeyRequest) -> KeySet:
-    """One commit that rewrites no file; a second run makes another one of the same key. Raises SourceRecreated,
-    TableNotFound, AnalysisException for a column without statistics.
+    """One commit that rewrites no file; a second run makes another one of the same key. Raises
+    ClusteredTableRecreated, TableNotFound, AnalysisException for a column without statistics.
     """
     log = open_same(request.table, job.options)
     columns = ", ".join(".".join(map(quoted, name.split("."))) for name in request.key)

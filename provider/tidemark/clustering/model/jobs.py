@@ -46,10 +46,13 @@ class ReclusterRequest:
 
 @dataclass(frozen=True)
 class ReclusterReport:
-    """The time of the rewriting. `conflict`: other writers were first at each attempt, and nothing was rewritten."""
+    """The time of the rewriting. `conflict`: other writers were first at each attempt, and nothing was rewritten.
+    `lost`: the attempts at which they were.
+    """
 
     seconds: float
     conflict: str | None = None
+    lost: int = 0
 
 
 SET_KEY = Job("set_clustering_key", KeyRequest, KeySet, "clustering.driver.job_set_key:set_key")

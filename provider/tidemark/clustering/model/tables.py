@@ -70,7 +70,8 @@ class Layer:
 class Seen:
     """The state of a table when it was last looked at. `depth` is the average; `largest` that of the deepest file.
     `exact`: both were measured. Otherwise they are bounds, computed from the files that came since. `layer_bytes`: how
-    much new data deepens the table by one, averaged over the last reclusterings; None before the first.
+    much new data deepens the table by one, averaged over the last reclusterings; None before the first. `floor`: the
+    average depth of the result of the last full rewrite, by itself; None before the first.
     """
 
     version: int
@@ -80,6 +81,7 @@ class Seen:
     bytes: int
     exact: bool = True
     layer_bytes: float | None = None
+    floor: float | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ class ClusteredTable:
 @dataclass(frozen=True)
 class Recluster:
     """One reclustering of a table in the ledger. `run`: the key of the run that planned it. `base_version`: of the
-    table when it was planned. `bytes`: rewritten. `depth_after` and `version`: after the rewriting commit.
+    table when it was planned. `bytes`: written, also by attempts that other writers
+    forestalled, which count as planned. `depth_after` and `version`: after the rewriting commit.
     """
 
     uid: str

@@ -9,21 +9,25 @@ as rarely as the depth allows. A list of q cubes holds C(q + r, q) units of new 
 times. So the size of a cube, in units, and its place say its phase. Of all choices that keep the depth, the rule takes
 one whose result has the lowest phase, and among these the largest. Over many appends it mostly writes a few per cent
 more than the least that is possible. The benchmark `clustering_amplification` computes both.
+
+A full rewrite may end above the goal, as with texts whose first 32 characters are the same. Its depth is then the
+*floor* of what another one can promise. The table is kept as far above the floor as the goal is above the least depth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 
 from tidemark.clustering.model.tables import Goal, How, Layer, Plan, Seen
 
-__all__ = ["allowed_bytes", "bounded", "plan_upkeep", "smoothed_layer"]
+__all__ = ["allowed_bytes", "bounded", "plan_upkeep", "smoothed_layer", "within_goal"]
 
 _NEWEST_COUNTS = 0.25  # share of the newest measure in the average size of a layer
 _SAME_SIZE = 0.9  # files of the same rows differ by so much
 _PHASES = 64  # more than any table reaches
+_LEAST = 1.0  # depth of files that do not overlap
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,11 @@ def plan_upkeep(
     average depth that is expected if the files of these layers become one result.
 
     Nothing, as long as the average depth is within the goal. Results by another key are rewritten only with all others.
-    If no choice within the budget keeps the goal, the one that comes nearest is taken.
+    If no choice within the budget keeps the goal, the one that comes nearest is taken. A floor raises a goal below it.
     """
-    if seen.depth <= goal.depth:
-        return Plan(How.NOTHING, f"depth {seen.depth:g} is within {goal.depth:g}")
+    within = within_goal(seen, goal)
+    if within is not None:
+        return Plan(How.NOTHING, within)
     choices = _choices(layers, seen, goal, depth_after)
     if not choices:
         return Plan(How.NOTHING, f"depth {seen.depth:g} cannot get lower: all files are one result of clustering")
@@ -58,12 +63,21 @@ def plan_upkeep(
     if not affordable:
         least = min(one.bytes for one in choices)
         return Plan(How.NOTHING, f"depth {seen.depth:g} needs {least} bytes, and the budget has {allowed}")
-    keeping = [one for one in affordable if one.depth <= goal.depth]
+    most = _kept_depth(seen, goal)
+    keeping = [one for one in affordable if one.depth <= most]
     if keeping:
         chosen = min(keeping, key=lambda one: (one.phase, -one.bytes))
     else:
         chosen = min(affordable, key=lambda one: (one.depth, one.bytes))
     return _plan(chosen, layers, seen, goal)
+
+
+def within_goal(seen: Seen, goal: Goal) -> str | None:
+    """The reason in words if nothing has to be rewritten at this depth; None if something has."""
+    if seen.depth > _kept_depth(seen, goal):
+        return None
+    measure = "depth" if seen.exact else "depth of at most"
+    return f"{measure} {seen.depth:g} is within {_in_words(seen, goal)}"
 
 
 def allowed_bytes(goal: Goal, spent: int, most: int | None = None) -> int | None:
@@ -80,11 +94,18 @@ def bounded(seen: Seen, *, version: int, files: int, bytes: int, depth: int) -> 
     An earlier file can be below all new files of one point, and a new file below the deepest earlier point.
     """
     if not files:
-        return Seen(version, seen.depth, seen.largest, seen.files, seen.bytes, seen.exact, seen.layer_bytes)
+        return replace(seen, version=version)
     earlier, new = seen.files * (seen.depth + depth), files * (seen.largest + depth)
     average = round((earlier + new) / (seen.files + files), 4)
-    total = seen.bytes + bytes
-    return Seen(version, average, seen.largest + depth, seen.files + files, total, False, seen.layer_bytes)
+    return replace(
+        seen,
+        version=version,
+        depth=average,
+        largest=seen.largest + depth,
+        files=seen.files + files,
+        bytes=seen.bytes + bytes,
+        exact=False,
+    )
 
 
 def smoothed_layer(known: float | None, layers: Sequence[Layer]) -> float | None:
@@ -96,6 +117,18 @@ def smoothed_layer(known: float | None, layers: Sequence[Layer]) -> float | None
     return measured if known is None else known + _NEWEST_COUNTS * (measured - known)
 
 
+def _kept_depth(seen: Seen, goal: Goal) -> float:
+    """The average depth that is kept: the goal, or as much above the floor if that is above the goal."""
+    return goal.depth if seen.floor is None or seen.floor <= goal.depth else seen.floor + goal.depth - _LEAST
+
+
+def _in_words(seen: Seen, goal: Goal) -> str:
+    most = _kept_depth(seen, goal)
+    if most == goal.depth:
+        return f"{goal.depth:g}"
+    return f"{most:g} (the goal is {goal.depth:g}, and the last full rewrite left {seen.floor:g})"
+
+
 def _choices(layers: Sequence[Layer], seen: Seen, goal: Goal, depth_after: DepthAfter) -> list[_Choice]:
     new = [one for one in layers if one.cube is None]
     cubes = sorted((one for one in layers if one.cube is not None and one.keeps), key=lambda one: one.bytes)
@@ -103,6 +136,7 @@ def _choices(layers: Sequence[Layer], seen: Seen, goal: Goal, depth_after: Depth
     arrived = sum(one.bytes for one in new)
     unit = smoothed_layer(seen.layer_bytes, layers) or max(1.0, float(cubes[0].bytes if cubes else 1))
     slots = max(1, int(goal.depth))
+    least = max(_LEAST, seen.floor or 0.0)
     found = []
     for count in range(len(cubes) + 1):
         if not new and count < 2:
@@ -112,10 +146,12 @@ def _choices(layers: Sequence[Layer], seen: Seen, goal: Goal, depth_after: Depth
         taken = cubes[:count]
         phases = [_phase(one.bytes / unit, slots - (len(cubes) - 1 - place)) for place, one in enumerate(taken)]
         depth = depth_after([None, *(one.cube for one in taken)])
+        if count == len(cubes) and not others:
+            depth = max(depth, least)
         found.append(_Choice(count, arrived + sum(one.bytes for one in taken), depth, max(phases, default=0) + 1))
     if others:
         everything = sum(one.bytes for one in layers)
-        found.append(_Choice(len(cubes), everything, 1.0, _PHASES, full=True))
+        found.append(_Choice(len(cubes), everything, least, _PHASES, full=True))
     return found
 
 
@@ -136,5 +172,5 @@ def _plan(chosen: _Choice, layers: Sequence[Layer], seen: Seen, goal: Goal) -> P
         what = "all files"
     else:
         what = f"the new files and {chosen.cubes} of {total} earlier results"
-    why = f"depth {seen.depth:g} is above {goal.depth:g}: rewrite {what}"
+    why = f"depth {seen.depth:g} is above {_in_words(seen, goal)}: rewrite {what}"
     return Plan(How.FULL if whole else How.CUBES, why, chosen.bytes, smaller_than, chosen.depth)

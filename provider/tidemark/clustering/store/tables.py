@@ -15,6 +15,7 @@ from tidemark.model.codec import from_json, to_json
 from tidemark.model.streams import Addressing, TableRef
 
 __all__ = [
+    "end_earlier",
     "end_table",
     "live_tables",
     "lookup_table",
@@ -24,6 +25,7 @@ __all__ = [
     "resume_table",
     "set_goal",
     "suspend_table",
+    "tables_known_as",
     "tables_with_uids",
 ]
 
@@ -44,6 +46,12 @@ def live_tables(connection: sa.Connection) -> tuple[ClusteredTable, ...]:
     return tuple(sorted(found, key=lambda one: one.name.casefold()))
 
 
+def tables_known_as(connection: sa.Connection, name: str, path: str | None) -> tuple[ClusteredTable, ...]:
+    """Tables that were registered under that name or path. None is opened, so they may be gone."""
+    wanted = name.strip().casefold()
+    return tuple(one for one in live_tables(connection) if one.name.casefold() == wanted or one.table.path == path)
+
+
 def tables_with_uids(connection: sa.Connection, uids: Sequence[str]) -> tuple[ClusteredTable, ...]:
     """Those of the uids that are registered."""
     return tuple(_of_row(row) for row in connection.execute(_live().where(_of.uid.in_(uids))).mappings())
@@ -51,9 +59,11 @@ def tables_with_uids(connection: sa.Connection, uids: Sequence[str]) -> tuple[Cl
 
 def register_table(connection: sa.Connection, table: ClusteredTable, *, by: str) -> ClusteredTable:
     """The registration of the table, with the key and the name of `table`. A first one is inserted; a second run
-    changes nothing. Another key forgets what was seen. `by`: the key of the run, or who does it.
+    changes nothing. Another key forgets what was seen. The registration of an earlier table at the path ends. `by`: the
+    key of the run, or who does it.
     """
     kept = lookup_table(connection, table.table.table_id)
+    end_earlier(connection, table.table, at=table.created_at, by=by)
     if kept is None:
         connection.execute(clustered_tables.insert().values(_values(table)))
         touch(connection, _KIND, [table.uid], by=by)
@@ -68,6 +78,13 @@ def register_table(connection: sa.Connection, table: ClusteredTable, *, by: str)
 def end_table(connection: sa.Connection, table: ClusteredTable, *, at: datetime, by: str) -> bool:
     """The table is not kept clustered from now on; True if it was. Its ledger stays."""
     return _change(connection, table, by=by, ended_at=at)
+
+
+def end_earlier(connection: sa.Connection, table: TableRef, *, at: datetime, by: str) -> None:
+    """End the registrations of other tables at the path of this one."""
+    other = (_of.path == table.path, _of.table_id != table.table_id)
+    for row in connection.execute(_live().where(*other)).mappings().all():
+        end_table(connection, _of_row(row), at=at, by=by)
 
 
 def set_goal(connection: sa.Connection, table: ClusteredTable, goal: Goal, *, by: str) -> bool:

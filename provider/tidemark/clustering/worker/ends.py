@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tidemark.clustering.model.jobs import marked
+from tidemark.clustering.model.jobs import ReclusterReport, marked
 from tidemark.clustering.model.tables import How, Recluster, Reclustered, ReclusterState
 from tidemark.lake.delta_log import DeltaLog
 
-__all__ = ["commit_of", "outcome_of"]
+__all__ = ["commit_of", "outcome_of", "with_report"]
 
 
 def commit_of(log: DeltaLog, planned: Recluster, store_id: str) -> Recluster | None:
@@ -24,6 +24,15 @@ def commit_of(log: DeltaLog, planned: Recluster, store_id: str) -> Recluster | N
             metrics = info.get("operationMetrics")
             return _ended(planned, version, metrics if isinstance(metrics, dict) else {})
     return None
+
+
+def with_report(committed: Recluster | None, planned: Recluster, report: ReclusterReport) -> Recluster:
+    """The end of a job. An attempt that other writers forestalled has written, too, and is charged as planned. So a
+    budget bounds all that is written.
+    """
+    ended = committed or _without_commit(planned, report)
+    lost = (planned.bytes or 0) + report.lost * planned.planned_bytes
+    return replace(ended, seconds=report.seconds, bytes=(ended.bytes or 0) + lost)
 
 
 def outcome_of(table: str, ended: Recluster) -> Reclustered:
@@ -40,6 +49,14 @@ def outcome_of(table: str, ended: Recluster) -> Reclustered:
         seconds=ended.seconds or 0.0,
         version=ended.version,
     )
+
+
+def _without_commit(planned: Recluster, report: ReclusterReport) -> Recluster:
+    """The end of a job that has committed nothing: others were first, or nothing was left to rewrite."""
+    if report.conflict is None:
+        return replace(planned, state=ReclusterState.DONE, bytes=0)
+    why = f"other writers were first, and the next run tries again: {report.conflict}"
+    return replace(planned, state=ReclusterState.LEFT, bytes=0, error=why)
 
 
 def _ended(planned: Recluster, version: int, metrics: Mapping[str, Any]) -> Recluster:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidemark.clustering.model.information import ClusteringInformation, FailedRecluster
-from tidemark.clustering.model.tables import Layer, Seen
+from tidemark.clustering.model.tables import How, Layer, Seen
 from tidemark.clustering.planning.depth import depths_of
 from tidemark.clustering.planning.information import information_of, layers_of
 from tidemark.clustering.planning.keys import key_columns, key_of
@@ -19,7 +19,7 @@ from tidemark.lake.file_ranges import added_ranges, file_ranges
 from tidemark.model.file_ranges import Bound, FileRanges
 from tidemark.model.table_log import TableState
 
-__all__ = ["Look", "clustering_information", "look_at", "seen_now"]
+__all__ = ["Look", "clustering_information", "look_at", "seen_after", "seen_now"]
 
 _ERRORS = 10  # of SYSTEM$CLUSTERING_INFORMATION, as in the source system
 
@@ -52,13 +52,13 @@ def look_at(
     log: DeltaLog,
     state: TableState,
     key: Sequence[str],
-    layer_bytes: float | None,
+    known: Seen | None,
     *,
     table: str,
     within: Sequence[Bound] = (),
 ) -> Look:
-    """All files of the table, by the columns of its key, or those that can have rows within the bounds. Raises
-    InvalidArgument for a bound of another column.
+    """All files of the table, by the columns of its key, or those that can have rows within the bounds. `known`: the
+    last look, whose averages are kept. Raises InvalidArgument for a bound of another column.
     """
     columns = key_columns(state, key, table=table)
     names = {column.name.casefold(): column.name for column in columns}
@@ -75,9 +75,20 @@ def look_at(
         largest=found.largest,
         files=len(files.boxes),
         bytes=files.bytes,
-        layer_bytes=layer_bytes,
+        layer_bytes=None if known is None else known.layer_bytes,
+        floor=None if known is None else known.floor,
     )
     return Look(files, layers_of(files, key), seen)
+
+
+def seen_after(look: Look, how: How) -> Seen:
+    """The state of a table after a reclustering. A full rewrite sets the floor, by its result alone. Files of other
+    writers do not count.
+    """
+    if how is not How.FULL:
+        return look.seen
+    results = [one.depth for one in look.layers if one.cube is not None and one.keeps]
+    return replace(look.seen, floor=max(results, default=look.seen.floor))
 
 
 def seen_now(log: DeltaLog, state: TableState, key: Sequence[str], seen: Seen | None, *, table: str) -> Seen | None:

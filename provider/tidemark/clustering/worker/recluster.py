@@ -20,11 +20,12 @@ from tidemark.clustering.model.tables import (
     Seen,
 )
 from tidemark.clustering.planning.expected import expected_depth
+from tidemark.clustering.planning.identity import require_same
 from tidemark.clustering.planning.keys import key_of
-from tidemark.clustering.planning.upkeep import allowed_bytes, plan_upkeep, smoothed_layer
+from tidemark.clustering.planning.upkeep import allowed_bytes, plan_upkeep, smoothed_layer, within_goal
 from tidemark.clustering.store import reclusterings, tables
-from tidemark.clustering.worker.ends import commit_of, outcome_of
-from tidemark.clustering.worker.looking import Look, look_at, seen_now
+from tidemark.clustering.worker.ends import commit_of, outcome_of, with_report
+from tidemark.clustering.worker.looking import Look, look_at, seen_after, seen_now
 from tidemark.errors import TidemarkError
 from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
@@ -55,7 +56,8 @@ def recluster_table(
     `goal`: in place of the table's own. `most_bytes`: rewritten by this run, at most. `within`: only files that can
     have rows there count for the depth. `by_hand`: also if the table is suspended, and without the budget of a day. A
     second run with the same key finds the commit of the first one, or runs its plan again. If other writers come first,
-    the next run tries again. Raises errors of the log and of the job; they are kept with the table.
+    the next run tries again. Raises ClusteredTableRecreated, and errors of the log and of the job; they are kept with
+    the table.
     """
     work = _Work(runtime, table, goal or table.goal, key, tuple(within))
     try:
@@ -75,18 +77,21 @@ class _Work:
 
     def done(self, most_bytes: int | None, *, by_hand: bool) -> Reclustered:
         log = wherever(self.runtime.tables)(self.table.table)
+        state = log.state()
+        require_same(self.table.table, state)
         begun = self._begun()
         if begun is not None:
             return self._run(log, begun)
         if self.table.suspended is not None and not by_hand:
             return self._nothing(f"suspended: {self.table.suspended}")
-        state = log.state()
         if not self._has_key(state):
             return self._nothing("the table has no clustering key any more")
         kept = None if self.within else self.table.seen
         seen = seen_now(log, state, self.table.key, kept, table=self.table.name)
-        if seen is not None and seen.depth <= self.goal.depth:
-            return self._within(seen)
+        why = None if seen is None else within_goal(self._for_plan(seen, by_hand=by_hand), self.goal)
+        if seen is not None and why is not None:
+            self._keep_seen(seen)
+            return self._nothing(why, seen.depth)
         look = self._look(log, state)
         plan = self._plan(look, most_bytes, by_hand=by_hand)
         if plan.how is How.NOTHING:
@@ -122,14 +127,13 @@ class _Work:
             self.table = self.runtime.store.write(lambda c: tables.register_table(c, changed, by=by))
         return bool(columns)
 
-    def _within(self, seen: Seen) -> Reclustered:
-        self._keep_seen(seen)
-        measure = "depth" if seen.exact else "depth of at most"
-        return self._nothing(f"{measure} {seen.depth:g} is within {self.goal.depth:g}", seen.depth)
+    @staticmethod
+    def _for_plan(seen: Seen, *, by_hand: bool) -> Seen:
+        """By hand the floor does not count: what is said is done."""
+        return replace(seen, floor=None) if by_hand else seen
 
     def _look(self, log: DeltaLog, state: TableState) -> Look:
-        known = None if self.table.seen is None else self.table.seen.layer_bytes
-        return look_at(log, state, self.table.key, known, table=self.table.name, within=self.within)
+        return look_at(log, state, self.table.key, self.table.seen, table=self.table.name, within=self.within)
 
     def _plan(self, look: Look, most_bytes: int | None, *, by_hand: bool) -> Plan:
         def depth_after(taken: Collection[str | None]) -> float:
@@ -137,7 +141,8 @@ class _Work:
 
         goal = replace(self.goal, run_bytes=None, day_bytes=None) if by_hand else self.goal
         allowed = allowed_bytes(goal, self._spent(), most_bytes)
-        return plan_upkeep(look.layers, look.seen, goal, depth_after, allowed=allowed)
+        seen = self._for_plan(look.seen, by_hand=by_hand)
+        return plan_upkeep(look.layers, seen, goal, depth_after, allowed=allowed)
 
     def _spent(self) -> int:
         since = self.runtime.store.clock() - _DAY
@@ -169,13 +174,10 @@ class _Work:
         ended = commit_of(log, planned, store.store_id)
         if ended is None:
             report = self._job(planned)
-            ended = commit_of(log, planned, store.store_id)
-            if ended is None:
-                ended = _without_commit(planned, report)
-            ended = replace(ended, seconds=report.seconds)
+            ended = with_report(commit_of(log, planned, store.store_id), planned, report)
         seen = None
         if ended.version is not None:
-            seen = self._look(log, log.state()).seen
+            seen = seen_after(self._look(log, log.state()), planned.how)
             ended = replace(ended, depth_after=seen.depth)
         ended = replace(ended, ended_at=store.clock())
 
@@ -210,11 +212,3 @@ class _Work:
 
     def _nothing(self, why: str, depth: float | None = None) -> Reclustered:
         return Reclustered(self.table.name, How.NOTHING, why, depth_before=depth, depth_after=depth)
-
-
-def _without_commit(planned: Recluster, report: ReclusterReport) -> Recluster:
-    """The end of a job that has committed nothing: others were first, or nothing was left to rewrite."""
-    if report.conflict is None:
-        return replace(planned, state=ReclusterState.DONE, bytes=0)
-    why = f"other writers were first, and the next run tries again: {report.conflict}"
-    return replace(planned, state=ReclusterState.LEFT, bytes=0, error=why)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import sqlalchemy as sa
 
@@ -11,7 +11,7 @@ from tidemark.clustering.model.tables import ClusteredTable, Goal, Recluster
 from tidemark.clustering.planning.keys import key_of, require_key
 from tidemark.clustering.store import reclusterings, tables
 from tidemark.control.store import ControlStore
-from tidemark.errors import ClusteringKeyMissing
+from tidemark.errors import ClusteringKeyMissing, TableNotFound
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import TableRef
 from tidemark.streams.worker.opening import Tables, wherever
@@ -28,6 +28,7 @@ __all__ = [
     "set_key",
     "suspend_named",
     "suspend_recluster",
+    "table_or_registered",
 ]
 
 MOST_RECLUSTERINGS = 1_000  # of a history
@@ -50,8 +51,10 @@ def set_key(
 
 
 def drop_key(runtime: Runtime, table: TableRef, *, key: TransactionKey, by: str) -> None:
-    """The table has no key from now on, and is not kept clustered. Its files stay. A second run changes nothing."""
-    if key_of(wherever(runtime.tables)(table).state()):
+    """The table has no key from now on, and is not kept clustered. Its files stay. A second run changes nothing. Of a
+    table that is gone, or was another one before, the registration ends.
+    """
+    if _has_key(runtime, table):
         runtime.run_job(SET_KEY, KeyRequest(table, ()), key=key)
     store = runtime.store
 
@@ -59,8 +62,22 @@ def drop_key(runtime: Runtime, table: TableRef, *, key: TransactionKey, by: str)
         kept = tables.lookup_table(connection, table.table_id)
         if kept is not None:
             tables.end_table(connection, kept, at=store.clock(), by=by)
+        tables.end_earlier(connection, table, at=store.clock(), by=by)
 
     store.write(end)
+
+
+def table_or_registered(store: ControlStore, find: Callable[[str], TableRef], name: str, path: str | None) -> TableRef:
+    """The table as `find` finds it, or one that is gone, as it was registered under the name or the `path`. Raises what
+    `find` raises.
+    """
+    try:
+        return find(name)
+    except TableNotFound:
+        known = store.read(lambda connection: tables.tables_known_as(connection, name, path))
+        if not known:
+            raise
+        return known[0].table
 
 
 def register_clustered(
@@ -85,16 +102,16 @@ def register_clustered(
 
 
 def suspend_recluster(store: ControlStore, opened: Tables, table: TableRef, *, by: str) -> ClusteredTable:
-    """The table is not reclustered until it is resumed; its key stays. A second run changes nothing. Raises
-    ClusteringKeyMissing.
+    """The table is not reclustered until it is resumed; its key stays. A second run changes nothing. A registered table
+    may be gone. Raises ClusteringKeyMissing.
     """
-    register_clustered(store, opened, table, by=by)
+    _register_unless_gone(store, opened, table, by=by)
     return store.write(lambda c: _moved(c, table, by=by, suspend=True))
 
 
 def resume_recluster(store: ControlStore, opened: Tables, table: TableRef, *, by: str) -> ClusteredTable:
     """The table is reclustered again. A second run changes nothing. Raises ClusteringKeyMissing."""
-    register_clustered(store, opened, table, by=by)
+    _register_unless_gone(store, opened, table, by=by)
     return store.write(lambda c: _moved(c, table, by=by, suspend=False))
 
 
@@ -139,6 +156,22 @@ def _named(connection: sa.Connection, name: str) -> ClusteredTable:
     if len(found) != 1:
         raise ClusteringKeyMissing(table=name)
     return found[0]
+
+
+def _has_key(runtime: Runtime, table: TableRef) -> bool:
+    """Whether a job has to take the key away; not from a table that is gone."""
+    try:
+        return bool(key_of(wherever(runtime.tables)(table).state()))
+    except TableNotFound:
+        return False
+
+
+def _register_unless_gone(store: ControlStore, opened: Tables, table: TableRef, *, by: str) -> None:
+    try:
+        register_clustered(store, opened, table, by=by)
+    except TableNotFound:
+        if store.read(lambda connection: tables.lookup_table(connection, table.table_id)) is None:
+            raise
 
 
 def _moved(connection: sa.Connection, table: TableRef, *, by: str, suspend: bool) -> ClusteredTable:

@@ -33,7 +33,7 @@ class PathSample:
 
 
 def sample_of(files: Sequence[AddFile]) -> tuple[AddFile, ...]:
-    """One file of a hundred, evenly chosen, and one at least."""
+    """One file of a hundred, evenly chosen: one at least, and 16 at most."""
     count = min(_MOST_SAMPLED, math.ceil(len(files) / 100))
     return tuple(files[place * len(files) // count] for place in range(count)) if count else ()
 
@@ -56,7 +56,7 @@ def costs(
     seconds = total / _rate(history, len(samples))
     newer = _bytes_per_day(files, now)
     how = f"estimated from {len(sample)} of {len(files)} files"
-    measured = search is not None and search.kept_version is not None
+    measured = None if search is None else _measured(search, samples)
     return {
         "tableName": table,
         "searchOptimizationEnabled": search is not None,
@@ -64,9 +64,9 @@ def costs(
             _position("BuildCosts", round(seconds, 1), "seconds", how),
             _position(
                 "StorageCosts",
-                search.size if measured and search is not None else size,
+                size if measured is None else measured,
                 "bytes",
-                "measured" if measured else how,
+                how if measured is None else "measured",
             ),
             {"name": "Benefit", "computationMethod": "Estimated", "paths": [_benefit(one, files) for one in samples]},
             {
@@ -80,6 +80,14 @@ def costs(
             },
         ],
     }
+
+
+def _measured(search: Search, samples: Sequence[PathSample]) -> int | None:
+    """The size of the search table, if it has exactly the paths that are asked about; None if it has others."""
+    asked = {one.path.said for one in samples}
+    stored = {path.id for path in search.stored_paths if path.said in asked}
+    same = len(stored) == len(asked) and stored == set(search.kept_ids)
+    return search.size if same and search.kept_version is not None else None
 
 
 def _position(name: str, value: float, unit: str, how: str) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import SearchChanged, SearchNotFound
+from tidemark.errors import SearchChanged, SearchNotFound, TableNotFound
 from tidemark.model.streams import TableRef
 from tidemark.model.table_log import Metadata
 from tidemark.search.model.jobs import Kept
@@ -14,7 +14,16 @@ from tidemark.search.model.requests import Target
 from tidemark.search.planning.defining import paths_added, paths_left, search_location
 from tidemark.search.store import searches
 
-__all__ = ["add_search", "drop_search", "find_search", "get_search", "has_searches", "list_searches", "search_history"]
+__all__ = [
+    "add_search",
+    "drop_search",
+    "find_search",
+    "get_search",
+    "has_searches",
+    "list_searches",
+    "path_to_drop",
+    "search_history",
+]
 
 _SHOWN = 100
 
@@ -64,6 +73,21 @@ def add_search(
     if paths != found.paths:
         _set(store, found, paths, next_id, by=by)
     return get_search(store, table.path, table.name)
+
+
+def path_to_drop(store: ControlStore, name: str, place: str | None, find: Callable[[str], str]) -> str:
+    """The path of a table that may be gone: `place` if it has search optimization, else the one that `find` finds. The
+    last resort is the only table that had the name. Raises the errors of `find`.
+    """
+    if place is not None and find_search(store, place) is not None:
+        return place
+    try:
+        return find(name)
+    except TableNotFound:
+        named = [one for one in list_searches(store) if one.table.name.casefold() == name.strip().casefold()]
+        if len(named) != 1:
+            raise
+        return named[0].table.path
 
 
 def drop_search(
