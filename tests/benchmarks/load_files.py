@@ -3,7 +3,8 @@
     python -m tests.benchmarks.load_files [--files 10000] [--rows 100] [--rounds 3] [--only csv,parquet,history,listing]
 
 `csv`, `parquet`: a directory of files with 4 columns is loaded into a new table by one run of a pipe, by COPY INTO, by
-`spark.read` and an append, and by Spark's streaming file source (AvailableNow). Each round does all of them, in turn.
+a COPY INTO for each 1,000 files in turn, by `spark.read` and an append, and by Spark's streaming file source
+(AvailableNow). Each round does all of them, in turn.
 `history`: a run of a pipe for 1,000 new files, with a queue that knows 0 and 1,000,000 files, and the memory of the
 driver's Python. `listing`: 100,000 names of a local disk; the pages of a store of objects are counted in
 tests/engine/pipes.
@@ -20,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,7 @@ from tidemark.testing import local_spark
 
 COLUMNS = "id BIGINT, at TIMESTAMP, name STRING, price DECIMAL(12,2)"
 SKIP = OnError(ErrorMode.SKIP_FILE)
+LOOP = 1_000  # files of a statement in the loop
 _numbers = itertools.count()
 
 
@@ -95,7 +98,7 @@ def _table(number: int, rows: int) -> pa.Table:
     )
 
 
-def load(table: Path, place: Path, kind: FileType) -> Load:
+def load_of(table: Path, place: Path, kind: FileType) -> Load:
     match = MatchBy.NONE if kind is FileType.CSV else MatchBy.CASE_INSENSITIVE
     options = CopyOptions(on_error=SKIP, match_by=match)
     return Load(table.name, f"file://{table}", f"file://{place}", format=FileFormat(kind), options=options)
@@ -104,13 +107,22 @@ def load(table: Path, place: Path, kind: FileType) -> Load:
 def by_pipe(lake: Place, place: Path, kind: FileType) -> Path:
     table = lake.table()
     queue = f"file://{lake.home}/lake/q{next(_numbers)}__files"
-    lake.job(RUN_PIPE, RunPipe("p", "u", queue, load(table, place, kind), max_files=1_000_000))
+    lake.job(RUN_PIPE, RunPipe("p", "u", queue, load_of(table, place, kind), max_files=1_000_000))
     return table
 
 
 def by_copy(lake: Place, place: Path, kind: FileType) -> Path:
     table = lake.table()
-    lake.job(COPY_FILES, CopyFiles(load(table, place, kind), f"run {next(_numbers)}"))
+    lake.job(COPY_FILES, CopyFiles(load_of(table, place, kind), f"run {next(_numbers)}"))
+    return table
+
+
+def by_copy_loop(lake: Place, place: Path, kind: FileType) -> Path:
+    """A statement for each 1,000 files, by their names, as a schedule without pipes would give them."""
+    table, names = lake.table(), sorted(file.name for file in place.iterdir())
+    for at in range(0, len(names), LOOP):
+        load = replace(load_of(table, place, kind), files=tuple(names[at : at + LOOP]))
+        lake.job(COPY_FILES, CopyFiles(load, f"run {next(_numbers)}"))
     return table
 
 
@@ -133,6 +145,7 @@ def by_stream(lake: Place, place: Path, kind: FileType) -> Path:
 WAYS: dict[str, Callable[[Place, Path, FileType], Path]] = {
     "pipe": by_pipe,
     "copy": by_copy,
+    "copy loop": by_copy_loop,
     "read and append": by_append,
     "streaming file source": by_stream,
 }
@@ -175,6 +188,7 @@ def ways(lake: Place, kind: FileType, files: int, rows: int, rounds: int) -> dic
     base = medians["read and append: CPU s"]
     ratios = {f"{name}: CPU, times read and append": round(medians[f"{name}: CPU s"] / base, 2) for name in WAYS}
     speed = {f"{name}: files/s": round(files / medians[f"{name}: wall s"]) for name in WAYS}
+    speed |= {f"{name}: rows/s": round(files * rows / medians[f"{name}: wall s"]) for name in WAYS}
     return {**medians, **speed, **ratios}
 
 
@@ -183,7 +197,7 @@ def history(lake: Place, known: int, rounds: int) -> dict[str, Any]:
     table, found = lake.table(), {}
     queue = lake.home / "lake" / f"h{next(_numbers)}__files"
     place = lake.files(FileType.CSV, 10, 10)
-    request = RunPipe("p", "u", f"file://{queue}", load(table, place, FileType.CSV))
+    request = RunPipe("p", "u", f"file://{queue}", load_of(table, place, FileType.CSV))
     lake.job(RUN_PIPE, request)
     if known:
         kept = datetime.now(UTC).date()

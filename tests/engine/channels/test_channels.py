@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.engine.channels.landing import Landing
 from tests.until import wait_until
+from tidemark.channels.driver.limits import Limits
 from tidemark.channels.model.channels import StatusCode
 from tidemark.channels.model.rows import RowErrorKind
 from tidemark.errors import (
@@ -15,6 +17,7 @@ from tidemark.errors import (
     ChannelHasUncommittedRows,
     ChannelInvalid,
     ChannelNotFound,
+    IngestBusy,
     InvalidArgument,
     RowsRefused,
     TableNotFound,
@@ -281,6 +284,56 @@ def test_tokens_out_of_order_are_a_warning_or_an_error(landing: Landing, caplog:
         with pytest.raises(TokenOutOfOrder):
             strict.insert_rows([{"id": 4}], "5")
     assert landing.rows(columns="id") == [(1,), (2,), (3,)]
+
+
+def test_a_verifier_sees_where_a_batch_starts(landing: Landing) -> None:
+    landing.create()
+
+    def gapless(before: str | None, start: str | None, _: str | None, __: int) -> bool:
+        return start == before
+
+    with landing.client() as client:
+        channel = client.open_channel("c", "orders", verify_tokens=gapless, strict_tokens=True)
+        channel.insert_rows([{"id": 1}], "5")
+        channel.insert_rows([{"id": 2}], "9", start_offset_token="5")
+        with pytest.raises(TokenOutOfOrder, match="'7' to '12' does not follow '9'"):
+            channel.insert_rows([{"id": 3}], "12", start_offset_token="7")
+    assert (landing.rows(columns="id"), landing.token("C")) == ([(1,), (2,)], "9")
+
+
+LARGE = [{"id": number, "name": "n" * 100} for number in range(100)]
+
+
+def test_a_buffer_of_its_limit_is_committed_before_its_time(landing: Landing) -> None:
+    landing.create()
+    client = landing.client(limits=Limits(lag=timedelta(minutes=10), channel_bytes=5_000))
+    channel = client.open_channel("c", "orders")
+    channel.insert_rows([{"id": -1}], "0")
+    channel.insert_rows(LARGE, "1")
+    wait_until(lambda: landing.token("C") == "1")
+    assert len(landing.rows()) == len(LARGE) + 1
+
+
+def test_full_buffers_hold_an_insert_up_and_then_refuse_it(landing: Landing) -> None:
+    landing.create()
+    waits = Limits(lag=timedelta(seconds=1), all_bytes=5_000)
+    patient = landing.client(limits=waits).open_channel("a", "orders")
+    patient.insert_rows(LARGE, "1")
+    patient.insert_rows([{"id": -1}], "2")
+    assert landing.token("A") is not None
+    refuses = Limits(lag=timedelta(minutes=10), all_bytes=5_000, insert_patience=timedelta(0))
+    client = landing.client("another", limits=refuses)
+    impatient = client.open_channel("b", "orders")
+    impatient.insert_rows(LARGE, "1")
+    with pytest.raises(IngestBusy):
+        impatient.insert_rows([{"id": -2}], "2")
+    wait_until(lambda: client.buffered_bytes() == 0)  # a refusal asks for a commit
+    assert landing.token("B") == "1"
+    impatient.insert_rows([{"id": -2}], "2")
+    impatient.flush()
+    patient.flush()
+    assert (landing.token("A"), landing.token("B")) == ("2", "2")
+    assert len(landing.rows()) == 2 * len(LARGE) + 2
 
 
 @pytest.mark.parametrize(

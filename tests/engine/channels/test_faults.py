@@ -1,10 +1,13 @@
-"""Opens that race, and a JVM that dies: what was acknowledged is in the table, and nothing comes twice."""
+"""Opens that race, a JVM that dies, a full disk: what was acknowledged is in the table, and nothing comes twice."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.engine.channels.landing import Landing
+from tests.engine.channels.landing import TRACKED, Landing
+from tests.until import wait_until
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.jvm import start_engine
 from tidemark.channels.driver.kernel import KernelEngine
@@ -83,8 +87,9 @@ def test_a_jvm_that_died_is_an_error_and_the_rows_come_again_by_their_token(
     assert landing.rows(columns="id") == [(1,), (2,)]
 
 
-def test_a_log_that_others_locked_up_keeps_rows_until_it_is_free(landing: Landing, tmp_path: Path) -> None:
-    """As on a full or read-only disk: the directory takes no file for some time."""
+def test_a_table_that_is_moved_away_ends_its_channel_and_its_rows_come_again_by_their_token(
+    landing: Landing, tmp_path: Path
+) -> None:
     landing.create()
     table = landing.root / "orders"
     client = landing.client(limits=IMPATIENT)
@@ -92,7 +97,7 @@ def test_a_log_that_others_locked_up_keeps_rows_until_it_is_free(landing: Landin
     table.rename(tmp_path / "aside")
     table.write_text("not a directory")
     channel.insert_rows([{"id": 1}], "1")
-    with pytest.raises((RowsNotCommitted, ChannelInvalid)):
+    with pytest.raises(ChannelInvalid, match="code 36"):
         channel.flush()
     table.unlink()
     (tmp_path / "aside").rename(table)
@@ -101,3 +106,62 @@ def test_a_log_that_others_locked_up_keeps_rows_until_it_is_free(landing: Landin
     again.insert_rows([{"id": 1}], "1")
     again.flush()
     assert landing.rows(columns="id") == [(1,)]
+
+
+@contextmanager
+def no_room(place: Path) -> Iterator[None]:
+    """The directory takes no file: its disk is full, or it may only be read by a user who is not root."""
+    filler = place / "filler"
+    if os.geteuid():
+        places = [place, place / "_delta_log"]
+        for one in places:
+            one.chmod(0o500)
+        yield
+        for one in places:
+            one.chmod(0o700)
+        return
+    with contextlib.suppress(OSError), filler.open("wb") as file:
+        while True:
+            file.write(b"0" * 4096)
+            file.flush()
+    yield
+    filler.unlink()
+
+
+@pytest.fixture
+def on_a_small_disk(landing: Landing) -> Iterator[Landing]:
+    """Its table is on a disk of its own, of two MiB, as root."""
+    place = landing.root / "orders"
+    place.mkdir(parents=True)
+    if os.geteuid():
+        yield landing
+        return
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], check=False)
+    if mounted.returncode:
+        pytest.skip("this root may not mount a disk")
+    yield landing
+    landing.close()
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def test_rows_in_buffers_survive_a_disk_that_is_full_for_a_while_and_commit_by_themselves(
+    on_a_small_disk: Landing,
+) -> None:
+    landing = on_a_small_disk
+    landing.sql(f"CREATE TABLE {{t}} (id BIGINT) USING delta {TRACKED.format(more='')}")
+    client = landing.client(limits=IMPATIENT)
+    first, second = (client.open_channel(name, "orders") for name in ("a", "b"))
+    first.insert_rows([{"id": 1}], "1")
+    first.flush()
+    with no_room(landing.root / "orders"):
+        first.insert_rows([{"id": 2}], "2")
+        second.insert_rows([{"id": 3}], "3")
+        with pytest.raises(RowsNotCommitted, match=r"(No space left|Permission denied).*stay in the buffer"):
+            first.flush()
+        second.insert_rows([{"id": 4}], "4")
+        assert (landing.token("A"), landing.token("B")) == ("1", None)
+        assert landing.rows() == [(1,)]
+        assert {one.status().code for one in (first, second)} == {StatusCode.OK}
+    wait_until(lambda: (landing.token("A"), landing.token("B")) == ("2", "4"))
+    first.flush()
+    assert landing.rows() == [(1,), (2,), (3,), (4,)]

@@ -19,7 +19,7 @@ from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import list_files
 from tidemark.pipes.driver.pipe_queue import PipeQueue
 from tidemark.pipes.model.copying import CopyOptions, Load
-from tidemark.pipes.model.events import KEPT
+from tidemark.pipes.model.events import KEPT, Batch
 from tidemark.pipes.model.jobs import COPY_FILES, CopyFiles
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
@@ -61,6 +61,22 @@ def test_files_with_odd_names_are_loaded_once_and_late_ones_with_the_next_full_l
     assert ran(world, store, "odd")["files_loaded"] == 1  # the one behind the greatest name
     assert ran(world, store, "odd", full_listing_seconds=0)["files_loaded"] == 1
     assert sorted(world.rows().elements()) == [0, 1, 2, 7, 8]
+
+
+def test_an_object_that_is_replaced_after_it_was_planned_is_not_loaded(world: LoadWorld, store: ObjectStore) -> None:
+    """Its size and the second of its time may be those of before; its ETag is not."""
+    meant = load(world, "replaced")
+    for name in ("replaced", "stays"):
+        store.put(f"replaced/{name}.csv", b"1\n")
+    table = FilesTable.open(world.spark, run_request(world.home).queue, store.options, kept=KEPT)
+    files = list_files(meant, store.options).table
+    assert table.plan(Batch(1, meant, 0, "a run that died"), files, None, datetime.now(UTC), partial=False)
+    store.put("replaced/replaced.csv", b"2\n")
+    (failed,) = ran(world, store, "replaced")["failed"]
+    assert (failed["file"], failed["status"]) == ("replaced.csv", "LOAD_FAILED")
+    assert "changed while it was read" in failed["system_error"]
+    assert ran(world, store, "replaced", prefix="replaced")["rows_loaded"] == 1
+    assert sorted(world.rows().elements()) == [1, 2]
 
 
 def test_a_listing_takes_the_pages_that_its_names_need_and_a_later_one_only_the_new(

@@ -18,7 +18,7 @@ from tidemark.errors import DataFileUnreadable, StorageUnreachable
 from tidemark.pipes.driver.footers import read_footers
 from tidemark.pipes.driver.headers import headers_of
 from tidemark.pipes.driver.probe import broken_texts
-from tidemark.pipes.driver.unreadable import GONE, broken_file
+from tidemark.pipes.driver.unreadable import GONE, broken_file, may_be_of_a_file, reason_of
 from tidemark.pipes.model.formats import FileType
 from tidemark.pipes.planning.formats import file_format
 from tidemark.pipes.planning.readers import CsvRead, text_reader
@@ -108,3 +108,35 @@ def test_a_storage_that_does_not_answer_breaks_no_file(moody: str) -> None:
     refused, no_parquet = read_footers(moody, None, FileType.PARQUET, ["refused.csv", "a.csv"])
     assert "Forbidden" in (refused.problem or "")
     assert no_parquet.problem is not None
+
+
+READ_FAILED = """[FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3://b/a.parquet.  SQLSTATE: KD001
+Caused by: {cause}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "may_be"),
+    [
+        ("[PARQUET_TYPE_ILLEGAL] Illegal Parquet type: INT64 (TIMESTAMP(NANOS,true)). SQLSTATE: 42846", True),
+        ("[INTERNAL_ERROR] x\nCaused by: java.lang.ArrayIndexOutOfBoundsException: 7", True),
+        ("x\nCaused by: java.net.ConnectException: Connection refused", False),
+        ("x\nCaused by: java.net.URISyntaxException: a:b", True),
+        ("[TASK_WRITE_FAILED] x\nCaused by: java.io.IOException: No space left on device", False),
+        ("s3://b/a: getFileStatus: com.amazonaws.services.s3.model.AmazonS3Exception: Forbidden", False),
+        ("[DELTA_METADATA_CHANGED] MetadataChangedException: x", False),
+        ("[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint c", False),
+        ("Failed to find data source: avro.", False),
+    ],
+)
+def test_a_failure_without_a_file_is_looked_into_unless_it_is_of_the_storage_the_target_or_a_package(
+    text: str, may_be: bool
+) -> None:
+    assert may_be_of_a_file(RuntimeError(text)) is may_be
+
+
+def test_a_storage_that_goes_away_during_a_read_breaks_no_file() -> None:
+    damaged = RuntimeError(READ_FAILED.format(cause="org.apache.parquet.io.ParquetDecodingException: no magic number"))
+    assert broken_file(damaged, "s3://b", ["a.parquet"]) == ("a.parquet", reason_of(damaged))
+    away = RuntimeError(READ_FAILED.format(cause="java.net.SocketTimeoutException: Read timed out"))
+    assert broken_file(away, "s3://b", ["a.parquet"]) is None
+    assert not may_be_of_a_file(away)

@@ -1,7 +1,8 @@
 """Batches of files, each loaded by one commit of the target.
 
 1. A batch is planned: its files, statement and number are stored in the table of files.
-2. An attempt reads the files and stores a result for each.
+2. An attempt reads the files and stores a result for each. Files that cannot be read are found, and left out by the
+   next attempt.
 3. It appends the good rows. The commit has the batch's number as Delta's transaction, and the attempt in its mark.
 4. The batch is done: the attempt that the target shows, and the version.
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,10 +28,10 @@ from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.pipes.driver.files_table import FilesTable
-from tidemark.pipes.driver.prepare import FileToLoad, Preparation, files_to_load
+from tidemark.pipes.driver.prepare import FileToLoad, Preparation, Prepared, files_to_load
 from tidemark.pipes.driver.staging import READ_SETTINGS
 from tidemark.pipes.driver.target import Target, open_target
-from tidemark.pipes.driver.unreadable import broken_file
+from tidemark.pipes.driver.unreadable import GONE, broken_file, may_be_of_a_file
 from tidemark.pipes.model.copying import ErrorMode
 from tidemark.pipes.model.events import Batch, Event
 from tidemark.pipes.model.files import FileReport, FileStatus
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["BatchRunner", "LoadedBatch", "failed_first"]
 
 _READ_FAILURES: tuple[type[Exception], ...] = (*SPARK_FAILURES, DataFileUnreadable)
+_ATTEMPTS_BEFORE_HALVES = 2
+_CHANGED_LATE = "it changed while it was loaded; its rows are in the table, and rows and size here are those of before"
 
 
 def _new_attempt() -> str:
@@ -93,20 +96,40 @@ class BatchRunner:
             reports = self.files.reports_of(batch.number, attempt, self.clock())
             return self._ended(batch, there._replace(attempt=attempt), reports)
         unread: dict[str, str] = {}
+        attempts = 0
         while True:
             try:
                 return self._try(batch, planned, unread)
             except _READ_FAILURES as error:
-                broken = broken_file(error, batch.load.location, [file.name for file in planned])
-                if broken is None or broken[0] in unread:
+                attempts += 1
+                found = self._broken(batch, [f for f in planned if f.name not in unread], error, attempts)
+                if not found:
                     raise
-                unread.update([broken])
+                unread.update(found)
+
+    def _broken(self, batch: Batch, files: Sequence[FileToLoad], error: Exception, attempts: int) -> Mapping[str, str]:
+        """The files that make the attempt fail, with the reason; none if it is not due to a file.
+
+        An error that names no file, and a further one that does, are looked into by reads of halves.
+        """
+        named = broken_file(error, batch.load.location, [file.name for file in files])
+        if named is not None and attempts < _ATTEMPTS_BEFORE_HALVES:
+            return dict([named])
+        if named is None and not may_be_of_a_file(error):
+            return {}
+        broken = {} if named is None else dict([named])
+        self.say(f"batch {batch.number}: looking for files that cannot be read, by halves of {len(files)}")
+        left = [file for file in files if file.name not in broken]
+        return {**broken, **self._preparation(batch).broken(left, self.stop_if_due)}
+
+    def _preparation(self, batch: Batch) -> Preparation:
+        target = open_target(batch.load, self.options)
+        return Preparation(self.spark, batch.load, target, self.options, self.workspace, self.clock())
 
     def _try(self, batch: Batch, planned: Sequence[FileToLoad], unread: Mapping[str, str]) -> LoadedBatch:
-        target = open_target(batch.load, self.options)
-        now, attempt = self.clock(), self.new_attempt()
+        preparation, attempt = self._preparation(batch), self.new_attempt()
+        target = preparation.target
         self.say(f"batch {batch.number}: reading {len(planned)} files, {sum(f.size or 0 for f in planned):,} bytes")
-        preparation = Preparation(self.spark, batch.load, target, self.options, self.workspace, now)
         prepared = preparation.prepared(planned, unread)
         self.stop_if_due()
         self.files.append([_result(batch, attempt, report) for report in prepared.reports], self.clock())
@@ -117,7 +140,13 @@ class BatchRunner:
         if found.attempt != attempt:
             reports = self.files.reports_of(batch.number, found.attempt, self.clock())
             return self._ended(batch, found, reports)
-        return self._ended(batch, found, prepared.reports)
+        changed = _changed_late(preparation, planned, prepared)
+        if not changed:
+            return self._ended(batch, found, prepared.reports)
+        again = self.new_attempt()
+        reports = tuple(changed.get(report.file, report) for report in prepared.reports)
+        self.files.append([_result(batch, again, report) for report in reports], self.clock())
+        return self._ended(batch, found._replace(attempt=again), reports)
 
     def give_up(self, batch: Batch) -> LoadedBatch:
         """End a batch whose statement cannot run: no attempt can write its rows any more.
@@ -183,6 +212,18 @@ def _is_aborted(batch: Batch, reports: Sequence[FileReport]) -> bool:
     """Whether an error of a file has ended the statement."""
     aborts = batch.load.options.on_error.mode is ErrorMode.ABORT_STATEMENT
     return aborts and any(report.status is FileStatus.LOAD_FAILED for report in reports)
+
+
+def _changed_late(preparation: Preparation, planned: Sequence[FileToLoad], prepared: Prepared) -> dict[str, FileReport]:
+    """Reports, with the reason, of files that changed while the append read them. A file that is gone was read whole.
+
+    Their rows cannot be taken back. A run that dies before it has stored these reports leaves those of before.
+    """
+    if prepared.staged is not None or prepared.rows is None:
+        return {}
+    reports = {report.file: report for report in prepared.reports if report.status.has_rows}
+    changed = preparation.changed([file for file in planned if file.name in reports])
+    return {name: replace(reports[name], system_error=_CHANGED_LATE) for name, why in changed.items() if why != GONE}
 
 
 def _save(rows: DataFrame, path: str, evolves: bool) -> None:

@@ -195,9 +195,9 @@ class FilesTable:
         return KnownBatch(batch, True, done.attempt, done.version, aborted=done.status == ABORTED, table_id=done.source)
 
     def files_of(self, batch: int, now: datetime) -> pa.Table:
-        """(file, size, modified_at) of a batch."""
+        """(file, size, modified_at, etag) of a batch."""
         mine = (F.col("event") == Event.PLANNED.value) & (F.col("batch") == batch)
-        rows = self.remembered(now).where(mine).select("file", "size", "modified_at").dropDuplicates(["file"])
+        rows = self.remembered(now).where(mine).select("file", "size", "modified_at", "etag").dropDuplicates(["file"])
         found: pa.Table = rows.toArrow()
         return found
 

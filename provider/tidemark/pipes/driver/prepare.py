@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
@@ -17,10 +18,11 @@ from tidemark.delivery.driver.fit import nullable
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.storage import Storage, StoredFile
 from tidemark.pipes.driver.files_table import utc
-from tidemark.pipes.driver.footers import read_footers
+from tidemark.pipes.driver.footers import Footer, read_footers
 from tidemark.pipes.driver.new_columns import drop_not_null
 from tidemark.pipes.driver.packed import PACKED
 from tidemark.pipes.driver.places import place_of
+from tidemark.pipes.driver.probe import broken_by_halves, broken_texts
 from tidemark.pipes.driver.projection import projected, source
 from tidemark.pipes.driver.readings import Reading, reading_of
 from tidemark.pipes.driver.staging import FirstError, Staged, stage
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["FileToLoad", "Preparation", "Prepared", "files_to_load"]
 
 _CHANGED = "it changed while it was read; load it again when it is complete"
+_AT_ONCE = 16  # requests to an object store
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,22 @@ class FileToLoad:
     name: str
     size: int | None
     modified_at: datetime | None
+    etag: str | None = None
+
+    def is_still(self, found: StoredFile) -> bool:
+        """Whether it is as it was, by the storage's mark of its content, or by size and time if it has none."""
+        if self.etag and found.etag:
+            return (found.size, found.etag) == (self.size, self.etag)
+        return self.modified_at is None or (found.size, found.modified_at) == (self.size, self.modified_at)
 
 
 def files_to_load(files: pa.Table) -> list[FileToLoad]:
-    """The files (file, size, modified_at) by name."""
-    names, sizes = files.column("file").to_pylist(), files.column("size").to_pylist()
+    """The files (file, size, modified_at, etag) by name."""
+    names, sizes, etags = (files.column(name).to_pylist() for name in ("file", "size", "etag"))
     times = files.column("modified_at").cast("int64").to_pylist()
     found = [
-        FileToLoad(name, size, None if at is None else utc(at))
-        for name, size, at in zip(names, sizes, times, strict=True)
+        FileToLoad(name, size, None if at is None else utc(at), etag)
+        for name, size, at, etag in zip(names, sizes, times, etags, strict=True)
     ]
     return sorted(found, key=lambda file: file.name)
 
@@ -63,7 +73,7 @@ def files_to_load(files: pa.Table) -> list[FileToLoad]:
 @dataclass(frozen=True)
 class Prepared:
     """`reports`: of all files, by name. `rows`: those to append, with columns of the target; None: there are none.
-    `staged`: all rows of text files.
+    `staged`: all rows of files that were read; None: the append reads them.
     """
 
     reports: tuple[FileReport, ...]
@@ -84,14 +94,10 @@ class Preparation:
 
     def prepared(self, files: Sequence[FileToLoad], unread: Mapping[str, str]) -> Prepared:
         """The files read and judged by ON_ERROR; nothing of the target is written. Raises CopyRefused."""
-        broken = {**self._packed_otherwise(files), **unread, **self._changed(files)}
+        broken = {**self._packed_otherwise(files), **unread, **self._changed_before(files)}
+        footers = self._footers([file.name for file in files if file.name not in broken])
+        broken.update(_damaged(footers))
         names = [file.name for file in files if file.name not in broken]
-        footers = {}
-        if not self.load.format.type.is_text:
-            found = read_footers(self.load.location, self.options, self.load.format.type, names)
-            footers = {footer.file: footer for footer in found}
-            broken.update({footer.file: footer.problem for footer in found if footer.problem is not None})
-            names = [name for name in names if name not in broken]
         reading = reading_of(self.spark, self.load, self.target, self.options, self.at, footers, names)
         evolves = self.load.options.enable_schema_evolution and reading.matches and bool(names)
         if evolves and drop_not_null(self.spark, self.target, lambda: reading.names(names)):
@@ -100,6 +106,51 @@ class Preparation:
         if names and can_be_direct and self._fits(frames := reading.frames(names), reading):
             return self._direct(files, reading, frames, broken)
         return self._staged(files, reading, names, broken)
+
+    def broken(self, files: Sequence[FileToLoad], go_on: Callable[[], None]) -> dict[str, str]:
+        """Those of the files that cannot be read, with the reason, after a read of all of them has failed.
+
+        Nothing of the target is written. `go_on`: called before each read. Raises what Spark raises for failures that
+        are not of a file.
+        """
+        names = [file.name for file in files]
+        if self.load.format.type.is_text and (texts := broken_texts(self.load.location, self.options, names)):
+            return texts
+        footers = self._footers(names)
+        damaged = _damaged(footers)
+
+        def reading(some: Sequence[str]) -> Reading:
+            go_on()
+            return reading_of(self.spark, self.load, self.target, self.options, self.at, footers, some)
+
+        left = [name for name in names if name not in damaged]
+        return {**damaged, **broken_by_halves(self.load.location, left, reading)}
+
+    def changed(self, files: Sequence[FileToLoad]) -> dict[str, str]:
+        """Files that are not as they were when they were listed, with the reason; GONE for those that do not exist."""
+        storage, names = Storage(self.load.location, self.options), [file.name for file in files]
+        if storage.is_local:
+            now = [storage.stored_file(name) for name in names]
+        else:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                now = list(pool.map(storage.stored_file, names))
+        pairs = zip(files, now, strict=True)
+        return {
+            file.name: GONE if found is None else _CHANGED
+            for file, found in pairs
+            if found is None or not file.is_still(found)
+        }
+
+    def _changed_before(self, files: Sequence[FileToLoad]) -> dict[str, str]:
+        """The same before anything is read, of a disk: a store of objects is asked once, after the read."""
+        return self.changed(files) if Storage(self.load.location, self.options).is_local else {}
+
+    def _footers(self, names: Sequence[str]) -> dict[str, Footer]:
+        """The footers by file; none of text files."""
+        if self.load.format.type.is_text:
+            return {}
+        found = read_footers(self.load.location, self.options, self.load.format.type, names)
+        return {footer.file: footer for footer in found}
 
     def _fits(self, frames: Sequence[DataFrame], reading: Reading) -> bool:
         """Whether no row can be in error, so that nothing has to be staged."""
@@ -114,7 +165,10 @@ class Preparation:
     def _direct(
         self, files: Sequence[FileToLoad], reading: Reading, frames: Sequence[DataFrame], broken: Mapping[str, str]
     ) -> Prepared:
-        """`frames`: of all files that are not broken. No row of them is in error, so all are loaded, or none."""
+        """`frames`: of all files that are not broken. No row of them is in error, so all are loaded, or none.
+
+        They are read by the append.
+        """
         counts = []
         for file in files:
             number = 0 if file.name in broken else reading.footers[file.name].rows or 0
@@ -141,7 +195,7 @@ class Preparation:
             )
 
         staged = stage(reading, frame, names, self.workspace)
-        problems = {**broken, **staged.unread, **self._changed([f for f in files if f.name not in broken])}
+        problems = {**broken, **staged.unread, **self.changed([f for f in files if f.name not in broken])}
         found = staged.counted()
         counts = []
         for file in files:
@@ -175,21 +229,9 @@ class Preparation:
         said = "its name says that it is packed, and COMPRESSION = NONE says that it is not"
         return {file.name: said for file in files if file.name.endswith(PACKED)}
 
-    def _changed(self, files: Sequence[FileToLoad]) -> dict[str, str]:
-        """Files of a disk that are not as they were when they were listed. A store of objects replaces whole files."""
-        storage = Storage(self.load.location, self.options)
-        if not storage.is_local:
-            return {}
-        now = {file.name: storage.stored_file(file.name) for file in files}
-        return {
-            file.name: GONE if found is None else _CHANGED
-            for file in files
-            if (found := now[file.name]) is None or not _is_same(file, found)
-        }
 
-
-def _is_same(file: FileToLoad, found: StoredFile) -> bool:
-    return file.modified_at is None or (found.size, found.modified_at) == (file.size, file.modified_at)
+def _damaged(footers: Mapping[str, Footer]) -> dict[str, str]:
+    return {name: footer.problem for name, footer in footers.items() if footer.problem is not None}
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame:

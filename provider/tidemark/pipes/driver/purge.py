@@ -49,4 +49,4 @@ def _is_same(storage: Storage, file: FileToLoad) -> bool:
     found = storage.stored_file(file.name)
     if found is None:
         raise FileNotFoundError(file.name)
-    return file.modified_at is None or (found.size, found.modified_at) == (file.size, file.modified_at)
+    return file.is_still(found)

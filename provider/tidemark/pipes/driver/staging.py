@@ -15,7 +15,7 @@ from tidemark.jobs.settings import under
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.jobs.workspace import Workspace
 from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, ROW_NUMBER, blocks_of, numbered
-from tidemark.pipes.driver.probe import broken_texts
+from tidemark.pipes.driver.probe import broken_by_halves, broken_texts
 from tidemark.pipes.driver.projection import ERROR, ERROR_SCHEMA, SKIP, Shape, staged_name
 from tidemark.pipes.driver.readings import Reading
 from tidemark.pipes.driver.unreadable import broken_file
@@ -112,10 +112,16 @@ def stage(
             unread.update([broken])
             rounds += 1
             if rounds == _ROUNDS_BEFORE_PROBE:
-                load = reading.load
-                unread.update(broken_texts(load.location, reading.options, [f for f in left if f not in unread]))
+                unread.update(_all_broken(reading, [file for file in left if file not in unread]))
     staged = spark.read.parquet(place)
     return Staged(staged, blocks_of(staged), reading.shape, reading.skipped_rows, unread)
+
+
+def _all_broken(reading: Reading, files: Sequence[str]) -> dict[str, str]:
+    location = reading.load.location
+    if reading.load.format.type.is_text:
+        return broken_texts(location, reading.options, files)
+    return broken_by_halves(location, files, lambda _: reading)
 
 
 def _no_rows(reading: Reading) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import lzma
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,14 +13,21 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from tidemark.errors import DataFileUnreadable, NotAFile, StorageRefused, StorageUnreachable
+from tidemark.errors import DataFileUnreadable, JobFailed, NotAFile, StorageRefused, StorageUnreachable
 from tidemark.jobs.failures import named_failure
 from tidemark.lake.storage import Storage
 
-__all__ = ["GONE", "broken_file", "opened", "spark_name"]
+__all__ = ["GONE", "broken_file", "may_be_of_a_file", "opened", "reason_of", "spark_name"]
 
 GONE = "it does not exist any more"
 _NOT_FOUND = "[PATH_NOT_FOUND] Path does not exist: "
+_AWAY = re.compile(  # network, disk and processes
+    r"java\.net\.(?!URI|Malformed)|javax\.net\.ssl|SocketTimeout|ConnectTimeout|PoolTimeout|NoHttpResponse|SdkClientException"
+    r"|Connection reset|SlowDown|No space left on device|Too many open files|OutOfMemoryError|ExecutorLost"
+)
+_NOT_OF_A_FILE = re.compile(  # keys and the target
+    r"AccessDenied|InvalidAccessKey|SignatureDoesNotMatch|Forbidden|NoAuth|Credentials|\[DELTA_"
+)
 
 _OF_CODECS: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError)
 try:
@@ -62,7 +70,7 @@ def spark_name(location: str, file: str) -> str:
 
 
 def broken_file(error: Exception, location: str, files: Iterable[str]) -> tuple[str, str] | None:
-    """The file that the failure names, with the reason; None if it names none of these."""
+    """The file that the failure names, with the reason. None if it names none of these, or blames the storage."""
     named, text = named_failure(error), str(error)
     if isinstance(error, DataFileUnreadable):
         place, problem = error.facts["file"], error.facts["problem"]
@@ -72,7 +80,23 @@ def broken_file(error: Exception, location: str, files: Iterable[str]) -> tuple[
         place, problem = text.split(_NOT_FOUND, 1)[1].split(". SQLSTATE")[0], GONE
     else:
         return None
+    if _AWAY.search(problem):
+        return None
     for file in files:
         if place in (spark_name(location, file), f"{location}/{file}"):
             return file, problem
     return None
+
+
+def may_be_of_a_file(error: Exception) -> bool:
+    """Whether a failure that names no file may be due to one. A storage, a key, a target or a package are no file."""
+    named = named_failure(error)
+    said = reason_of(error)
+    is_open = isinstance(named, (JobFailed, DataFileUnreadable))
+    return is_open and _AWAY.search(said) is None and _NOT_OF_A_FILE.search(said) is None
+
+
+def reason_of(error: Exception) -> str:
+    """The failure in Spark's words, with its deepest cause."""
+    facts = named_failure(error).facts
+    return str(facts.get("message") or facts.get("problem") or error)
