@@ -111,9 +111,8 @@ class RunPipeOperator(SparkOperator):
     PipeNotFound, StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, CopyRefused,
     SqlCompilationError, InvalidArgument, NotificationsUnreachable, NotificationsNotInstalled, FileFormatNotInstalled.
 
-    A pipe with a notification channel takes the files that are announced there, and lists its location once an hour, or
-    as seldom as `full_listing_seconds` of the connection says. The notifications are removed when the job has ended
-    well.
+    A pipe with a notification channel takes the files that are announced there, and lists its location once an hour.
+    `full_listing_seconds` of the connection is another time. The notifications are removed when the job has ended well.
 
     :param pipe: name of the pipe; a mapped task runs several. (templated)
     :param list_files: look for new files; `"all"` loads files again that were loaded before. None: if the pipe was

@@ -60,7 +60,7 @@ class PipeQueue:
 
     def take(self, found: Listed, source: FileSource, now: datetime, say: Callable[[str], None]) -> int:
         """Put files into the queue that the pipe does not know, and return their number. A refresh also takes files
-        that were not loaded, other than those that COPY INTO has loaded, or that are older than the history.
+        that were not loaded. It leaves out those that COPY INTO has loaded, or that are older than the history.
         """
         if source is FileSource.REFRESH:
             files = self._to_refresh(found, now, say)

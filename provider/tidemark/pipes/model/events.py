@@ -32,8 +32,8 @@ def app_id(table_id: str, kind: str | None = None) -> str:
 
 
 class Event(StrEnum):
-    """The events, in the order in which a file meets them. BATCH, DONE and LISTED are of no single file, and the last
-    two of files that a look for new ones leaves out.
+    """The events, in the order in which a file meets them. BATCH, DONE and LISTED are of no single file. The last two
+    are of files that a look for new ones leaves out.
     """
 
     QUEUED = "queued"  # a file has come

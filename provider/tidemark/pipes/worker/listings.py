@@ -37,8 +37,8 @@ class _Place:
 class Listings:
     """Lists each location once for all who look at it at the same time, in bounded requests.
 
-    A store that lists by name is asked for the names behind the last one, and after `full_after` seconds for all of
-    them. A file that was removed stays in the answer until then.
+    A store that lists by name is asked for the names behind the last one. After `full_after` seconds it is asked for
+    all of them. A file that was removed stays in the answer until then.
     """
 
     def __init__(self) -> None:
