@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from tidemark.channels.driver.commit_locks import commit_lock
 from tidemark.channels.driver.kernel_tails import snapshot_of_tail
-from tidemark.channels.planning.storages import log_store_setting, log_store_settings
+from tidemark.channels.planning.storages import LOG_STORES, log_store_setting, log_store_settings
 from tidemark.errors import CommitConflict, KernelFailed, TableNotFound
 from tidemark.lake.log_tails import LogTail
 from tidemark.model.table_log import Metadata, Protocol
@@ -66,7 +66,8 @@ class KernelEngine:
     def of_session(cls, spark: Any) -> KernelEngine:
         """The engine in the driver of a session that is not behind Connect."""
         configuration = spark._jsparkSession.sessionState().newHadoopConf()
-        for name, value in log_store_settings(spark.conf.getAll).items():
+        known = {name: spark.conf.get(name, None) for name in LOG_STORES}  # all settings would take many calls
+        for name, value in log_store_settings({name: value for name, value in known.items() if value}).items():
             configuration.set(name, value)
         return cls(spark._jvm, configuration)
 

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 
 from tidemark.errors import CommitsMayBeLost
 
-__all__ = ["kernel_settings", "log_store_setting", "log_store_settings", "require_safe_commits"]
+__all__ = ["LOG_STORES", "kernel_settings", "log_store_setting", "log_store_settings", "require_safe_commits"]
+
+LOG_STORES = tuple(
+    f"spark.delta.logStore.{scheme}.impl" for scheme in ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "hdfs", "file")
+)
+"""Spark's settings of log stores for the schemes that tables have."""
 
 _LOG_STORE = re.compile(r"spark\.delta\.logStore\.(\w+)\.impl")
 _HADOOP = "spark.hadoop."
