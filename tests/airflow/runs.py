@@ -77,20 +77,16 @@ class Outcome:
 
     def events(self, stream: str) -> list[dict[str, Any]]:
         """Extras of the events of the stream's asset, in order."""
-        from tidemark.assets import stream_asset
-
-        return self.events_of(stream_asset(stream).uri)
-
-    def events_of(self, uri: str) -> list[dict[str, Any]]:
-        """Extras of the events of an asset, in order."""
         from airflow.models.asset import AssetEvent, AssetModel  # noqa: TID251 - a test looks from outside
         from airflow.utils.session import create_session
+
+        from tidemark.assets import stream_asset
 
         with create_session() as session:
             found = (
                 session.query(AssetEvent)
                 .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
-                .filter(AssetModel.uri == uri, AssetEvent.source_run_id == self.run.run_id)
+                .filter(AssetModel.uri == stream_asset(stream).uri, AssetEvent.source_run_id == self.run.run_id)
                 .filter(AssetEvent.source_dag_id == self.run.dag_id)
                 .order_by(AssetEvent.id)
             )

@@ -17,7 +17,6 @@ from tidemark.errors import (
     ChannelHasUncommittedRows,
     ChannelInvalid,
     ChannelNotFound,
-    IngestBusy,
     InvalidArgument,
     RowsRefused,
     TableNotFound,
@@ -312,28 +311,6 @@ def test_a_buffer_of_its_limit_is_committed_before_its_time(landing: Landing) ->
     channel.insert_rows(LARGE, "1")
     wait_until(lambda: landing.token("C") == "1")
     assert len(landing.rows()) == len(LARGE) + 1
-
-
-def test_full_buffers_hold_an_insert_up_and_then_refuse_it(landing: Landing) -> None:
-    landing.create()
-    waits = Limits(lag=timedelta(seconds=1), all_bytes=5_000)
-    patient = landing.client(limits=waits).open_channel("a", "orders")
-    patient.insert_rows(LARGE, "1")
-    patient.insert_rows([{"id": -1}], "2")
-    assert landing.token("A") is not None
-    refuses = Limits(lag=timedelta(minutes=10), all_bytes=5_000, insert_patience=timedelta(0))
-    client = landing.client("another", limits=refuses)
-    impatient = client.open_channel("b", "orders")
-    impatient.insert_rows(LARGE, "1")
-    with pytest.raises(IngestBusy):
-        impatient.insert_rows([{"id": -2}], "2")
-    wait_until(lambda: client.buffered_bytes() == 0)  # a refusal asks for a commit
-    assert landing.token("B") == "1"
-    impatient.insert_rows([{"id": -2}], "2")
-    impatient.flush()
-    patient.flush()
-    assert (landing.token("A"), landing.token("B")) == ("2", "2")
-    assert len(landing.rows()) == 2 * len(LARGE) + 2
 
 
 @pytest.mark.parametrize(
