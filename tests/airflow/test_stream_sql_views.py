@@ -15,7 +15,6 @@ from tidemark.errors import InvalidArgument, NotYetSupported, SqlCompilationErro
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.materialized.worker.views import get_view, list_views, view_history
-from tidemark.operators.cached_query import CachedQueryOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
 
 pytestmark = pytest.mark.airflow
@@ -91,15 +90,6 @@ def test_a_materialized_view_is_created_by_a_statement_with_the_errors_of_its_op
     assert "the run-time value 'current_date'" in said()
     assert "successfully created" in status(run(run_dag, f"{create} GROUP BY name"))
     assert get_view(hook.open_store(), "kept.sums").shape.shape == "sums"
-    shop.create("shop.counts", "name STRING, n BIGINT")
-    run(run_dag, "CREATE STREAM new_orders ON TABLE shop.orders SHOW_INITIAL_ROWS = TRUE")
-    write = "INSERT INTO shop.counts SELECT v.name, v.n FROM new_orders s JOIN kept.sums v ON s.name = v.name"
-    assert run(run_dag, write).task("it") == "failed"
-    assert "cannot read the materialized view kept.sums" in said()
-    with DAG("cached", schedule=None) as dag:
-        CachedQueryOperator(task_id="it", sql="SELECT * FROM kept.sums", settings={"spark.sql.session.timeZone": "UTC"})
-    assert run_dag(dag, AT).task("it") == "failed"
-    assert "kept.sums is a view of the lake" in said()
 
 
 @pytest.mark.parametrize(

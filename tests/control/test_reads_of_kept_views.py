@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.guarantees.view_world import ViewWorld
-from tidemark.errors import KeptViewNotReady, StatementRefused
+from tidemark.errors import KeptViewNotReady, QueryNotReusable, StatementRefused
 from tidemark.materialized.model.definitions import KeptKind
 from tidemark.materialized.worker.reads_of_writes import materialized_views_among, over_dynamic_tables
 from tidemark.materialized.worker.views import drop_view, find_views
+from tidemark.model.statements import TransactionKey
 from tidemark.results.model.answers import DEFAULT_RULES, TIME_ZONE, Miss, Why
 from tidemark.results.planning.queries import Query, read_query
 from tidemark.results.worker.asking import Asked, ask
+from tidemark.results.worker.cache import ResultCache
+from tidemark.results.worker.queries import answer_query
 from tidemark.sql.statements import parse_statement
 from tidemark.streams.worker.opening import open_table
 
@@ -61,6 +64,21 @@ def test_no_answer_over_a_view_is_reused_until_the_view_is_dropped(world: ViewWo
         assert (found.why, found.stores, "is a view of the lake" in found.text) == (Why.VIEW, False, True)
     drop_view(world.store, "m", by="ann")
     assert isinstance(asked(world, "SELECT count(*) FROM M"), Asked)  # its kept table is a table like others now
+
+
+def test_a_task_with_a_query_over_a_view_is_refused_before_a_job(world: ViewWorld, tmp_path: Path) -> None:
+    before = len(world.drivers)
+    with pytest.raises(QueryNotReusable, match="m is a view of the lake"):
+        answer_query(
+            ResultCache(world.store, str(tmp_path)),
+            "SELECT count(*) FROM m",
+            settings={TIME_ZONE: "UTC"},
+            locate=lambda name: world.kept[name].uri,
+            views=partial(find_views, world.store),
+            runtime=lambda: world.runtime,
+            key=TransactionKey("dag", "run", "task"),
+        )
+    assert len(world.drivers) == before
 
 
 def test_a_write_has_the_kept_rows_of_a_dynamic_table_in_place_of_its_name(world: ViewWorld) -> None:

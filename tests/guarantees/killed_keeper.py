@@ -32,6 +32,7 @@ def asked(cache: ResultCache) -> Asked:
         rules=cache.rules,
         now=NOW,
         streams=frozenset(),
+        views=lambda _: (),
     )
     assert isinstance(found, Asked)
     return found

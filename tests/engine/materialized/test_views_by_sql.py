@@ -40,17 +40,6 @@ def test_a_materialized_view_answers_for_the_newest_versions_of_its_bases(desk: 
     assert [row.state for row in desk.lake.view_history("db.sales").collect()] == ["unchanged", "done", "done"]
 
 
-def test_a_query_over_a_view_is_never_an_earlier_answer(desk: Desk) -> None:
-    desk.status("CREATE MATERIALIZED VIEW db.large AS SELECT id, price FROM db.items WHERE price > 5")
-    desk.run("INSERT INTO {items} VALUES (2, 100, 'd')")
-    for _ in range(2):
-        found = desk.lake.query("SELECT * FROM db.large")
-        assert "db.large is a view of the lake" in found.why
-        assert (found.cached, found.columns) == (False, ("id", "price"))
-        assert sorted(map(tuple, found.collect())) == [(1, 10), (2, 7), (2, 100)]
-    assert desk.lake.cached_results() == ()
-
-
 def test_a_dynamic_table_answers_as_of_its_last_refresh(desk: Desk) -> None:
     text = f"CREATE DYNAMIC TABLE db.t TARGET_LAG = '10 minutes' WAREHOUSE = wh REFRESH_MODE = INCREMENTAL AS {SALES}"
     assert "WAREHOUSE was ignored" in desk.status(text)

@@ -29,6 +29,7 @@ def asked(table: Path, rules: ReuseRules = RULES[0]) -> Asked:
         rules=rules,
         now=datetime(2026, 3, 1, tzinfo=UTC),
         streams=frozenset(),
+        views=lambda _: (),
     )
     assert isinstance(found, Asked)
     return found
