@@ -20,7 +20,7 @@ from tidemark.errors import ChannelInvalid, InvalidArgument
 pytestmark = pytest.mark.spark
 
 COLUMNS = "channel_name, end_offset_token, place, error_kind, row"
-IMPATIENT = Limits(patience=timedelta(seconds=3))
+IMPATIENT = Limits(patience=timedelta(seconds=10))
 
 
 def test_bad_rows_of_every_form_are_kept_with_what_is_wrong(landing: Landing) -> None:
