@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from tests.file_order import RANKS_TO, rank_files
@@ -42,6 +43,8 @@ REMEMBER_LITTLE = {
     "spark.databricks.delta.delta.log.cacheSize": "16",  # tables, each with up to 13 MB of expressions
 }  # thousands of finished queries and hundreds of tables would fill the heap
 
+hypothesis.settings.register_profile("without a clock", deadline=None)  # a slow machine is no failure
+hypothesis.settings.load_profile("without a clock")
 os.environ.setdefault("TIDEMARK_SPARK_MODE", "submit")  # those of the warm Spark name it
 os.environ.setdefault("TIDEMARK_DRIVER_ENVIRONMENT", "COVERAGE_*")  # what drivers run is counted, too
 
