@@ -9,6 +9,7 @@ from tests.control.change_stream_model import ChangeStreamWorld
 from tests.control.kept_objects import drifted
 from tests.control.replication_model import World
 from tests.postgresql import PostgresServer
+from tests.tiers import some
 from tidemark.control.store import ControlStore
 
 
@@ -22,6 +23,8 @@ def _postgresql(request: pytest.FixtureRequest, _root: Path) -> str:
 
 
 STORES: dict[str, Callable[[pytest.FixtureRequest, Path], str]] = {"sqlite": _sqlite, "postgresql": _postgresql}
+# `make test` runs these tests on SQLite, and those of `tests/guarantees` on PostgreSQL; `make test-all` both on both.
+IN_TURN = some(STORES, now=["sqlite"], reason="the other store")
 
 
 @pytest.fixture(params=STORES)
@@ -30,7 +33,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return STORES[request.param](request, tmp_path)
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=IN_TURN)
 def store_url(request: pytest.FixtureRequest) -> str:
     """The URL of a store of each kind at this release's revision, as its owner has it."""
     if request.param == "sqlite":
@@ -49,7 +52,7 @@ def store(store_url: str) -> Iterator[ControlStore]:
     opened.close()
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=IN_TURN)
 def copied_store(request: pytest.FixtureRequest) -> Iterator[ControlStore]:
     """A store of each kind that keeps its connections; migrating each would take longer. On PostgreSQL it is opened
     with the least rights, as a task opens it.
