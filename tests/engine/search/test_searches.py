@@ -136,7 +136,7 @@ def test_statements_define_describe_and_drop_search_paths(world: SearchWorld, cl
     kept = client.keep_search_path("shop.orders")
     rows = world.spark.read.format("delta").load(kept.search.location).groupBy("path").count().collect()
     assert {row.path: row["count"] for row in rows if row.path} == {1: 200, 4: 14}
-    call = "SYSTEM$ESTIMATE_SEARCH_OPTIMIZATION_COSTS('shop.orders', 'EQUALITY(id)')"
+    call = "SYSTEM$ESTIMATE_SEARCH_OPTIMIZATION_COSTS('shop.orders', 'EQUALITY(id, g)')"
     (answer,) = client.sql(f"SELECT {call}").collect()
     positions = {one["name"]: one for one in json.loads(answer[0])["costPositions"]}
     assert positions["Benefit"]["paths"][0]["filesPerLookup"] == 1.0
