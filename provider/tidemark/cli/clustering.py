@@ -150,10 +150,8 @@ def _move(args: Namespace, act: str, move: Callable[..., ClusteredTable]) -> Non
 def _table_of(hook: TidemarkHook, store: ControlStore, name: str) -> TableRef:
     """The table, or one that is gone, as it was registered."""
     from tidemark.clustering.worker.tables import table_or_registered
-    from tidemark.sql.table_names import table_name
 
-    path = None if table_name(name).only_in_catalog else hook.table_path(name)
-    return table_or_registered(store, hook.table, name, path)
+    return table_or_registered(store, hook.table, name, hook.place_of(name))
 
 
 def _row(table: ClusteredTable) -> dict[str, Any]:

@@ -150,6 +150,12 @@ class TidemarkHook(BaseHook):
         require_no_password("table", name)
         return location_of(name, self.settings.lake_root)[0]
 
+    def place_of(self, name: str) -> str | None:
+        """The same; None if only a catalog knows the table."""
+        from tidemark.sql.table_names import table_name
+
+        return None if table_name(name).only_in_catalog else self.table_path(name)
+
     def table(self, name: str) -> TableRef:
         """The table with its identity. Raises TableNotFound, NotADeltaTable, InvalidArgument as `table_uri`."""
         from tidemark.hooks._secrets import require_no_password

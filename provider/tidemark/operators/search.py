@@ -66,10 +66,8 @@ class AlterSearchOptimizationOperator(SparkOperator):
     ) -> Search | None:
         """The paths that a table has left, which may be gone itself."""
         from tidemark.search.worker.definitions import drop_search, find_search, path_to_drop
-        from tidemark.sql.table_names import table_name
 
-        place = None if table_name(self.table).only_in_catalog else self.hook.table_path(self.table)
-        path = path_to_drop(store, self.table, place, lambda name: find(name).path)
+        path = path_to_drop(store, self.table, self.hook.place_of(self.table), lambda name: find(name).path)
         known = find_search(store, path)
         return None if known is None else drop_search(store, path, self.table, targets, by=by)
 

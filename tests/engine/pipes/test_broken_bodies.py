@@ -63,7 +63,7 @@ def test_broken_orc_files_are_found_too(desk: Desk) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read_is_reported(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was staged is not loaded. What the append reads is there already, and its report says so."""
+    """Rows of a Parquet file cannot be taken back after the append. So the report of the file names the change."""
     append = FilesTable.append
     touched: list[Path] = []
 

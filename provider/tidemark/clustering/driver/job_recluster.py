@@ -33,8 +33,7 @@ def recluster(job: JobContext, request: ReclusterRequest) -> ReclusterReport:
     data.
 
     A second run rewrites nothing, or what is left. If other writers come first, it tries again a few times, and then
-    leaves the table as it is. Raises ClusteredTableRecreated, TableNotFound,
-    NotADeltaTable.
+    leaves the table as it is. Raises ClusteredTableRecreated, TableNotFound, NotADeltaTable.
     """
     log = open_same(request.table, job.options)
     began, conflict = time.monotonic(), ""

@@ -123,8 +123,8 @@ class ClusteredTable:
 @dataclass(frozen=True)
 class Recluster:
     """One reclustering of a table in the ledger. `run`: the key of the run that planned it. `base_version`: of the
-    table when it was planned. `bytes`: written, also by attempts that other writers
-    forestalled, which count as planned. `depth_after` and `version`: after the rewriting commit.
+    table when it was planned. `bytes`: written, also by attempts that other writers forestalled, which count as
+    planned. `depth_after` and `version`: after the rewriting commit.
     """
 
     uid: str

@@ -144,12 +144,14 @@ def _new(
     """
     if not listed.count:
         return waiting.slice(0, 0)
-    table, found = queue.table, listed.frame(job.session)
-    if request.force:
-        again = not_known(found, planned_by(table, request.run, now)) if request.run and not table.is_new else found
-        return without(collected(again), waiting)
+    table = queue.table
     if table.is_new:
-        return _not_copied(request, queue, in_order(listed.table), now)
+        new = in_order(listed.table)
+        return new if request.force else _not_copied(request, queue, new, now)
+    found = listed.frame(job.session)
+    if request.force:
+        again = not_known(found, planned_by(table, request.run, now)) if request.run else found
+        return without(collected(again), waiting)
     known = loaded_files(table, now) if _asked_again(request) else seen_files(table, now)
     new = _not_copied(request, queue, without(collected(not_known(found, known)), waiting), now)
     sure = certain(table, new, now)

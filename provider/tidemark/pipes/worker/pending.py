@@ -127,9 +127,10 @@ class PendingLooks:
             return PendingFiles(
                 source.pipe.name, source.location, paused, unfinished=False, names=pa.array([], "string")
             )
-        files, ages = None, {"max_age": max_age, "full_after": full_after}
+        files = None
         if source.lists:
-            files = self.listings.files(source.location, source.prefix, options, **ages)
+            place = (source.location, source.prefix)
+            files = self.listings.files(*place, options, max_age=max_age, full_after=full_after)
         queue = self._queue(
             source.pipe, options
         )  # read after the listing: a file that a run took since counts as taken
