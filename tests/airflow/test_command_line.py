@@ -56,5 +56,5 @@ def test_every_act_says_what_a_second_run_does_and_can_be_rehearsed() -> None:
         assert "a second run" in command.help, command.help
         flags = {flag for one in command.args for flag in one.flags}
         assert {"--dry-run", "--output", "--conn-id"} <= flags, command.name
-        assert (command.name in ("drop", "reset")) == ("--yes" in flags)
+        assert (command.name in ("drop", "reset", "advance", "recover")) == ("--yes" in flags)
     assert found == ACTS
