@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import threading
 import time
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ import sqlalchemy as sa
 from tests.guarantees.world import LONG, World, key_of
 from tests.postgresql import PASSWORD, PostgresServer
 from tidemark.control import history
-from tidemark.control.schema import all_tables
+from tidemark.control.schema import SUBJECTS, all_tables
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, StoreRefused
 from tidemark.streams.planning.history import keep_of
@@ -55,6 +58,20 @@ def world(copied_store: ControlStore, tmp_path: Path) -> World:
     made.stream()
     made.stream("t", "other")
     return made
+
+
+def test_the_documented_rights_are_those_of_the_histories_that_are_deleted() -> None:
+    named: set[str] = set()
+    for place in history.DROPPED_BY.values():
+        module, _, function = place.partition(":")
+        code = inspect.getsource(getattr(import_module(f"tidemark.{module}"), function))
+        named.update(re.findall(r"(\w+)\s*\.delete\(\)", code))
+        named.update(re.findall(r"drop_by_number\(connection, (\w+)", code))
+        named.update(name for names in re.findall(r"for table in \(([\w, ]+)\)", code) for name in names.split(", "))
+    tables = {name: table for one in SUBJECTS for name, table in vars(import_module(one)).items()}
+    tables["samples"] = all_tables().tables["tidemark_sample"]
+    deleted = {tables[name].name for name in named - {"table"}}
+    assert deleted == set(re.findall(r"tidemark_\w+", documented_rights()))
 
 
 def rows_of(world: World) -> dict[str, int]:

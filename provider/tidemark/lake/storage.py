@@ -151,12 +151,14 @@ class Storage:
         return int(found.get("size") or 0)
 
     def read_bytes(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
-        """The bytes of a file, or of its range [start, end). Raises NotAFile, also for a whole local file of more than
-        MOST_BYTES: a sparse file may be larger than its disk.
+        """The bytes of a file, or of its range [start, end). Raises NotAFile, also for more than MOST_BYTES without an
+        end: a sparse file may be larger than its disk, and an object larger than the memory.
         """
         with storage_errors_named(self._uri_of(name)):
             if self.is_local:
                 self._require_readable(name, whole=end is None)
+            elif end is None:
+                return self._at_most(name, start or 0)
             return bytes(self._filesystem.cat_file(self._below(name), start=start, end=end))
 
     @contextmanager
@@ -226,6 +228,21 @@ class Storage:
         if whole and (size := int(found.get("size") or 0)) > MOST_BYTES:
             problem = f"it has {size:,} bytes, and no more than {MOST_BYTES:,} are read at once"
             raise NotAFile(path=self._uri_of(name), problem=problem)
+
+    def _at_most(self, name: str, start: int) -> bytes:
+        """The bytes from `start` on, by one request for a range. A storage refuses the range of an empty object."""
+        try:
+            found = bytes(self._filesystem.cat_file(self._below(name), start=start, end=start + MOST_BYTES + 1))
+        except FileNotFoundError:
+            raise
+        except OSError:
+            if self.size(name) == start:
+                return b""
+            raise
+        if len(found) > MOST_BYTES:
+            problem = f"it has more than {MOST_BYTES:,} bytes, and no more are read at once"
+            raise NotAFile(path=self._uri_of(name), problem=problem)
+        return found
 
     def _stored(self, name: str, entry: Mapping[str, Any]) -> StoredFile:
         modified_at = listed_time(entry) or self.modified_at(name)

@@ -16,8 +16,9 @@ import pytest
 from tests.object_store import BUCKET, ObjectStore, running_object_store
 from tests.unit.lake.delta_directories import PROTOCOL, add, metadata, row_id_mark
 from tests.unit.lake.golden_logs import GOLDEN
-from tidemark.errors import LakeError, LogIncomplete, NotADeltaTable, StorageRefused, StorageUnreachable, TableNotFound
+from tidemark.errors import LakeError, LogIncomplete, NotADeltaTable, NotAFile, StorageRefused, StorageUnreachable, TableNotFound
 from tidemark.lake import deletion_vectors
+from tidemark.lake import storage as storage_module
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.paths import file_uri
 from tidemark.lake.storage import Storage, canonical_uri
@@ -245,3 +246,17 @@ def test_a_scheme_without_its_client_says_what_to_install() -> None:
         DeltaLog.open("gs://lake/t")
     with pytest.raises(StorageUnreachable, match="nosuch"):
         DeltaLog.open("nosuch://lake/t")
+
+
+def test_an_object_is_read_as_far_as_a_file_of_a_disk(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_module, "MOST_BYTES", 1_000)
+    storage = Storage(f"s3://{BUCKET}/sizes", store.options)
+    for name, size in (("empty", 0), ("just", 1_000), ("larger", 1_001)):
+        store.put(f"sizes/{name}", bytes(size))
+    assert [storage.read_bytes(name) for name in ("empty", "just")] == [b"", bytes(1_000)]
+    assert storage.read_bytes("larger", 1) == bytes(1_000)
+    assert storage.read_bytes("larger", 0, 1_001) == bytes(1_001)
+    with pytest.raises(NotAFile, match="no more are read at once"):
+        storage.read_bytes("larger")
+    with pytest.raises(FileNotFoundError):
+        storage.read_bytes("nothing")
