@@ -16,7 +16,15 @@ import pytest
 from tests.object_store import BUCKET, ObjectStore, running_object_store
 from tests.unit.lake.delta_directories import PROTOCOL, add, metadata, row_id_mark
 from tests.unit.lake.golden_logs import GOLDEN
-from tidemark.errors import LakeError, LogIncomplete, NotADeltaTable, NotAFile, StorageRefused, StorageUnreachable, TableNotFound
+from tidemark.errors import (
+    LakeError,
+    LogIncomplete,
+    NotADeltaTable,
+    NotAFile,
+    StorageRefused,
+    StorageUnreachable,
+    TableNotFound,
+)
 from tidemark.lake import deletion_vectors
 from tidemark.lake import storage as storage_module
 from tidemark.lake.delta_log import DeltaLog
