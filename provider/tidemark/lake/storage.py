@@ -151,8 +151,8 @@ class Storage:
         return int(found.get("size") or 0)
 
     def read_bytes(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
-        """The bytes of a file, or of its range [start, end). Raises NotAFile, also for more than MOST_BYTES without an
-        end: a sparse file may be larger than its disk, and an object larger than the memory.
+        """The bytes of a file, or of its range [start, end). Without an end at most MOST_BYTES, as a sparse file may be
+        larger than its disk, and an object than the memory. Raises NotAFile.
         """
         with storage_errors_named(self._uri_of(name)):
             if self.is_local:
