@@ -63,7 +63,7 @@ class Shop:
             source_conn_id="pg",
             selection=EVERYTHING,
             options=self.options,
-            event_log="/nowhere/log",
+            event_log="/nowhere/event_logs/log",
             by=ME,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,9 +13,18 @@ from tests.control.test_acts_with_fields import WHY, history, offers
 from tests.postgresql import PostgresServer
 from tidemark.control.object_acts import Act, ActTools, act_on
 from tidemark.control.store import ControlStore
-from tidemark.errors import ActFieldsInvalid, ActNotOffered, InvalidArgument, ObjectChanged, ObjectNotFound
-from tidemark.replication.model.replication import Actor, ReplicationState
+from tidemark.errors import (
+    ActFieldsInvalid,
+    ActNotOffered,
+    InvalidArgument,
+    ObjectChanged,
+    ObjectNotFound,
+    ReplicationNotFound,
+    SourceUnreachable,
+)
+from tidemark.replication.model.replication import Actor, Replication, ReplicationState
 from tidemark.replication.worker import lifecycle
+from tidemark.replication.worker.definitions import get_replication
 from tidemark.streams.worker.opening import open_table
 
 
@@ -23,7 +33,8 @@ def shop(source_server: PostgresServer, copied_store: ControlStore) -> Iterator[
     made = Shop(copied_store, source_server)
     made.replicated()
     yield made
-    made.drop()
+    with suppress(ReplicationNotFound):
+        made.drop()
 
 
 def lost(shop: Shop) -> None:
@@ -98,3 +109,29 @@ def test_a_backfill_of_one_table_is_requested_and_stopped(shop: Shop) -> None:
     do(shop, wish(shop, "backfill", **of_t))
     assert shop.object("public.t").state.value == "pending"
     assert [one.act for one in history(shop.store)] == ["backfill", "stop", "backfill"]
+
+
+def test_a_replication_is_dropped_in_its_source_and_in_the_store(shop: Shop) -> None:
+    replication = shop.replication
+    do(shop, wish(shop, "drop"))
+    with pytest.raises(ReplicationNotFound):
+        get_replication(shop.store, "r")
+    assert shop.source.slot_position(replication) is None
+    assert [one.act for one in history(shop.store)] == ["drop"]
+
+
+def test_a_drop_whose_source_does_not_answer_is_done_without_it(shop: Shop) -> None:
+    replication = shop.replication
+    away = ActTools(open_table, source=_away)
+    with pytest.raises(SourceUnreachable):
+        act_on(shop.store, away, wish(shop, "drop"))
+    assert get_replication(shop.store, "r") == replication
+    act_on(shop.store, away, wish(shop, "drop", without_source=True))
+    with pytest.raises(ReplicationNotFound):
+        get_replication(shop.store, "r")
+    assert [one.act for one in history(shop.store)] == ["drop", "drop"]
+    shop.source.drop(replication)
+
+
+def _away(replication: Replication) -> Any:
+    raise SourceUnreachable(source=replication.source_conn_id, problem="no route to host")

@@ -38,12 +38,15 @@ __all__ = [
 @dataclass(frozen=True)
 class ActTools:
     """The ways of steps beyond the store. `tables` opens the log of a table. `source` opens the database of a
-    replication. `event_log`: the path of the event log of a replication, by its uid.
+    replication. `event_log`: the path of the event log of a replication, by its uid. `lake` finds tables by their names
+    without a catalog, as `tidemark.change_streams.worker.watching.LakeTables` does. `storage_options`: of the lake.
     """
 
     tables: Any
     source: Any = None
     event_log: Any = None
+    lake: Any = None
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

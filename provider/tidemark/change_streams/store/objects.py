@@ -114,6 +114,7 @@ CHANGE_STREAM = ObjectKind(
     "change_streams.store.objects:change_stream_lags",
     stopped=frozenset({"suspended"}),
     advice=_OF_STREAMS,
+    acts="change_streams.worker.acts:CHANGE_STREAM_ACTS",
     ties="change_streams.store.ties:change_stream_ties",
 )
 CONSUMER_GROUP = ObjectKind(

@@ -1,11 +1,81 @@
-"""Acts on consumer groups that a page offers, by the steps that commands call."""
+"""Acts on change streams and consumer groups that a page offers, by the steps that commands call."""
 
 from __future__ import annotations
 
-from tidemark.change_streams.worker.groups import pause_group, resume_group
-from tidemark.control.object_acts import ObjectAct
+from functools import partial
 
-__all__ = ["GROUP_ACTS"]
+from tidemark.change_streams.worker import defining
+from tidemark.change_streams.worker.definitions import OpenLog, suspend
+from tidemark.change_streams.worker.groups import pause_group, resume_group
+from tidemark.control.act_fields import ActField, FieldType
+from tidemark.control.object_acts import ActStep, ObjectAct
+from tidemark.lake.delta_log import DeltaLog
+
+__all__ = ["CHANGE_STREAM_ACTS", "GROUP_ACTS"]
+
+
+def _open_log(step: ActStep) -> OpenLog:
+    return partial(DeltaLog.open, options=step.tools.storage_options)
+
+
+def _resume(step: ActStep) -> None:
+    """Tables are looked for before the one write."""
+    named = step.names("tables")
+    defining.resume(
+        step.guarded,
+        step.name,
+        watch=named[0] if len(named) == 1 else named,
+        keys=step.names("keys") or None,
+        tables=step.tools.lake,
+        open_log=_open_log(step),
+    )
+
+
+CHANGE_STREAM_ACTS = (
+    ObjectAct(
+        name="suspend",
+        words="Suspend",
+        loses="The list of its tables, and all changes that are committed after its last capture, until it is resumed. "
+        "Captured changes remain readable.",
+        command="airflow tidemark change-streams suspend {name}",
+        fits=lambda states, _: "suspended" not in states,
+        do=lambda step: suspend(step.guarded, step.name, open_log=_open_log(step)),
+    ),
+    ObjectAct(
+        name="resume",
+        words="Resume",
+        loses="Changes that were committed while it was suspended. It watches each table from its newest version on.",
+        command="airflow tidemark change-streams resume {name} --on <table>",
+        fits=lambda states, _: "suspended" in states,
+        do=_resume,
+        fields=(
+            ActField(
+                "tables",
+                "Tables to watch",
+                FieldType.NAMES,
+                "--on",
+                help="Names, with commas between them, or ALL.",
+                required=True,
+            ),
+            ActField(
+                "keys",
+                "The primary key of the only table",
+                FieldType.NAMES,
+                "--key",
+                help="Columns, with commas between them, if the table does not say its own.",
+            ),
+        ),
+    ),
+    ObjectAct(
+        name="drop",
+        words="Drop the change stream",
+        loses="The change stream, its records and its consumer groups. Records that groups delivered stay in their "
+        "targets.",
+        command="airflow tidemark change-streams drop {name}",
+        fits=lambda _states, _facts: True,
+        do=lambda step: defining.drop(step.guarded, step.name, step.tools.storage_options),
+    ),
+)
 
 GROUP_ACTS = (
     ObjectAct(

@@ -48,6 +48,10 @@ OpenLog = Callable[[str], DeltaLog]
 """Opens the log of a change stream by its path. Raises TableNotFound, NotADeltaTable."""
 
 
+class _AnotherBatch(Exception):
+    """A batch was opened or closed since the log was looked at."""
+
+
 def create_change_stream(
     store: ControlStore,
     *,
@@ -115,7 +119,7 @@ def watch(
 
         def alter(
             connection: sa.Connection, seen: CaptureBatch | None = seen, obsolete: bool = obsolete
-        ) -> ChangeStream | None:
+        ) -> ChangeStream:
             stream = change_streams.find(connection, name)
             since = _taken_up_since(stream, tables, known) if everything and known is not None else ()
             going_on = _where_captured(stream, (*tables, *since), restarted)
@@ -124,14 +128,15 @@ def watch(
             if altered == stream:
                 return stream
             if _open_batch(connection, name) != seen:
-                return None
+                raise _AnotherBatch
             _require_room(connection, altered, new=False)
             change_streams.watch(connection, stream.uid, altered.tables, everything=everything)
             return discard(connection, seen) if seen is not None and obsolete else altered
 
-        altered = store.write(alter)
-        if altered is not None:
-            return altered
+        try:
+            return store.write(alter)
+        except _AnotherBatch:  # nothing was written, so the look at the log is repeated for that batch
+            continue
 
 
 def suspend(store: ControlStore, name: str, *, open_log: OpenLog = DeltaLog.open) -> ChangeStream:

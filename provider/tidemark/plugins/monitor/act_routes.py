@@ -30,6 +30,7 @@ from tidemark.errors import (
     StoreError,
     TidemarkError,
 )
+from tidemark.hooks.lake_tables import lake_tables_of
 from tidemark.hooks.replication import event_log_path, source_of
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.plugins.monitor.access import MayAct, ReadableDags, UserName
@@ -142,7 +143,9 @@ def _owner(monitored: MonitoredConnection, kind: str, uid: str, now: datetime) -
 def _done(monitored: MonitoredConnection, meant: Act) -> ActDoneAnswer:
     assert monitored.store is not None
     hook = TidemarkHook(monitored.conn_id)
-    act_on(monitored.store, ActTools(monitored.tables, source_of, event_log_path(hook)), meant)
+    options = hook.settings.storage_options
+    tools = ActTools(monitored.tables, source_of, event_log_path(hook), lake_tables_of(hook), options)
+    act_on(monitored.store, tools, meant)
     facts = monitored.store.read(lambda connection: facts_of(connection, meant.kind, [meant.uid])).get(meant.uid)
     state = None if facts is None else facts["state"]
     return ActDoneAnswer(meant.kind, meant.uid, meant.act, state, None if facts is None else token_of(facts))

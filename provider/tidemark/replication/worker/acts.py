@@ -9,7 +9,8 @@ from tidemark.control.object_acts import ActStep, ObjectAct
 from tidemark.control.object_revisions import Facts
 from tidemark.errors import ReplicationRefused
 from tidemark.replication.model.replication import Actor, ObjectState, ReplicationState
-from tidemark.replication.worker.definitions import get_replication
+from tidemark.replication.worker.definitions import begin_drop, get_replication
+from tidemark.replication.worker.ending import end_replication
 from tidemark.replication.worker.lifecycle import let_drain, resume
 from tidemark.replication.worker.objects import can_be_backfilled, request_backfill, stop_backfill
 from tidemark.replication.worker.recovering import recover_from
@@ -64,6 +65,13 @@ def _backfill_tables(step: ActStep) -> None:
             problem = "; ".join(f"{name}: {why}" for name, why in refused.items()) or "it has no table"
             raise ReplicationRefused(replication=step.name, problem=f"no table can be backfilled: {problem}.")
     request_backfill(step.guarded, step.name, tables, by=_by(step))
+
+
+def _drop(step: ActStep) -> None:
+    """The one write lets nothing begin any more. A second drop does the rest, if this one cannot."""
+    begin_drop(step.guarded, step.name, by=_by(step))
+    source = None if step.flag("without_source") else step.tools.source
+    end_replication(step.store, step.name, by=_by(step), source=source, storage_options=step.tools.storage_options)
 
 
 REPLICATION_ACTS = (
@@ -135,6 +143,24 @@ REPLICATION_ACTS = (
                 FieldType.NAMES,
                 "TABLE",
                 help="schema.table, with commas between them. Without any, all that can be backfilled.",
+            ),
+        ),
+    ),
+    ObjectAct(
+        name="drop",
+        words="Drop the replication",
+        loses="The replication, its slot, its publication and its event log, with what was captured and not applied. "
+        "Its targets stay.",
+        command="airflow tidemark replications drop {name} --why <reason>",
+        fits=lambda _states, _facts: True,
+        do=_drop,
+        fields=(
+            ActField(
+                "without_source",
+                "The source is gone for good",
+                FieldType.FLAG,
+                "--without-source",
+                help="Nothing is dropped in it.",
             ),
         ),
     ),
