@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-__all__ = ["fits", "parts_of"]
+__all__ = ["fits", "parts_of", "pattern_of"]
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
@@ -33,6 +33,11 @@ def parts_of(pattern: str) -> tuple[str, ...]:
         if pattern[at] != ".":
             return ()
         at += 1
+
+
+def pattern_of(path: Sequence[str]) -> str:
+    """The pattern that names just this path, if no name in it has a `*`."""
+    return ".".join('"' + one.replace('"', '""') + '"' if {".", '"'} & set(one) else one for one in path)
 
 
 def _fits(part: str, name: str) -> bool:

@@ -39,6 +39,7 @@ __all__ = [
     "selects",
     "under_known_names",
     "unmatched",
+    "unmatched_excludes",
     "why_no_target",
 ]
 
@@ -131,6 +132,15 @@ def unmatched(selection: Selection, found: Sequence[FoundObject]) -> tuple[str, 
     """The includes that match no existing name: most likely they are misspelt."""
     there = {one: parts_of(one) for one in selection.include}
     return tuple(pattern for pattern, parts in there.items() if not any(_is_there(parts, one) for one in found))
+
+
+def unmatched_excludes(
+    selection: Selection, found: Iterable[FoundObject], before: Iterable[ObjectName] = ()
+) -> tuple[str, ...]:
+    """The same of excludes of schemas and tables. `before`: names that excluded tables had."""
+    there = {*before, *(one.name for one in found)}
+    tables = (one for one in selection.exclude if len(parts_of(one)) < 3)
+    return tuple(one for one in tables if not any(names_object((one,), name) for name in there))
 
 
 def is_backfilled(options: ReplicationOptions, name: ObjectName) -> bool:
