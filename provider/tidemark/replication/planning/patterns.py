@@ -11,8 +11,10 @@ __all__ = ["fits", "parts_of", "pattern_of"]
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
-def fits(path: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether the parts of a pattern fit the beginning of the path."""
+def fits(path: Sequence[str], parts: Sequence[str], *, any_case: bool = False) -> bool:
+    """Whether the parts of a pattern fit the beginning of the path. `any_case`: names in another case are the same."""
+    if any_case:
+        path, parts = [one.casefold() for one in path], [one.casefold() for one in parts]
     return len(parts) <= len(path) and all(_fits(part, name) for part, name in zip(parts, path, strict=False))
 
 

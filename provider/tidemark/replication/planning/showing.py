@@ -31,11 +31,17 @@ _TEXT = UnifiedType(TypeKind.STRING)
 _ARGUMENTS = {Shown.HASHED: "hash_columns", Shown.MASKED: "mask_columns", Shown.EXCLUDED: "exclude"}
 
 
-def rules_of(selection: Selection, options: ReplicationOptions | None, held: tuple[HeldColumn, ...]) -> ColumnRules:
+def rules_of(
+    selection: Selection,
+    options: ReplicationOptions | None,
+    held: tuple[HeldColumn, ...],
+    *,
+    any_case: bool = False,
+) -> ColumnRules:
     """Of an object, by the selection and options of its replication."""
     if options is None:
-        return ColumnRules(selection, held=held)
-    return ColumnRules(selection, options.mask_columns, options.hash_columns, held, options.hash_mark)
+        return ColumnRules(selection, held=held, any_case=any_case)
+    return ColumnRules(selection, options.mask_columns, options.hash_columns, held, options.hash_mark, any_case)
 
 
 def shown(rules: ColumnRules, of: ObjectName, name: str, number: int | None = None, *, key: bool = False) -> Shown:
@@ -108,19 +114,25 @@ def _held(rules: ColumnRules, number: int | None) -> Sequence[str]:
 
 def _under(rules: ColumnRules, of: ObjectName, name: str, key: bool) -> Shown:
     path = (of.schema, of.table, name)
-    if _named(rules.selection.exclude, path) or not (key or _included(rules.selection, path)):
+    if _named(rules, rules.selection.exclude, path) or not (key or _included(rules, path)):
         return Shown.EXCLUDED
-    if _named(rules.mask, path):
+    if _named(rules, rules.mask, path):
         return Shown.MASKED
-    return Shown.HASHED if _named(rules.hash, path) else Shown.PLAIN
+    return Shown.HASHED if _named(rules, rules.hash, path) else Shown.PLAIN
 
 
-def _named(patterns: Sequence[str], path: Sequence[str]) -> bool:
-    return any(len(parts := parts_of(one)) == 3 and fits(path, parts) for one in patterns)
+def _named(rules: ColumnRules, patterns: Sequence[str], path: Sequence[str]) -> bool:
+    """In any case, the schema and the table are so, too: nobody here knows whether the server distinguishes them."""
+    return any(len(parts := parts_of(one)) == 3 and fits(path, parts, any_case=rules.any_case) for one in patterns)
 
 
-def _included(selection: Selection, path: Sequence[str]) -> bool:
+def _included(rules: ColumnRules, path: Sequence[str]) -> bool:
     """An object that is included by its columns alone has these."""
-    wanted = [parts for one in selection.include if fits(path[:2], (parts := parts_of(one))[:2])]
+    wanted = _of_table(rules, path, any_case=False) or _of_table(rules, path, any_case=rules.any_case)
     some = bool(wanted) and all(len(parts) == 3 for parts in wanted)
-    return not some or any(fits(path, parts) for parts in wanted)
+    return not some or any(fits(path, parts, any_case=rules.any_case) for parts in wanted)
+
+
+def _of_table(rules: ColumnRules, path: Sequence[str], *, any_case: bool) -> list[tuple[str, ...]]:
+    include = (parts_of(one) for one in rules.selection.include)
+    return [parts for parts in include if fits(path[:2], parts[:2], any_case=any_case)]

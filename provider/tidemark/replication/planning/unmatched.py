@@ -57,7 +57,7 @@ def unmatched_columns(
 
 def unmatched_notices(patterns: Sequence[HidingPattern], found: FoundObject) -> Iterator[str]:
     """Of the patterns that name one column of the object: those that match none."""
-    own = [one for one in patterns if one.exact and one.parts[:2] == (found.name.schema, found.name.table)]
+    own = [one for one in patterns if one.exact and _is_of(one.parts, found)]
     yield from unmatched_columns(own, (found,), {found.source_id: found.held}).values()
 
 
@@ -69,9 +69,12 @@ def _columns(one: FoundObject, held: Sequence[HeldColumn]) -> tuple[str, ...]:
     )
 
 
+def _is_of(parts: Sequence[str], one: FoundObject) -> bool:
+    return fits((one.name.schema, one.name.table), parts[:2], any_case=one.folds_columns)
+
+
 def _matches(parts: Sequence[str], one: FoundObject, columns: Sequence[str]) -> bool:
-    path = (one.name.schema, one.name.table)
-    return fits(path, parts[:2]) and any(fits((*path, column), parts) for column in columns)
+    return _is_of(parts, one) and any(fits((name,), parts[2:], any_case=one.folds_columns) for name in columns)
 
 
 def _told(one: HidingPattern, columns: Sequence[tuple[FoundObject, Sequence[str]]]) -> str:

@@ -89,7 +89,8 @@ class CatalogChanges:
         replicated_objects.record_discovery(self.connection, stored, seen=seen, held=found.held, notices=notices)
 
     def _shown(self, found: FoundObject, column: SeenColumn) -> Shown:
-        rules = rules_of(self.replication.selection, self.replication.options, found.held)
+        any_case = self.replication.kind.folds_columns
+        rules = rules_of(self.replication.selection, self.replication.options, found.held, any_case=any_case)
         key = column.name in found.schema.keys
         return shown(rules, found.name, column.name, column.number, key=key)
 
