@@ -94,7 +94,7 @@ def select(
     """
     taken = (one for one in found if selects(selection, one.name, any_case=one.folds_tables))
     return tuple(
-        _with_columns(rules_of(selection, options, held.get(one.source_id, ()), any_case=one.folds_columns), one)
+        _with_columns(rules_of(selection, options, held.get(one.source_id, ()), by_name=one.folds_columns), one)
         for one in sorted(taken, key=lambda one: one.name)
     )
 

@@ -13,11 +13,20 @@ import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
 from tidemark.replication.model.catalog import SeenColumn, SeenTable
-from tidemark.replication.model.replication import Actor, FoundObject, ObjectState, Replication, Shown, WriteMode
+from tidemark.replication.model.replication import (
+    Actor,
+    FoundObject,
+    ObjectState,
+    Replication,
+    Shown,
+    TableSchema,
+    WriteMode,
+)
 from tidemark.replication.planning.lifecycle import ObjectAct
 from tidemark.replication.planning.seen_tables import carried, hidden, parts_notices, why_unlike
 from tidemark.replication.planning.showing import rules_of, shown
 from tidemark.replication.planning.unmatched import hiding_patterns, unmatched_notices
+from tidemark.replication.planning.unnumbered import unknown_columns
 from tidemark.replication.store import object_writes, replicated_objects
 from tidemark.replication.store.object_writes import WriteKind
 from tidemark.replication.store.replicated_objects import StoredObject
@@ -69,6 +78,8 @@ class CatalogChanges:
             self._mark_entered_anew(stored, before, now)
             self._mark_unlike(stored, found, before, carried(before, now))
         new = () if before is None or now is None else self._new_beside_hidden(found, before, now)
+        if there and same and found.folds_columns:
+            new = self._new_names(stored, found)
         parts = () if now is None or _is_empty(stored) else parts_notices(carried(before, now))
         wrong = self._that_hide_nothing(found)
         self._keep(stored, found, before, now, (*found.notices, *self._named(found), *wrong, *new, *parts))
@@ -89,8 +100,8 @@ class CatalogChanges:
         replicated_objects.record_discovery(self.connection, stored, seen=seen, held=found.held, notices=notices)
 
     def _shown(self, found: FoundObject, column: SeenColumn) -> Shown:
-        any_case = self.replication.kind.folds_columns
-        rules = rules_of(self.replication.selection, self.replication.options, found.held, any_case=any_case)
+        by_name = self.replication.kind.folds_columns
+        rules = rules_of(self.replication.selection, self.replication.options, found.held, by_name=by_name)
         key = column.name in found.schema.keys
         return shown(rules, found.name, column.name, column.number, key=key)
 
@@ -148,6 +159,12 @@ class CatalogChanges:
             for one in now.columns
             if found.held and one.number not in known and self._shown(found, one) is Shown.PLAIN
         )
+
+    def _new_names(self, stored: StoredObject, found: FoundObject) -> tuple[str, ...]:
+        """Of a source without numbers of columns, until the log has an event of the column."""
+        plain = TableSchema(tuple(one for one in found.schema.columns if one.shown is Shown.PLAIN))
+        new = unknown_columns(plain, stored.column_names) if found.held else ()
+        return tuple(NEW_BESIDE_HIDDEN.format(name=name) for name in new)
 
     def _that_hide_nothing(self, found: FoundObject) -> tuple[str, ...]:
         """Landed events do not show all columns of a table."""

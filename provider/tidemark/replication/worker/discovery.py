@@ -31,6 +31,7 @@ from tidemark.replication.planning.selection import (
     why_no_target,
 )
 from tidemark.replication.planning.unmatched import hiding_patterns, unmatched_columns
+from tidemark.replication.planning.unnumbered import held_now
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker.objects import Remembered, remembered
 
@@ -94,6 +95,7 @@ def rediscover(store: ControlStore, source: Source, replication: Replication, *,
         objects = tuple(replace(one, source_id=there.ids.get(one.uid, "")) for one in objects)
         held, tables = {there.ids[uid]: columns for uid, columns in there.held.items()}, there.tables
     known = _Known(replication.selection, objects, tables)
+    held = held_now(held, before.column_names, everything)
     chosen = partial(select, replication.selection, options=replication.options, held=held)
     everything = _without(everything, _unselectable(chosen, everything, known))
     selected = chosen(known.of(everything))

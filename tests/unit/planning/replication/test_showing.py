@@ -47,13 +47,13 @@ def test_the_stricter_pattern_counts(name: str, how: Shown) -> None:
 
 @pytest.mark.parametrize("name", ["Gone", "M1", "H", "BOTH"])
 def test_a_column_in_another_case_is_hidden_where_names_are_the_same_in_any_case(name: str) -> None:
-    mysql = replace(RULES, any_case=True)
+    mysql = replace(RULES, by_name=True)
     assert shown(RULES, T, name) is Shown.PLAIN
     assert shown(mysql, T, name) is shown(mysql, ObjectName("S", "T"), name) is shown(RULES, T, name.lower())
 
 
 def test_an_include_of_columns_fits_the_table_as_it_is_written_first() -> None:
-    rules = ColumnRules(Selection(include=("s.t.Name", "S.T")), any_case=True)
+    rules = ColumnRules(Selection(include=("s.t.Name", "S.T")), by_name=True)
     assert [shown(rules, T, one) for one in ("name", "other")] == [Shown.PLAIN, Shown.EXCLUDED]
     assert shown(rules, ObjectName("S", "T"), "other") is Shown.PLAIN
     upper = replace(rules, selection=Selection(include=("S.T.name",)))
