@@ -49,14 +49,14 @@ class Shop:
     def sql(self, text: str) -> list[tuple[Any, ...]]:
         return self.server.sql(text, self.address.database)
 
-    def create(self, *include: str, exclude: tuple[str, ...] = ()) -> Replication:
+    def create(self, *include: str, exclude: tuple[str, ...] = (), **options: tuple[str, ...]) -> Replication:
         return definitions.create_replication(
             self.store,
             name="r",
             kind=SourceKind.POSTGRESQL,
             source_conn_id="pg",
             selection=Selection(include, exclude),
-            options=ReplicationOptions(target="lake"),
+            options=ReplicationOptions("lake", **options),  # type: ignore[arg-type]
             event_log=(self.root / "events").as_uri(),
             by=ME,
         )
@@ -292,3 +292,31 @@ def test_one_that_selects_nothing_does_not_start(shop: Shop, include: str) -> No
         shop.prepare()
     assert include in str(refused.value)
     assert (shop.replication.state, shop.published(), shop.slots()) == (ReplicationState.NOT_STARTED, [], 0)
+
+
+@pytest.mark.parametrize("argument", ["mask_columns", "hash_columns", "exclude"])
+def test_one_with_a_pattern_that_hides_no_column_does_not_start(shop: Shop, argument: str) -> None:
+    patterns = ("public.orders.xx", "*.*.nothing")
+    shop.create(**{argument: patterns})  # type: ignore[arg-type]
+    told = f"{argument} names public.orders.xx, which matches no column .* Did you mean public.orders.x"
+    with pytest.raises(ReplicationInvalid, match=told) as refused:
+        shop.prepare()
+    assert "nothing" not in str(refused.value).replace("hides nothing", "")
+    assert (shop.replication.state, shop.published(), shop.slots()) == (ReplicationState.NOT_STARTED, [], 0)
+
+
+def test_once_it_runs_a_pattern_that_hides_nothing_is_a_warning_and_an_alert(shop: Shop) -> None:
+    shop.create("public.orders", exclude=("public.secrets", "*.*.nothing"))
+    warnings = shop.prepare().warnings
+    assert "The selection excludes public.secrets, and the source has nothing of that name." in warnings
+    assert [one for one in warnings if one.startswith("exclude names *.*.nothing, which matches no column")]
+    hidden = ReplicationOptions("lake", mask_columns=("public.orders.xx",))
+    definitions.alter_options(shop.store, "r", hidden, by=ME)
+    told = "mask_columns names public.orders.xx, which matches no column of the source and hides nothing."
+    assert [one for one in shop.prepare().warnings if one.startswith(told)]
+    (alert,) = status.describe(shop.store, "r").alerts
+    assert alert.startswith(f"public.orders: {told}")
+    definitions.alter_options(shop.store, "r", replace(hidden, mask_columns=("public.orders.x",)), by=ME)
+    shop.prepare()
+    shop.sql("ALTER TABLE orders RENAME x TO y")
+    assert [one for one in shop.prepare().warnings if "mask_columns" in one] == []  # the renamed column stays hidden

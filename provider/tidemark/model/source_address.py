@@ -24,6 +24,11 @@ class SourceKind(StrEnum):
         return self in (SourceKind.MYSQL, SourceKind.MARIADB)
 
     @property
+    def folds_columns(self) -> bool:
+        """Whether names of columns are the same in any case."""
+        return self.logs_by_file
+
+    @property
     def is_landed(self) -> bool:
         """Whether others have read the database, and landed its rows and changes. There is no catalog then, and nothing
         to copy.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,10 @@ from tests.databases.mysql.captured import BinlogWorld
 from tests.databases.mysql.conftest import with_setting
 from tidemark.errors import SourceRefused
 from tidemark.model.codec import from_json
-from tidemark.replication.model.replication import Column, TableSchema
+from tidemark.replication.model.catalog import HeldColumn
+from tidemark.replication.model.replication import Column, ReplicationOptions, Selection, Shown, TableSchema
+from tidemark.replication.planning.hiding import hasher
+from tidemark.replication.planning.showing import rules_of
 from tidemark.replication.planning.types import change_of
 
 
@@ -46,6 +50,44 @@ def test_the_columns_of_an_event_are_those_of_its_time(world: BinlogWorld) -> No
     assert world.batch() == []
     world.sql("INSERT INTO t VALUES (8, 4, 'z')")
     assert [str(event["change"]) for event in world.batch()] == ["INSERT"], "the schema is known"
+
+
+def test_a_column_is_hidden_in_whatever_case_it_or_its_pattern_is(world: BinlogWorld) -> None:
+    """Names of columns are the same in any case there, and a name may change its case at any time."""
+    world.hash_secret = "a secret of sixteen"
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY, email VARCHAR(9), gone INT)")
+    rules = rules_of(
+        Selection(exclude=(f"{world.database}.t.GONE",)),
+        ReplicationOptions("lake", hash_columns=(f"{world.database}.t.Email",)),
+        (),
+        by_name=world.server.kind.folds_columns,
+    )
+    world.replicate("t", rules=rules)
+    world.sql(
+        "INSERT INTO t VALUES (1, 'a@b', 7)", "ALTER TABLE t CHANGE email EMAIL VARCHAR(9)",
+        "INSERT INTO t VALUES (2, 'a@b', 7)",
+    )  # fmt: skip
+    rows = [json.loads(event["payload"]) for event in world.events()]
+    hashed = hasher(world.hash_secret)("a@b")
+    assert rows == [{"id": "1", "email": hashed}, {"id": "2", "EMAIL": hashed}]
+
+
+def test_a_hidden_column_that_is_renamed_stays_out_until_a_look_and_hidden_then(world: BinlogWorld) -> None:
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY, email VARCHAR(9), city VARCHAR(9))")
+    options = ReplicationOptions("lake", mask_columns=(f"{world.database}.t.email",))
+    rules = rules_of(Selection(), options, (HeldColumn(0, ("email",), Shown.MASKED, column="email"),), by_name=True)
+    world.replicate("t", rules=rules)
+    world.sql("INSERT INTO t VALUES (1, 'a@b', 'x')", "ALTER TABLE t RENAME COLUMN email TO contact")
+    for number in (2, 3):
+        world.sql(f"INSERT INTO t VALUES ({number}, 'a@b', 'x')")
+        rows = [json.loads(event["payload"]) for event in world.events()]
+        assert rows[-1] == {"id": str(number), "city": "x"}
+    held = (HeldColumn(0, ("email",), Shown.MASKED, column="contact"),)
+    captured = world.captured[f"{world.database}.t"]
+    world.captured[f"{world.database}.t"] = replace(captured, rules=replace(rules, held=held))
+    world.sql("INSERT INTO t VALUES (4, 'a@b', 'x')")
+    assert [json.loads(event["payload"]) for event in world.events()] == [{"id": "4", "contact": "****", "city": "x"}]
+    assert _column(world, "contact").unknown_fill, "events of the time between have no value of it"
 
 
 def test_old_rows_have_the_default_of_a_new_column(world: BinlogWorld) -> None:

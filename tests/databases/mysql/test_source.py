@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.databases.mariadb import PASSWORD, BinlogServer
+from tests.databases.mariadb import PASSWORD, BinlogServer, mariadb_or_skip
 from tests.databases.mysql.captured import BinlogWorld
 from tests.databases.mysql.conftest import with_setting
 from tests.until import wait_until
@@ -22,6 +22,7 @@ from tidemark.replication.model.replication import (
     Selection,
 )
 from tidemark.replication.planning.positions import parse_file_place
+from tidemark.replication.planning.selection import select
 from tidemark.replication.sources.mysql.connection import connect, dialect_at, rows_of
 from tidemark.replication.sources.mysql.log_files import seen_at
 from tidemark.replication.sources.mysql.source import BinlogSource
@@ -70,6 +71,29 @@ def test_tables_are_found_with_their_columns_keys_and_reasons(world: BinlogWorld
     assert _source(world).published(_replication(world)) >= {one.source_id for one in found.values()}
     named = _replication(world, selection=Selection((f"{world.database}.v",)))
     assert [one.unsupported for one in _source(world).discover(named) if one.name.table == "v"] != [None]
+
+
+def test_patterns_fit_tables_in_any_case_if_the_server_takes_them_so() -> None:
+    with mariadb_or_skip(["--lower-case-table-names=1"]) as server:
+        world = BinlogWorld(server)
+        world.sql("CREATE TABLE Orders (id INT PRIMARY KEY)", "CREATE TABLE Secrets (id INT PRIMARY KEY)")
+        database = world.database.upper()
+        chosen = Selection((f"{database}.*",), (f"{database}.Secrets",))
+        replication = _replication(world, selection=chosen, captured=world.here())
+        source = _source(world)
+        assert [one.name.table for one in select(chosen, source.discover(replication))] == ["orders"]
+        assert discover_source(source, server.kind, include=chosen.include, exclude=chosen.exclude).notices == ()
+        assert not source.has_changes(replication, world.here())
+        world.sql("INSERT INTO ORDERS VALUES (1)")
+        assert source.has_changes(replication, world.here())
+
+
+def test_patterns_distinguish_tables_by_case_if_the_server_does(world: BinlogWorld) -> None:
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY, Note INT)")
+    found = [one for one in _source(world).discover(_replication(world)) if one.name.schema == world.database]
+    assert select(Selection((f"{world.database}.T",)), found) == ()
+    (chosen,) = select(Selection((f"{world.database}.t",), (f"{world.database}.t.NOTE",)), found)
+    assert [one.name for one in chosen.schema.columns] == ["id"]
 
 
 def test_a_table_without_a_key_is_told_with_its_statement(world: BinlogWorld) -> None:

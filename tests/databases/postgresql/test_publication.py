@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +14,7 @@ import pytest
 
 from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
-from tidemark.errors import ObjectNotReplicable, SourceRefused
+from tidemark.errors import ObjectNotReplicable, SourceLocked, SourceRefused
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.sources.postgresql.catalog import CatalogTable, discover
 from tidemark.replication.sources.postgresql.connection import connect
@@ -248,6 +249,23 @@ def test_a_locked_table_is_waited_for_only_so_long_and_nothing_is_half_done(
         locker.rollback()
     assert [name.table for name, _ in publication_state(connection, NAME).tables.values()] == ["keyed"]
     assert len(_publish(connection, "by_index")) == 2
+
+
+def test_a_prepared_transaction_that_has_a_table_locked_is_waited_for_no_longer_than_others(
+    address: SourceAddress, connection: psycopg2.extensions.connection
+) -> None:
+    """Only autovacuum ends for who waits as long as `deadlock_timeout`; meanwhile others wait behind it."""
+    keyed = _tables(connection)["keyed"].oid
+    connection.cursor().execute("SET deadlock_timeout = '30s'")
+    with connect(address, autocommit=False) as other:
+        other.cursor().execute("LOCK TABLE public.keyed IN SHARE MODE; PREPARE TRANSACTION 'locks_keyed'")
+    try:
+        began = time.monotonic()
+        with pytest.raises(SourceLocked):
+            ensure_publication(connection, NAME, [PublishedTable(keyed)], patience=timedelta(0))
+        assert time.monotonic() - began < 20
+    finally:
+        connection.cursor().execute("ROLLBACK PREPARED 'locks_keyed'")
 
 
 def test_generated_columns_are_in_events_where_the_server_publishes_them_and_listed_where_not(

@@ -146,6 +146,17 @@ def test_values_of_every_type_arrive_as_they_are(
     assert {name for name, value in two.items() if value is not None} == {"id", "datastream_metadata"}
 
 
+def test_rows_have_uuids_of_their_own_whatever_is_in_their_keys(
+    spark: SparkSession, server: BinlogServer, workspace: Workspace
+) -> None:
+    shop = Shop(
+        server, workspace, "CREATE TABLE t (a VARCHAR(9), b VARCHAR(9), c VARBINARY(4), PRIMARY KEY (a, b, c))",
+        "INSERT INTO t VALUES ('x|y', 'z', ''), ('x', 'y|z', ''), ('x|1:y', 'z', ''), ('', 'x', x'fe'),"
+        " ('', 'x', x'ff')",
+    )  # fmt: skip
+    assert len({row["datastream_metadata"].uuid for row in shop.rows(spark)}) == 5
+
+
 @pytest.mark.parametrize("has_key", some([True, False], [False]), ids=["of a log", "without a key"])
 def test_one_session_reads_the_same_values(
     spark: SparkSession, server: BinlogServer, workspace: Workspace, has_key: bool

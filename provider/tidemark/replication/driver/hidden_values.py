@@ -10,6 +10,7 @@ from tidemark.replication.model.replication import Shown, TableSchema
 from tidemark.replication.planning.hiding import require_secret
 from tidemark.replication.planning.seen_tables import carried, hidden
 from tidemark.replication.planning.showing import chosen_columns, shown
+from tidemark.replication.planning.unnumbered import unsure_columns
 from tidemark.replication.sources.fetches import Fetch
 from tidemark.replication.sources.postgresql.pinned import PinnedTable, hash_properties, jdbc_properties
 
@@ -21,7 +22,9 @@ def chosen(request: BackfillObject, found: TableSchema) -> TableSchema:
     key would not tell rows apart.
     """
     name = request.object.name
-    columns = chosen_columns(request.rules, name, found, request.excluded)
+    known = (*(column.name for column in request.object.schema.columns), *request.excluded)
+    unsure = unsure_columns(request.rules, name, found, known)
+    columns = chosen_columns(request.rules, name, found, (*request.excluded, *unsure))
     masked = [one.name for one in columns.schema.columns if one.key and one.shown is Shown.MASKED]
     lost = [*(one.name for one in columns.left if one.key), *masked]
     if lost:

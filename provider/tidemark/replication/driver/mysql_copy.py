@@ -28,7 +28,7 @@ from tidemark.replication.driver.uuids import uuid5
 from tidemark.replication.driver.values import spark_type, written_value
 from tidemark.replication.model.jobs import BackfillObject
 from tidemark.replication.model.replication import Column as SourceColumn
-from tidemark.replication.model.replication import WriteMode
+from tidemark.replication.model.replication import TypeKind, WriteMode
 from tidemark.replication.planning.events import EVENT_NAMESPACE
 from tidemark.replication.planning.hiding import pads_of
 from tidemark.replication.planning.positions import position_text
@@ -190,13 +190,24 @@ def _value(request: BackfillObject, table: HeldTable, number: int, column: Sourc
 
 
 def _uuid(request: BackfillObject, table: HeldTable) -> Column:
-    """From the position and the row's key. Rows without a key are distinguished by their order in the answer."""
-    columns = list(enumerate(table.schema.columns))
-    keys = [number for number, column in columns if column.key]
-    texts = [F.coalesce(F.col(f"c{number}").cast("string"), F.lit("")) for number in keys or dict(columns)]
+    """From the position and the row's key. Rows without a key are distinguished by their order in the answer. Each text
+    follows its length, so that no two keys make the same name.
+    """
+    columns = dict(enumerate(table.schema.columns))
+    keys = [number for number, column in columns.items() if column.key]
+    texts = [_measured(_key_text(number, columns[number])) for number in keys or columns]
     more = [] if keys else [F.monotonically_increasing_id().cast("string")]
-    about = F.lit(f"{request.system_id}|{table.position.commit}|{request.object.source_id}")
-    return uuid5(EVENT_NAMESPACE, F.concat_ws("|", about, *texts, *more))
+    about = F.lit(f"{request.system_id}|{table.position.commit}")
+    return uuid5(EVENT_NAMESPACE, F.concat_ws("|", about, _measured(F.lit(request.object.source_id)), *texts, *more))
+
+
+def _key_text(number: int, column: SourceColumn) -> Column:
+    value = F.col(f"c{number}")
+    return F.hex(value) if is_native(column) and column.type.kind is TypeKind.BYTES else value.cast("string")
+
+
+def _measured(text: Column) -> Column:
+    return F.coalesce(F.concat(F.length(text).cast("string"), F.lit(":"), text), F.lit(""))
 
 
 def _failure(text: str, name: str, waited: str | None) -> TidemarkError | None:

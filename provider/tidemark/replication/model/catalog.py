@@ -83,8 +83,12 @@ class SeenTable:
 
 @dataclass(frozen=True)
 class HeldColumn:
-    """A column that is not shown as it is because of these names of it; its name now does not matter."""
+    """A column that is not shown as it is because of these names of it; its name now does not matter.
+
+    `column`: its name at the last look, if the source gives columns no number; `number` is 0 then.
+    """
 
     number: int
     names: tuple[str, ...]
     shown: Shown
+    column: str | None = None

@@ -58,7 +58,7 @@ __all__ = [
 class ColumnRules:
     """Which columns of an object the lake has, and how. The rules go by a column's name at that moment and by its
     former names (`held`); the one that hides more counts. `mask`, `hash`: patterns, as in ReplicationOptions;
-    `hash_mark` likewise.
+    `hash_mark` likewise. `by_name`: a column has no number, and its name is the same in any case.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -66,6 +66,7 @@ class ColumnRules:
     hash: tuple[str, ...] = ()
     held: tuple[HeldColumn, ...] = ()
     hash_mark: str | None = None
+    by_name: bool = False
 
 
 @dataclass(frozen=True)

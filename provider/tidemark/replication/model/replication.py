@@ -25,6 +25,7 @@ __all__ = [
     "Hinders",
     "InvalidValues",
     "LogPosition",
+    "NameCase",
     "ObjectName",
     "ObjectState",
     "ReplicatedObject",
@@ -180,6 +181,14 @@ class ObjectName:
         return f"{self.schema}_{self.table}"
 
 
+class NameCase(StrEnum):
+    """Which names of a source are the same in any case."""
+
+    NONE = "none"
+    COLUMNS = "columns"
+    ALL = "all"  # those of schemas and tables, too
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which objects and columns: patterns `schema`, `schema.table` or `schema.table.column`, `*` for any text in a
@@ -304,7 +313,7 @@ class FoundObject:
 
     `rows`: by the source's statistics. `unsupported`: why it cannot be replicated, and the fix. `generated`: columns
     that are left out because the log does not have them. `held`: columns that some name of theirs hides. `notices`:
-    what somebody should look at, in words. `parted`: its rows are in partitions.
+    what somebody should look at, in words. `parted`: its rows are in partitions. `any_case`: as patterns fit its names.
     """
 
     name: ObjectName
@@ -317,6 +326,17 @@ class FoundObject:
     held: tuple[HeldColumn, ...] = ()
     notices: tuple[str, ...] = ()
     parted: bool = False
+    any_case: NameCase = NameCase.NONE
+
+    @property
+    def folds_columns(self) -> bool:
+        """Whether names of columns are the same in any case."""
+        return self.any_case is not NameCase.NONE
+
+    @property
+    def folds_tables(self) -> bool:
+        """Whether names of schemas and tables are."""
+        return self.any_case is NameCase.ALL
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,11 @@ def _is_alike(last: LastSeen, there: FoundObject) -> bool:
 
 def _held(last: LastSeen, there: FoundObject) -> tuple[HeldColumn, ...]:
     """Hidden columns under the name they had last. If no column has that last name, every unknown column may be the
-    hidden one.
+    hidden one. Columns without numbers have their names there, too.
     """
+    named = tuple(one for one in last.held if one.column is not None)
+    if named:
+        return named
     numbers = {column.name: column.number for column in there.schema.columns if column.number is not None}
     carried: dict[int, HeldColumn] = {}
     lost = []

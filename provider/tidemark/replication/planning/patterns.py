@@ -6,13 +6,15 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-__all__ = ["fits", "parts_of"]
+__all__ = ["fits", "parts_of", "pattern_of"]
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
-def fits(path: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether the parts of a pattern fit the beginning of the path."""
+def fits(path: Sequence[str], parts: Sequence[str], *, any_case: bool = False) -> bool:
+    """Whether the parts of a pattern fit the beginning of the path. `any_case`: names in another case are the same."""
+    if any_case:
+        path, parts = [one.casefold() for one in path], [one.casefold() for one in parts]
     return len(parts) <= len(path) and all(_fits(part, name) for part, name in zip(parts, path, strict=False))
 
 
@@ -33,6 +35,11 @@ def parts_of(pattern: str) -> tuple[str, ...]:
         if pattern[at] != ".":
             return ()
         at += 1
+
+
+def pattern_of(path: Sequence[str]) -> str:
+    """The pattern that names just this path, if no name in it has a `*`."""
+    return ".".join('"' + one.replace('"', '""') + '"' if {".", '"'} & set(one) else one for one in path)
 
 
 def _fits(part: str, name: str) -> bool:

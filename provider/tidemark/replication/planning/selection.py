@@ -39,6 +39,7 @@ __all__ = [
     "selects",
     "under_known_names",
     "unmatched",
+    "unmatched_excludes",
     "why_no_target",
 ]
 
@@ -64,15 +65,18 @@ def require_column_patterns(argument: str, patterns: Iterable[str]) -> None:
             raise InvalidArgument(argument=argument, value=pattern, problem=problem)
 
 
-def names_object(patterns: Iterable[str], name: ObjectName) -> bool:
+def names_object(patterns: Iterable[str], name: ObjectName, *, any_case: bool = False) -> bool:
     """Whether a pattern of a schema or a table names the object."""
-    return any(fits((name.schema, name.table), parts_of(pattern)) for pattern in patterns if len(parts_of(pattern)) < 3)
+    path = (name.schema, name.table)
+    listed = (parts_of(pattern) for pattern in patterns)
+    return any(fits(path, parts, any_case=any_case) for parts in listed if len(parts) < 3)
 
 
-def is_included(selection: Selection, name: ObjectName) -> bool:
+def is_included(selection: Selection, name: ObjectName, *, any_case: bool = False) -> bool:
     """Whether an include names the object or a column of it; an exclude may still leave it out."""
     path = (name.schema, name.table)
-    return not selection.include or any(fits(path, parts_of(one)[:2]) for one in selection.include)
+    listed = (parts_of(one)[:2] for one in selection.include)
+    return not selection.include or any(fits(path, parts, any_case=any_case) for parts in listed)
 
 
 def select(
@@ -88,9 +92,9 @@ def select(
     An include of columns takes these and the key. Raises ObjectNotReplicable for a key column that is excluded or
     masked, and for an object with no column left. It does not for an object that is unsupported anyway.
     """
-    taken = (one for one in found if selects(selection, one.name))
+    taken = (one for one in found if selects(selection, one.name, any_case=one.folds_tables))
     return tuple(
-        _with_columns(rules_of(selection, options, held.get(one.source_id, ())), one)
+        _with_columns(rules_of(selection, options, held.get(one.source_id, ()), by_name=one.folds_columns), one)
         for one in sorted(taken, key=lambda one: one.name)
     )
 
@@ -131,6 +135,17 @@ def unmatched(selection: Selection, found: Sequence[FoundObject]) -> tuple[str, 
     """The includes that match no existing name: most likely they are misspelt."""
     there = {one: parts_of(one) for one in selection.include}
     return tuple(pattern for pattern, parts in there.items() if not any(_is_there(parts, one) for one in found))
+
+
+def unmatched_excludes(
+    selection: Selection, found: Iterable[FoundObject], before: Iterable[ObjectName] = ()
+) -> tuple[str, ...]:
+    """The same of excludes of schemas and tables. `before`: names that excluded tables had."""
+    there = {(one.name, one.folds_tables) for one in found} | {(name, False) for name in before}
+    tables = (one for one in selection.exclude if len(parts_of(one)) < 3)
+    return tuple(
+        one for one in tables if not any(names_object((one,), name, any_case=any_case) for name, any_case in there)
+    )
 
 
 def is_backfilled(options: ReplicationOptions, name: ObjectName) -> bool:
@@ -192,9 +207,11 @@ def why_no_target(
     }
 
 
-def selects(selection: Selection, name: ObjectName) -> bool:
+def selects(selection: Selection, name: ObjectName, *, any_case: bool = False) -> bool:
     """Whether the selection takes the object, or columns of it."""
-    return is_included(selection, name) and not names_object(selection.exclude, name)
+    if not is_included(selection, name, any_case=any_case):
+        return False
+    return not names_object(selection.exclude, name, any_case=any_case)
 
 
 def _with_columns(rules: ColumnRules, found: FoundObject) -> FoundObject:
@@ -222,6 +239,7 @@ def _with_columns(rules: ColumnRules, found: FoundObject) -> FoundObject:
 
 def _is_there(parts: tuple[str, ...], one: FoundObject) -> bool:
     path = (one.name.schema, one.name.table)
-    if len(parts) < 3:
-        return fits(path, parts)
-    return any(fits((*path, column.name), parts) for column in one.schema.columns)
+    if not fits(path, parts[:2], any_case=one.folds_tables):
+        return False
+    names = (column.name for column in one.schema.columns)
+    return len(parts) < 3 or any(fits((name,), parts[2:], any_case=one.folds_columns) for name in names)

@@ -7,7 +7,7 @@ several answers the one that hides more counts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tidemark.replication.model.catalog import HeldColumn
@@ -24,26 +24,47 @@ from tidemark.replication.model.replication import (
 )
 from tidemark.replication.planning.patterns import fits, parts_of
 
-__all__ = ["ChosenColumns", "chosen_columns", "held_columns", "in_the_lake", "renamed_notices", "rules_of", "shown"]
+__all__ = [
+    "ChosenColumns",
+    "chosen_columns",
+    "held_columns",
+    "in_the_lake",
+    "is_held_by_others",
+    "most_hidden",
+    "renamed_notices",
+    "rules_of",
+    "shown",
+]
 
 _MORE = (Shown.PLAIN, Shown.HASHED, Shown.MASKED, Shown.EXCLUDED)
 _TEXT = UnifiedType(TypeKind.STRING)
 _ARGUMENTS = {Shown.HASHED: "hash_columns", Shown.MASKED: "mask_columns", Shown.EXCLUDED: "exclude"}
 
 
-def rules_of(selection: Selection, options: ReplicationOptions | None, held: tuple[HeldColumn, ...]) -> ColumnRules:
+def rules_of(
+    selection: Selection,
+    options: ReplicationOptions | None,
+    held: tuple[HeldColumn, ...],
+    *,
+    by_name: bool = False,
+) -> ColumnRules:
     """Of an object, by the selection and options of its replication."""
     if options is None:
-        return ColumnRules(selection, held=held)
-    return ColumnRules(selection, options.mask_columns, options.hash_columns, held, options.hash_mark)
+        return ColumnRules(selection, held=held, by_name=by_name)
+    return ColumnRules(selection, options.mask_columns, options.hash_columns, held, options.hash_mark, by_name)
 
 
 def shown(rules: ColumnRules, of: ObjectName, name: str, number: int | None = None, *, key: bool = False) -> Shown:
     """How the lake has the column. `key`: part of the primary key, which an include of other columns does not leave
     out.
     """
-    names = dict.fromkeys((name, *_held(rules, number)))
-    return max((_under(rules, of, one, key) for one in names), key=_MORE.index)
+    names = dict.fromkeys((name, *_held(rules, name, number)))
+    return most_hidden(_under(rules, of, one, key) for one in names)
+
+
+def most_hidden(several: Iterable[Shown]) -> Shown:
+    """Of several answers the one that hides more."""
+    return max(several, key=_MORE.index)
 
 
 @dataclass(frozen=True)
@@ -75,7 +96,11 @@ def in_the_lake(column: Column, how: Shown) -> Column:
 
 
 def held_columns(rules: ColumnRules, of: ObjectName, schema: TableSchema) -> tuple[HeldColumn, ...]:
-    """Those to be remembered from now on: also such as are gone, since a backlog of the log may have them."""
+    """Those to be remembered from now on: also such as are gone, since a backlog of the log may have them. Without
+    numbers it has them under their names, so those that are gone are forgotten.
+    """
+    if rules.by_name:
+        return tuple(_held_by_name(rules, of, schema))
     found = {column.number: column for column in schema.columns if column.number is not None}
     before = {one.number: one.names for one in rules.held}
     hidden = []
@@ -83,10 +108,20 @@ def held_columns(rules: ColumnRules, of: ObjectName, schema: TableSchema) -> tup
         column = found.get(number)
         names = dict.fromkeys((*before.get(number, ()), *(() if column is None else (column.name,))))
         key = column is not None and column.key
-        hiding = {one: how for one in names if (how := _under(rules, of, one, key)) is not Shown.PLAIN}
-        if hiding:
-            hidden.append(HeldColumn(number, tuple(hiding), max(hiding.values(), key=_MORE.index)))
+        if hiding := _hiding(rules, of, names, key):
+            hidden.append(HeldColumn(number, tuple(hiding), most_hidden(hiding.values())))
     return tuple(hidden)
+
+
+def _held_by_name(rules: ColumnRules, of: ObjectName, schema: TableSchema) -> Iterator[HeldColumn]:
+    for column in schema.columns:
+        names = dict.fromkeys((*_held(rules, column.name, None), column.name))
+        if hiding := _hiding(rules, of, names, column.key):
+            yield HeldColumn(0, tuple(hiding), most_hidden(hiding.values()), column=column.name)
+
+
+def _hiding(rules: ColumnRules, of: ObjectName, names: Iterable[str], key: bool) -> dict[str, Shown]:
+    return {one: how for one in names if (how := _under(rules, of, one, key)) is not Shown.PLAIN}
 
 
 def renamed_notices(rules: ColumnRules, of: ObjectName, schema: TableSchema) -> Iterator[str]:
@@ -95,32 +130,53 @@ def renamed_notices(rules: ColumnRules, of: ObjectName, schema: TableSchema) -> 
         now = _under(rules, of, column.name, column.key)
         how = shown(rules, of, column.name, column.number, key=column.key)
         if now is not how:
-            was = ", ".join(one for one in _held(rules, column.number) if one != column.name)
+            was = ", ".join(one for one in _held(rules, column.name, column.number) if one != column.name)
+            called = f"{of.text}.{column.name}"
+            if rules.by_name:
+                yield (
+                    f"column {column.name} came when {was} went, and may be the same, so it is {how.value}: name"
+                    f" {called} in {_ARGUMENTS[how]}, too, or no longer name {was}"
+                )
+                continue
             yield (
-                f"column {was} is called {column.name} now, and stays {how.value}: name {of.text}.{column.name} in"
+                f"column {was} is called {column.name} now, and stays {how.value}: name {called} in"
                 f" {_ARGUMENTS[how]}, too"
             )
 
 
-def _held(rules: ColumnRules, number: int | None) -> Sequence[str]:
-    return next((one.names for one in rules.held if one.number == number), ()) if number is not None else ()
+def is_held_by_others(rules: ColumnRules, name: str) -> bool:
+    """Whether names of before hide a column without a number."""
+    return any(one.casefold() != name.casefold() for one in _held(rules, name, None))
+
+
+def _held(rules: ColumnRules, name: str, number: int | None) -> Sequence[str]:
+    if number is not None:
+        return next((one.names for one in rules.held if one.number == number), ())
+    named = (one for one in rules.held if one.column is not None) if rules.by_name else ()
+    return next((one.names for one in named if str(one.column).casefold() == name.casefold()), ())
 
 
 def _under(rules: ColumnRules, of: ObjectName, name: str, key: bool) -> Shown:
     path = (of.schema, of.table, name)
-    if _named(rules.selection.exclude, path) or not (key or _included(rules.selection, path)):
+    if _named(rules, rules.selection.exclude, path) or not (key or _included(rules, path)):
         return Shown.EXCLUDED
-    if _named(rules.mask, path):
+    if _named(rules, rules.mask, path):
         return Shown.MASKED
-    return Shown.HASHED if _named(rules.hash, path) else Shown.PLAIN
+    return Shown.HASHED if _named(rules, rules.hash, path) else Shown.PLAIN
 
 
-def _named(patterns: Sequence[str], path: Sequence[str]) -> bool:
-    return any(len(parts := parts_of(one)) == 3 and fits(path, parts) for one in patterns)
+def _named(rules: ColumnRules, patterns: Sequence[str], path: Sequence[str]) -> bool:
+    """In any case, the schema and the table are so, too: nobody here knows whether the server distinguishes them."""
+    return any(len(parts := parts_of(one)) == 3 and fits(path, parts, any_case=rules.by_name) for one in patterns)
 
 
-def _included(selection: Selection, path: Sequence[str]) -> bool:
+def _included(rules: ColumnRules, path: Sequence[str]) -> bool:
     """An object that is included by its columns alone has these."""
-    wanted = [parts for one in selection.include if fits(path[:2], (parts := parts_of(one))[:2])]
+    wanted = _of_table(rules, path, any_case=False) or _of_table(rules, path, any_case=rules.by_name)
     some = bool(wanted) and all(len(parts) == 3 for parts in wanted)
-    return not some or any(fits(path, parts) for parts in wanted)
+    return not some or any(fits(path, parts, any_case=rules.by_name) for parts in wanted)
+
+
+def _of_table(rules: ColumnRules, path: Sequence[str], *, any_case: bool) -> list[tuple[str, ...]]:
+    include = (parts_of(one) for one in rules.selection.include)
+    return [parts for parts in include if fits(path[:2], parts[:2], any_case=any_case)]

@@ -48,6 +48,14 @@ class StoredObject:
     held: tuple[HeldColumn, ...] = ()
     notices: tuple[str, ...] = ()
 
+    @property
+    def column_names(self) -> frozenset[str]:
+        """All that are known of its table, also those that the lake does not have."""
+        schemas = (self.object.schema, self.captured_schema)
+        shown = (column.name for one in schemas if one is not None for column in one.columns)
+        held = (name for one in self.held for name in (*one.names, *((one.column,) if one.column is not None else ())))
+        return frozenset((*shown, *self.excluded, *held))
+
 
 @lru_cache(maxsize=_PARSED)
 def _schema_of(text: str) -> TableSchema:

@@ -184,7 +184,7 @@ def _request(
         earlier=earlier,
         gives_way_after=replication.options.gives_way_after,
         fetch_rows=replication.options.fetch_rows,
-        rules=rules_of(replication.selection, replication.options, stored.held),
+        rules=rules_of(replication.selection, replication.options, stored.held, by_name=replication.kind.folds_columns),
         epoch=epoch_of(replication.captured),
     )
 

@@ -273,6 +273,7 @@ def _note(connection: sa.Connection, objects: Collection[StoredObject], until: L
 
 def _request(replication: Replication, objects: Collection[StoredObject], until: LogPosition) -> CaptureEvents:
     """An object that is gone stays on the list: the log may have events of it from before."""
+    by_name = replication.kind.folds_columns
     captured = tuple(
         CapturedObject(
             one.object.name,
@@ -281,7 +282,7 @@ def _request(replication: Replication, objects: Collection[StoredObject], until:
             one.captured_schema,
             one.excluded,
             one.object.schema,
-            rules_of(replication.selection, replication.options, one.held),
+            rules_of(replication.selection, replication.options, one.held, by_name=by_name),
             None if one.seen is None else beyond(one.seen, one.captured_schema or one.object.schema),
         )
         for one in objects

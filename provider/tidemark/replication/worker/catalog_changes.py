@@ -13,10 +13,20 @@ import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
 from tidemark.replication.model.catalog import SeenColumn, SeenTable
-from tidemark.replication.model.replication import Actor, FoundObject, ObjectState, Replication, Shown, WriteMode
+from tidemark.replication.model.replication import (
+    Actor,
+    FoundObject,
+    ObjectState,
+    Replication,
+    Shown,
+    TableSchema,
+    WriteMode,
+)
 from tidemark.replication.planning.lifecycle import ObjectAct
 from tidemark.replication.planning.seen_tables import carried, hidden, parts_notices, why_unlike
 from tidemark.replication.planning.showing import rules_of, shown
+from tidemark.replication.planning.unmatched import hiding_patterns, unmatched_notices
+from tidemark.replication.planning.unnumbered import unknown_columns
 from tidemark.replication.store import object_writes, replicated_objects
 from tidemark.replication.store.object_writes import WriteKind
 from tidemark.replication.store.replicated_objects import StoredObject
@@ -53,7 +63,8 @@ class CatalogChanges:
     def register(self, uid: str, found: FoundObject) -> None:
         """A first look at an object."""
         stored = replicated_objects.by_uid(self.connection, uid)
-        self._keep(stored, found, None, self.tables.get(found.source_id), found.notices)
+        notices = (*found.notices, *self._that_hide_nothing(found))
+        self._keep(stored, found, None, self.tables.get(found.source_id), notices)
 
     def compare(self, stored: StoredObject, found: FoundObject) -> None:
         """`stored`: as it was before the look. If no earlier look is known, nothing is compared."""
@@ -67,8 +78,11 @@ class CatalogChanges:
             self._mark_entered_anew(stored, before, now)
             self._mark_unlike(stored, found, before, carried(before, now))
         new = () if before is None or now is None else self._new_beside_hidden(found, before, now)
+        if there and same and found.folds_columns:
+            new = self._new_names(stored, found)
         parts = () if now is None or _is_empty(stored) else parts_notices(carried(before, now))
-        self._keep(stored, found, before, now, (*found.notices, *self._named(found), *new, *parts))
+        wrong = self._that_hide_nothing(found)
+        self._keep(stored, found, before, now, (*found.notices, *self._named(found), *wrong, *new, *parts))
 
     def lose(self, stored: StoredObject, *notices: str) -> None:
         """There is nothing to look at. Which columns are hidden is kept, for events that are still to come."""
@@ -86,7 +100,8 @@ class CatalogChanges:
         replicated_objects.record_discovery(self.connection, stored, seen=seen, held=found.held, notices=notices)
 
     def _shown(self, found: FoundObject, column: SeenColumn) -> Shown:
-        rules = rules_of(self.replication.selection, self.replication.options, found.held)
+        by_name = self.replication.kind.folds_columns
+        rules = rules_of(self.replication.selection, self.replication.options, found.held, by_name=by_name)
         key = column.name in found.schema.keys
         return shown(rules, found.name, column.name, column.number, key=key)
 
@@ -144,6 +159,19 @@ class CatalogChanges:
             for one in now.columns
             if found.held and one.number not in known and self._shown(found, one) is Shown.PLAIN
         )
+
+    def _new_names(self, stored: StoredObject, found: FoundObject) -> tuple[str, ...]:
+        """Of a source without numbers of columns, until the log has an event of the column."""
+        plain = TableSchema(tuple(one for one in found.schema.columns if one.shown is Shown.PLAIN))
+        new = unknown_columns(plain, stored.column_names) if found.held else ()
+        return tuple(NEW_BESIDE_HIDDEN.format(name=name) for name in new)
+
+    def _that_hide_nothing(self, found: FoundObject) -> tuple[str, ...]:
+        """Landed events do not show all columns of a table."""
+        if self.replication.kind.is_landed or found.unsupported is not None:
+            return ()
+        patterns = hiding_patterns(self.replication.selection, self.replication.options)
+        return tuple(unmatched_notices(patterns, found))
 
     def _named(self, found: FoundObject) -> tuple[str, ...]:
         name = self.renamed.get(found.name.text)

@@ -8,6 +8,7 @@ from functools import partial
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import ObjectNotReplicable, ReplicationRefused
+from tidemark.replication.model.catalog import HeldColumn
 from tidemark.replication.model.replication import (
     Column,
     FoundObject,
@@ -21,7 +22,16 @@ from tidemark.replication.model.replication import (
 from tidemark.replication.planning.another_cluster import Elsewhere, elsewhere, unsure_tables
 from tidemark.replication.planning.kept_out import held_tables, without_renamed
 from tidemark.replication.planning.problems import judge
-from tidemark.replication.planning.selection import held_names, select, under_known_names, unmatched, why_no_target
+from tidemark.replication.planning.selection import (
+    held_names,
+    select,
+    under_known_names,
+    unmatched,
+    unmatched_excludes,
+    why_no_target,
+)
+from tidemark.replication.planning.unmatched import hiding_patterns, unmatched_columns
+from tidemark.replication.planning.unnumbered import held_now
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker.objects import Remembered, remembered
 
@@ -50,13 +60,20 @@ class Discovery:
 
 
 def discover(source: Source, replication: Replication) -> Discovery:
-    """Of one that has not started: it starts without any problem, and with an object at least. Raises
+    """Of one that has not started: it starts without any problem, and with an object at least. A pattern that names
+    one column to hide, and matches none, is a problem, too. Without a catalog it is a warning. Raises
     ObjectNotReplicable.
     """
     everything = source.discover(replication)
     selected = select(replication.selection, everything, options=replication.options)
-    warnings = tuple(_warnings(replication.selection, everything, selected))
-    stops = tuple(problem.text for problem in source.problems(replication, selected))
+    shown = unmatched_columns(hiding_patterns(replication.selection, replication.options), everything)
+    misspelt = [text for one, text in shown.items() if one.exact and not replication.kind.is_landed]
+    warnings = (
+        *_warnings(replication.selection, everything, selected),
+        *_unmatched_excludes(replication.selection, everything),
+        *(text for text in shown.values() if text not in misspelt),
+    )
+    stops = (*(problem.text for problem in source.problems(replication, selected)), *misspelt)
     if all(one.unsupported is not None for one in selected):
         stops = (*stops, "Its selection names nothing that can be replicated.", *warnings)
     return Discovery(everything, selected, stops, warnings)
@@ -78,6 +95,7 @@ def rediscover(store: ControlStore, source: Source, replication: Replication, *,
         objects = tuple(replace(one, source_id=there.ids.get(one.uid, "")) for one in objects)
         held, tables = {there.ids[uid]: columns for uid, columns in there.held.items()}, there.tables
     known = _Known(replication.selection, objects, tables)
+    held = held_now(held, before.column_names, everything)
     chosen = partial(select, replication.selection, options=replication.options, held=held)
     everything = _without(everything, _unselectable(chosen, everything, known))
     selected = chosen(known.of(everything))
@@ -88,6 +106,7 @@ def rediscover(store: ControlStore, source: Source, replication: Replication, *,
     selected = chosen(known.of(everything))
     warnings = (
         *_warnings(replication.selection, everything, selected, {one.name for one in objects}),
+        *_that_hide_nothing(replication, (*everything, *known.of(everything)), held, tables),
         *verdict.warnings,
     )
     return Discovery(everything, selected, verdict.stops, warnings, there)
@@ -178,6 +197,29 @@ def _warnings(
             yield f"{one.name.text} is not replicated: {one.unsupported}"
         else:
             yield from missing_from_log(one, known)
+
+
+def _that_hide_nothing(
+    replication: Replication,
+    found: Sequence[FoundObject],
+    held: Mapping[str, tuple[HeldColumn, ...]],
+    tables: Sequence[HeldTable],
+) -> Iterator[str]:
+    """Patterns that no name of a table or a column explains, nor one of before. Landed events do not show what is
+    excluded, once they were read.
+    """
+    selection = replication.selection
+    if replication.kind.is_landed:
+        selection = replace(selection, exclude=())
+    yield from _unmatched_excludes(selection, found, [name for one in tables for name in one.names])
+    yield from unmatched_columns(hiding_patterns(selection, replication.options), found, held).values()
+
+
+def _unmatched_excludes(
+    selection: Selection, found: Sequence[FoundObject], before: Collection[ObjectName] = ()
+) -> Iterator[str]:
+    for pattern in unmatched_excludes(selection, found, before):
+        yield f"The selection excludes {pattern}, and the source has nothing of that name."
 
 
 def missing_from_log(one: FoundObject, known: Collection[ObjectName] = ()) -> Iterator[str]:

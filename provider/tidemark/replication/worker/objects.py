@@ -149,6 +149,11 @@ class Remembered:
         return {one.object.source_id: one.held for one in self.stored}
 
     @property
+    def column_names(self) -> Mapping[str, frozenset[str]]:
+        """Names of columns of each object, by its source id."""
+        return {one.object.source_id: one.column_names for one in self.stored}
+
+    @property
     def last_seen(self) -> tuple[LastSeen, ...]:
         """The objects by the names that their tables and columns had last."""
         return tuple(_last_seen(one, self.tables) for one in self.stored)

@@ -31,6 +31,7 @@ from tidemark.replication.planning.selection import (
     select,
     under_known_names,
 )
+from tidemark.replication.planning.unnumbered import held_now
 from tidemark.replication.store import replicated_objects, replications
 from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.replication.store.replication_errors import keep_of
@@ -99,7 +100,11 @@ def register_objects(
     registration.outcome.taken.extend(names.taken)
     registration.outcome.renamed.update(names.renamed)
     matched = {one.name: one for one in names.found}
-    held = {one.object.source_id: one.held for one in known}
+    held = held_now(
+        {one.object.source_id: one.held for one in known},
+        {one.object.source_id: one.column_names for one in known},
+        names.found,
+    )
     chosen = select(replication.selection, names.found, options=replication.options, held=held)
     wanted = {one.name: one for one in chosen}
     written = {name for name, one in wanted.items() if one.unsupported is None}

@@ -17,7 +17,7 @@ from tidemark.replication.model.replication import (
     SourceProblem,
 )
 from tidemark.replication.model.source_discovery import DiscoveredTable, SourceDiscovery
-from tidemark.replication.planning.selection import mode_of, require_patterns, select, unmatched
+from tidemark.replication.planning.selection import mode_of, require_patterns, select, unmatched, unmatched_excludes
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker.discovery import missing_from_log
 
@@ -45,7 +45,7 @@ def discover_source(
     selected = select(selection, everything, options=imagined.options)
     problems = source.problems(imagined, selected)
     of_tables = _by_table(problems)
-    unknown = unmatched(selection, everything)
+    unknown = (*unmatched(selection, everything), *unmatched_excludes(selection, everything))
     return SourceDiscovery(
         kind=kind,
         system_id=source.system_id(),

@@ -13,6 +13,7 @@ from tidemark.replication.model.replication import (
     Column,
     FoundObject,
     HeldTable,
+    NameCase,
     ObjectName,
     ReplicationOptions,
     Selection,
@@ -30,6 +31,7 @@ from tidemark.replication.planning.selection import (
     select,
     under_known_names,
     unmatched,
+    unmatched_excludes,
     why_no_target,
 )
 
@@ -64,6 +66,22 @@ def taken(*include: str, exclude: tuple[str, ...] = ()) -> list[str]:
 )
 def test_includes_name_schemas_and_tables(include: tuple[str, ...], names: list[str]) -> None:
     assert taken(*include) == names
+
+
+def test_names_are_taken_in_any_case_as_far_as_the_source_does() -> None:
+    include = ("Shop.Orders.X", "Shop.i*", "shop.people")
+    found = [replace(one, any_case=case) for case in NameCase for one in FOUND[:1]]
+    chosen = [select(Selection(include), [each]) for each in found]
+    assert chosen[:2] == [(), ()]
+    assert [column.name for column in chosen[2][0].schema.columns] == ["id", "x"]
+    excluded = Selection(exclude=("SHOP.orders", "shop.ITEMS.y"))
+    assert [len(select(excluded, [each])) for each in found] == [1, 1, 0]
+    items = [replace(FOUND[1], any_case=case) for case in NameCase]
+    assert [[one.name for one in select(excluded, [each])[0].schema.columns] for each in items] == [
+        ["id", "x", "y"], ["id", "x"], ["id", "x"],
+    ]  # fmt: skip
+    assert [unmatched(Selection(include), [each]) for each in found] == [include, include, include[1:]]
+    assert [unmatched_excludes(excluded, [each]) for each in found] == [("SHOP.orders",), ("SHOP.orders",), ()]
 
 
 def test_excludes_win() -> None:

@@ -45,6 +45,21 @@ def test_the_stricter_pattern_counts(name: str, how: Shown) -> None:
     assert shown(RULES, ObjectName("other", "t"), name) is Shown.PLAIN
 
 
+@pytest.mark.parametrize("name", ["Gone", "M1", "H", "BOTH"])
+def test_a_column_in_another_case_is_hidden_where_names_are_the_same_in_any_case(name: str) -> None:
+    mysql = replace(RULES, by_name=True)
+    assert shown(RULES, T, name) is Shown.PLAIN
+    assert shown(mysql, T, name) is shown(mysql, ObjectName("S", "T"), name) is shown(RULES, T, name.lower())
+
+
+def test_an_include_of_columns_fits_the_table_as_it_is_written_first() -> None:
+    rules = ColumnRules(Selection(include=("s.t.Name", "S.T")), by_name=True)
+    assert [shown(rules, T, one) for one in ("name", "other")] == [Shown.PLAIN, Shown.EXCLUDED]
+    assert shown(rules, ObjectName("S", "T"), "other") is Shown.PLAIN
+    upper = replace(rules, selection=Selection(include=("S.T.name",)))
+    assert [shown(upper, T, one) for one in ("Name", "other")] == [Shown.PLAIN, Shown.EXCLUDED]
+
+
 @pytest.mark.parametrize("before", ["gone", "m1", "h"])
 def test_a_column_is_hidden_by_the_name_it_had_as_long_as_a_pattern_names_that(before: str) -> None:
     held = held_columns(RULES, T, schema("id", before))

@@ -112,7 +112,8 @@ def held_table(
     if somebody has it locked at this moment. Raises what `pinned_rows`, `connect` and `visible_end` do. Nothing stays
     behind in the source in any case.
     """
-    with ExitStack() as reading, connect(address) as holder, watching(address, marker, bound) as watch:
+    table_name = name_of_id(source_id)
+    with ExitStack() as reading, connect(address) as holder, watching(address, table_name, marker, bound) as watch:
         _hold(holder, source_id, name, marker)
         watch.keep(holder)
         with connect(address) as asking:
@@ -120,7 +121,7 @@ def held_table(
             found = columns_of(asking, source_id)
             pinned = None
             if keeps_rows or not found.keys:
-                pinned = reading.enter_context(pinned_rows(address, name_of_id(source_id), name=name, server=server))
+                pinned = reading.enter_context(pinned_rows(address, table_name, name=name, server=server))
             place = visible_end(asking, address) if pinned is None else pinned.place
             split = _split(found) if pinned is None and partitions > 1 and expected > _FEW else None
             table = _described(asking, source_id, choose(found), split, partitions)

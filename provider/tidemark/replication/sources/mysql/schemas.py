@@ -10,7 +10,8 @@ from tidemark.errors import InvalidArgument, SourceRefused
 from tidemark.replication.model.replication import Column, ObjectName, Shown, TableSchema
 from tidemark.replication.planning.events import EventForm, TextOf
 from tidemark.replication.planning.hiding import MASK
-from tidemark.replication.planning.showing import in_the_lake, shown
+from tidemark.replication.planning.showing import in_the_lake, is_held_by_others, shown
+from tidemark.replication.planning.unnumbered import unsure_columns
 from tidemark.replication.sources.mysql.binlog import TableMap
 from tidemark.replication.sources.mysql.catalog import columns_of
 from tidemark.replication.sources.mysql.charsets import Charsets, charsets_of
@@ -70,7 +71,7 @@ class LoggedSchemas:
             problem = f"a column of them cannot be read ({error})"
             raise self._refused(name, problem, "Exclude the table from the replication.") from error
         base = known if known is not None else captured.registered
-        found = _in_the_log(_filled(_schema(logged, natives, table.keys), now, base), captured)
+        found = _in_the_log(_filled(_schema(logged, natives, table.keys), now, base), captured, base, now)
         schema = known if known is not None and _same_shape(found, known) else found
         return LoggedTable(schema, self._form(logged, schema), readers)
 
@@ -128,17 +129,37 @@ def _filled(found: TableSchema, now: TableSchema, base: TableSchema | None) -> T
     return TableSchema(tuple(columns))
 
 
-def _in_the_log(found: TableSchema, captured: CapturedObject) -> TableSchema:
-    """The columns that events have. Without a part of its key that is left out or masked an object has none."""
+def _in_the_log(
+    found: TableSchema, captured: CapturedObject, base: TableSchema | None, now: TableSchema
+) -> TableSchema:
+    """The columns that events have. Without a part of its key that is left out or masked an object has none.
+
+    A column that may be a hidden one under another name is left out. A hidden column that the catalog has is not gone:
+    it came later than this form of the table.
+    """
+    before, there = _names(base), _names(now)
+    known = {*before, *captured.excluded, *_names(captured.registered)}
+    left = {*captured.excluded, *unsure_columns(captured.rules, captured.name, found, known, there=there)}
     kept = [
-        in_the_lake(column, how)
+        in_the_lake(_renamed(column, captured, before), how)
         for column in found.columns
-        if column.name not in captured.excluded
+        if column.name not in left
         and (how := shown(captured.rules, captured.name, column.name, key=column.key)) is not Shown.EXCLUDED
     ]
     if not set(found.keys) <= {column.name for column in kept if column.shown is not Shown.MASKED}:
         kept = [replace(column, key=False) for column in kept]
     return TableSchema(tuple(kept))
+
+
+def _names(schema: TableSchema | None) -> frozenset[str]:
+    return frozenset() if schema is None else frozenset(column.name for column in schema.columns)
+
+
+def _renamed(column: Column, captured: CapturedObject, before: frozenset[str]) -> Column:
+    """A column that stayed hidden under another name was left out for a while, so only a backfill knows its rows."""
+    if column.name in before or not is_held_by_others(captured.rules, column.name):
+        return column
+    return replace(column, unknown_fill=True)
 
 
 def _same_shape(one: TableSchema, other: TableSchema) -> bool:

@@ -16,6 +16,7 @@ from tidemark.replication.model.replication import (
     START,
     FoundObject,
     LogPosition,
+    NameCase,
     ObjectName,
     Replication,
     Selection,
@@ -24,7 +25,7 @@ from tidemark.replication.model.replication import (
 from tidemark.replication.model.source_discovery import SourceNames
 from tidemark.replication.planning.gtids import parse_gtids
 from tidemark.replication.planning.positions import FilePlace, epoch_of, parse_file_place, place_of, position_text
-from tidemark.replication.planning.selection import is_included, names_object
+from tidemark.replication.planning.selection import selects
 from tidemark.replication.sources.mysql import binlog
 from tidemark.replication.sources.mysql.catalog import CatalogTable, discover, server_facts, system_id_of
 from tidemark.replication.sources.mysql.connection import Connection, connect, rows_of
@@ -80,8 +81,10 @@ class BinlogSource:
     def discover(self, replication: Replication) -> tuple[FoundObject, ...]:
         """The tables of "all tables", and views that the selection names without a `*`, which are refused."""
         with connect(self._address) as connection:
-            found = discover(connection)
-        return tuple(_found(one) for one in found if one.by_default or one.name.text in replication.selection.include)
+            found, any_case = discover(connection), _any_case(connection)
+        return tuple(
+            _found(one, any_case) for one in found if one.by_default or one.name.text in replication.selection.include
+        )
 
     def seen(self, replication: Replication, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
         """Nothing: the binary log itself has each statement that changes rows of a table without events of rows."""
@@ -204,9 +207,16 @@ class BinlogSource:
         return ()
 
 
-def _found(table: CatalogTable) -> FoundObject:
+def _found(table: CatalogTable, any_case: NameCase) -> FoundObject:
     unsupported = None if table.problem is None else " ".join(filter(None, (f"{table.problem}.", table.remedy)))
-    return FoundObject(table.name, table.source_id, table.schema, table.rows, (), unsupported)
+    return FoundObject(
+        table.name, table.source_id, table.schema, table.rows, unsupported=unsupported, any_case=any_case
+    )
+
+
+def _any_case(connection: Connection) -> NameCase:
+    ((folded,),) = rows_of(connection, "SELECT @@GLOBAL.lower_case_table_names")
+    return NameCase.ALL if folded else NameCase.COLUMNS
 
 
 def _before(events: Iterator[LoggedEvent], until: LogPosition, epoch: int, gtids: list[str]) -> Iterator[LoggedEvent]:
@@ -235,19 +245,14 @@ def _is_of(event: LoggedEvent, selection: Selection) -> bool:
         return _takes(selection, ObjectName(table.schema, table.table))
     if kind in (binlog.Kind.QUERY, binlog.Kind.MARIADB_QUERY_COMPRESSED):
         query = binlog.decode_query(event.data, compressed=kind == binlog.Kind.MARIADB_QUERY_COMPRESSED)
-        named = (_takes_in_any_case(selection, one.name) for one in effects_of(query.statement, query.schema))
+        named = (_takes(selection, one.name) for one in effects_of(query.statement, query.schema))
         return any(named) or is_change_of_rows(query.statement)
     return kind in (binlog.Kind.COMPRESSED_TRANSACTION, binlog.Kind.INCIDENT)
 
 
 def _takes(selection: Selection, name: ObjectName) -> bool:
-    return is_included(selection, name) and not names_object(selection.exclude, name)
-
-
-def _takes_in_any_case(selection: Selection, name: ObjectName) -> bool:
-    """A statement may have a name in another case than the table has."""
-    lower = Selection(tuple(one.lower() for one in selection.include), tuple(one.lower() for one in selection.exclude))
-    return _takes(selection, name) or _takes(lower, ObjectName(name.schema.lower(), name.table.lower()))
+    """A statement may have a name in another case than the table has, and a server may take names in any case."""
+    return selects(selection, name) or selects(selection, name, any_case=True)
 
 
 def _now(connection: Connection) -> datetime:

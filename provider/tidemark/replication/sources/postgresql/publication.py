@@ -270,14 +270,16 @@ WHERE relation = ANY(%(tables)s::oid[]) AND pid <> pg_backend_pid() AND database
 ) AND mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')
 """
 _TIMEOUT = """
-SELECT %(timeout)s + CASE WHEN bool_and(a.usesysid IS NULL)
+SELECT %(timeout)s + CASE WHEN bool_and(l.pid IS NOT NULL AND a.usesysid IS NULL)
     THEN (SELECT setting::int FROM pg_settings WHERE name = 'deadlock_timeout') ELSE 0 END
 FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.granted AND l.relation = ANY(%(tables)s::oid[]) AND l.database = (
     SELECT oid FROM pg_database WHERE datname = current_database()
 ) AND l.mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')
 """
-"""In milliseconds. If autovacuum alone is in the way, who waits for as long as `deadlock_timeout` has it end."""
+"""In milliseconds. If autovacuum alone is in the way, who waits for as long as `deadlock_timeout` has it end. A
+prepared transaction has no process, and does not end.
+"""
 _NOT_OWNED = """
 SELECT format('ALTER TABLE %%I.%%I OWNER TO %%I; -- or: GRANT %%I TO %%I', n.nspname, c.relname, current_user,
               pg_get_userbyid(c.relowner), current_user)
