@@ -37,14 +37,16 @@ def lake(spark: object, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.
 
 
 @contextmanager
-def drivers(yarn: PlayedYarn, lake: Lake, waited: Callable[[], bool]) -> Iterator[None]:
-    """Each driver that YARN gets runs in the session of the tests, once somebody waits for it."""
+def drivers(yarn: PlayedYarn, lake: Lake, waited: Callable[[], bool], *, die: bool = False) -> Iterator[None]:
+    """Each driver that YARN gets runs in the session of the tests, once somebody waits for it. `die`: it does not."""
     stopped = threading.Event()
 
     def serve() -> None:
         while not stopped.wait(0.05):
             for name, app in list(yarn.apps.items()):
-                if app["state"] == "RUNNING" and waited():
+                if app["state"] == "RUNNING" and waited() and die:
+                    yarn.end(name, "FAILED", "FAILED", "Exit status: 137")
+                elif app["state"] == "RUNNING" and waited():
                     job_id = app["applicationTags"].partition("tidemark-")[2]
                     spec = read_spec(str(lake.root / "_tidemark" / "cluster_jobs" / job_id / "spec.json"))
                     write_result(spec.result_uri, run(lake.spark, spec))
@@ -59,23 +61,32 @@ def drivers(yarn: PlayedYarn, lake: Lake, waited: Callable[[], bool]) -> Iterato
         server.join()
 
 
-def test_a_deferred_task_finds_its_driver_again_and_delivers_once(
-    run_dag: Callable[..., Outcome],
-    lake: Lake,
-    spark_submit: Callable[[str], Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    waiting: list[str] = []
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The applications for which tasks have begun to wait in the triggerer."""
+    noted: list[str] = []
     wait = YarnApplicationTrigger._wait
 
-    async def noted(self: YarnApplicationTrigger) -> dict[str, object]:
-        waiting.append(self.application)
+    async def note(self: YarnApplicationTrigger) -> dict[str, object]:
+        noted.append(self.application)
         return await wait(self)
 
-    monkeypatch.setattr(YarnApplicationTrigger, "_wait", noted)
+    monkeypatch.setattr(YarnApplicationTrigger, "_wait", note)
+    return noted
+
+
+@pytest.fixture
+def deferred(
+    run_dag: Callable[..., Outcome],
+    spark_submit: Callable[[str], Path],
+    waiting: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., Outcome]:
+    """Runs a task that delivers by a driver in YARN, for which it waits in the triggerer."""
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
-    with played_yarn() as yarn:
+
+    def run(yarn: PlayedYarn, lake: Lake, *, die: bool = False) -> Outcome:
         connect(yarn, monkeypatch)
         spark_submit(HANDED_OVER.format(home=tmp_path, yarn=yarn.address))
         with DAG("in_yarn", schedule=None) as dag:
@@ -83,8 +94,17 @@ def test_a_deferred_task_finds_its_driver_again_and_delivers_once(
             create >> ConsumeStreamOperator(
                 task_id="consume", stream="y", target="c.mirror", write_as="merge", keys="id", deferrable=True
             )
-        with drivers(yarn, lake, lambda: bool(waiting)):
-            ran = run_dag(dag)
+        with drivers(yarn, lake, lambda: bool(waiting), die=die):
+            return run_dag(dag)
+
+    return run
+
+
+def test_a_deferred_task_finds_its_driver_again_and_delivers_once(
+    deferred: Callable[..., Outcome], lake: Lake, waiting: list[str]
+) -> None:
+    with played_yarn() as yarn:
+        ran = deferred(yarn, lake)
         assert ran.state == "success"
         assert waiting == list(yarn.apps) == ["application_1_0001"]
         assert ran.returned("consume", "_link_YarnLink") == f"{yarn.address}/cluster/app/application_1_0001"
@@ -92,6 +112,18 @@ def test_a_deferred_task_finds_its_driver_again_and_delivers_once(
     store = TidemarkHook().open_store()
     (row,) = store.read(lambda connection: connection.execute(jobs.select()).all())
     assert (row.application, row.outcome, row.host) == ("application_1_0001", "done", f"YARN at {yarn.address}")
+
+
+def test_a_deferred_task_whose_driver_dies_fails_and_starts_no_other(
+    deferred: Callable[..., Outcome], lake: Lake, waiting: list[str]
+) -> None:
+    with played_yarn() as yarn:
+        ran = deferred(yarn, lake, die=True)
+        assert (ran.state, ran.task("consume")) == ("failed", "failed")
+        assert waiting == list(yarn.apps) == ["application_1_0001"]
+    assert lake.rows("c.mirror") == []
+    (row,) = TidemarkHook().open_store().read(lambda connection: connection.execute(jobs.select()).all())
+    assert row.outcome == "DriverDied"
 
 
 def test_a_person_who_ends_a_deferred_task_ends_its_driver(

@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.played_yarn import PlayedYarn, played_yarn
-from tidemark.errors import ClusterUnreachable, DriverDied, DriverEndUnproven, DriverMayRunOn, JobCancelled
+from tidemark.errors import (
+    ClusterUnreachable,
+    DriverDied,
+    DriverEndUnproven,
+    DriverMayRunOn,
+    Fenced,
+    JobCancelled,
+)
 from tidemark.hooks._cluster_files import ClusterFiles
 from tidemark.hooks.settings import TidemarkSettings
 from tidemark.hooks.yarn import ResourceManager
@@ -45,8 +52,12 @@ class Cluster:
         home = self.world.root / "home"
         return TidemarkSettings("", str(self.world.root / "lake"), home=home, jobs_root=home / "jobs")
 
-    def seen_by_a_worker(self, *, leaves: bool = False, dies: Callable[[str], bool] = lambda point: False) -> Runtime:
-        """The runtime of an attempt on a new worker. `dies`: whether it is killed at that point."""
+    def seen_by_a_worker(
+        self, *, leaves: bool = False, dies: Callable[[str], bool] = lambda point: False, awaited: str | None = None
+    ) -> Runtime:
+        """The runtime of an attempt on a new worker. `dies`: whether it is killed at that point. `awaited`: the job for
+        which its task has waited in the triggerer.
+        """
         manager = ResourceManager((self.yarn.address,), seconds=0.5)
         files = ClusterFiles(self.settings)
         cluster = YarnDrivers(manager, files, pause=0.01, patience=0.0, clock=self.world.clock)
@@ -63,10 +74,10 @@ class Cluster:
             keep_application(self.world.store, job_id, application)
             if dies("while it waits"):
                 raise WorkerDied
-            driver = LeftDriver(job_id, application, str(spec.key), spec.deadline)
+            driver = LeftDriver(job_id, application, str(spec.key), spec.deadline, own=True)
             return cluster.outcome(driver, application, leaves=leaves)
 
-        return replace(self.world.runtime, run=run, host=cluster, cluster=cluster)
+        return replace(self.world.runtime, run=run, host=cluster, cluster=cluster, awaited=awaited)
 
     def begin(self, spec: JobSpec, job_id: str) -> str:
         """A driver begins, as spark-submit lets it."""
@@ -160,6 +171,42 @@ def test_a_task_that_waits_elsewhere_keeps_its_transaction_and_its_driver(cluste
     assert not cluster.consume(runtime).delivered_before
     assert cluster.consume(runtime).delivered_before
     assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+@pytest.mark.parametrize("says", ["nothing", "that it was fenced"])
+def test_a_task_that_waits_elsewhere_fails_with_its_own_driver(cluster: Cluster, says: str) -> None:
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True))
+    application, job_id = left.value.application, left.value.job_id
+    assert left.value.own
+    fenced = Fenced(target="t", number=1, key="k")
+    if says != "nothing":
+        write_result(cluster.drivers[application].spec.result_uri, JobResult(error=fenced.to_record()))
+    cluster.yarn.end(application, "FAILED", "FAILED", "Exit status: 137")
+    with pytest.raises(DriverDied if says == "nothing" else Fenced):
+        cluster.consume(cluster.seen_by_a_worker(leaves=True, awaited=job_id))
+    assert list(cluster.drivers) == [application]
+    assert _unseen(cluster.world) == []
+    with pytest.raises(DriverGoesOn) as again:  # the retry of Airflow
+        cluster.consume(cluster.seen_by_a_worker(leaves=True))
+    cluster.goes_on(again.value.application)
+    cluster.consume(cluster.seen_by_a_worker(leaves=True, awaited=again.value.job_id))
+    assert (len(cluster.drivers), cluster.holds()) == (2, ONCE)
+
+
+def test_a_driver_of_an_earlier_attempt_that_fails_while_its_task_waits_elsewhere_is_replaced(cluster: Cluster) -> None:
+    application = cluster.left()
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True))
+    assert (left.value.application, left.value.own) == (application, False)
+    cluster.yarn.end(application, "FAILED", "FAILED", "Exit status: 137")
+    runtime = cluster.seen_by_a_worker(leaves=True, awaited=left.value.job_id if left.value.own else None)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(runtime)
+    assert left.value.own
+    cluster.goes_on(left.value.application)
+    cluster.consume(cluster.seen_by_a_worker(leaves=True, awaited=left.value.job_id))
+    assert (len(cluster.drivers), cluster.holds()) == (2, ONCE)
 
 
 def test_another_run_that_takes_over_waits_for_the_same_driver(cluster: Cluster) -> None:

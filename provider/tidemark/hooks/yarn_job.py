@@ -196,7 +196,7 @@ class YarnDrivers:
                 problem = f"YARN still calls it {application.state} a minute after it was told to end"
                 raise self.may_run_on(driver, application_id, problem)
             if asked_at is None and leaves:
-                raise DriverGoesOn(application_id, driver.job_id, driver.deadline)
+                raise DriverGoesOn(application_id, driver.job_id, driver.deadline, own=driver.own)
             time.sleep(self._pause)
 
     def stop(self, why: str) -> None:

@@ -46,6 +46,7 @@ class SparkOperator(TidemarkOperator):
         self.query_acceleration_max_scale_factor = query_acceleration_max_scale_factor
         self._jobs: list[SparkJob] = []
         self._application_page = ""
+        self._awaited: str | None = None
         check_constants(self, query_acceleration_max_scale_factor=factor_of)
 
     def runtime(
@@ -76,7 +77,8 @@ class SparkOperator(TidemarkOperator):
             self._application_page = job.cluster.manager.page_of(application)
             show_application(self._application_page)
 
-        return on_its_cluster(self.hook.runtime(run_kept(self.hook, job, factor)), job, leaves=leaves, told=show)
+        runtime = self.hook.runtime(run_kept(self.hook, job, factor))
+        return on_its_cluster(runtime, job, leaves=leaves, awaited=self._awaited, told=show)
 
     @property
     def application_page(self) -> str:
@@ -157,10 +159,14 @@ class SparkOperator(TidemarkOperator):
                 conn_id=self.conn_id,
             ),
             method_name="continue_after_wait",
+            kwargs={"awaited": left.job_id if left.own else None},
             timeout=max(end - datetime.now(UTC), timedelta()) + _LONGER_THAN_THE_TRIGGER,
         )
 
-    def continue_after_wait(self, context: Context, event: dict[str, Any]) -> Any:
-        """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found."""
+    def continue_after_wait(self, context: Context, event: dict[str, Any], awaited: str | None = None) -> Any:
+        """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found. `awaited`:
+        the job whose failure is that of this attempt; None for a driver that an earlier attempt has left.
+        """
         self.log.info("Application %s: %s, %s.", event["application"], event["status"], event["problem"])
+        self._awaited = awaited
         return self.execute(context)
