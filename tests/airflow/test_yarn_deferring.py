@@ -126,10 +126,11 @@ def test_a_deferred_task_whose_driver_dies_fails_and_starts_no_other(
     assert row.outcome == "DriverDied"
 
 
-def test_a_person_who_ends_a_deferred_task_ends_its_driver(
+def test_a_person_who_ends_a_deferred_task_ends_its_driver_from_a_triggerer_without_hadoops_files(
     airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
     with played_yarn() as yarn:
         connect(yarn, monkeypatch)

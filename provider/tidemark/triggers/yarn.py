@@ -14,6 +14,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from tidemark.errors import ApplicationUnknown, ClusterRefused, ClusterUnreachable
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.hooks.yarn import ResourceManager
+from tidemark.streams.worker.threads import OwnThreads
 from tidemark.triggers._waiting import seconds_of
 
 if TYPE_CHECKING:
@@ -77,8 +78,17 @@ class YarnApplicationTrigger(BaseTrigger):
         yield TriggerEvent(await self._wait())  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:
-        """The end of the driver: a person has ended the task. Both ways are tried, and what fails is logged."""
-        await _in_a_thread(partial(_end, self.conn_id, self.job_id))
+        """The end of the driver: a person has ended the task. Both ways are tried at once, and what fails is logged.
+
+        Airflow gives it little time. So neither way waits for the other, nor for a manager that keeps polls waiting.
+        """
+        kill = partial(ResourceManager(self.addresses).kill, self.application)
+        ways = (partial(_set_marker, self.conn_id, self.job_id), kill)
+        threads = OwnThreads("tidemark-yarn-end", most=len(ways))
+        ends = [asyncio.wrap_future(threads.submit(way)) for way in ways]
+        for failure in await asyncio.gather(*ends, return_exceptions=True):
+            if failure is not None:
+                self.log.warning("One of two ways to end %s failed: %s", self.application, failure)
 
     async def _wait(self) -> dict[str, Any]:
         manager, end = ResourceManager(self.addresses), datetime.fromisoformat(self.end)
@@ -112,8 +122,8 @@ async def _in_a_thread(act: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(_threads(), act)
 
 
-def _end(conn_id: str, job_id: str) -> None:
-    from tidemark.hooks.spark_job import SparkJob
+def _set_marker(conn_id: str, job_id: str) -> None:
+    from tidemark.hooks._cluster_files import ClusterFiles
     from tidemark.hooks.tidemark import TidemarkHook
 
-    SparkJob(TidemarkHook(conn_id).settings).cluster.end(job_id)
+    ClusterFiles(TidemarkHook(conn_id).settings).cancel(job_id)
