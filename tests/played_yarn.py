@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -21,7 +21,8 @@ STARTED = 1_000_000
 class PlayedYarn:
     """`apps`: id → application as YARN tells it. `containers`: id → state. `silent`: connections are taken and never
     answered. `moved_to`: the active manager, as one in standby names it. `answers`: path → (status, body) in place of
-    all else. `kills`: whether a kill is carried out.
+    all else. `kills`: whether a kill is carried out. `viewer`: the only user who may view applications; they are listed
+    for others without start and logs, or not at all with `filters`.
     """
 
     port: int = 0
@@ -32,6 +33,8 @@ class PlayedYarn:
     silent: bool = False
     moved_to: str = ""
     kills: bool = True
+    viewer: str = ""
+    filters: bool = False
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
@@ -70,6 +73,9 @@ class PlayedYarn:
             return 200, self.run(len(self.apps) + 1, tags=parse_qs(parts.query)["tags"][0])
         if path in self.answers:
             return self.answers[path]
+        if self.viewer and parse_qs(parts.query).get("user.name", ["dr.who"]) != [self.viewer]:
+            apps = {} if self.filters else {name: _hidden(app) for name, app in self.apps.items()}
+            return replace(self, viewer="", apps=apps).reply(method, target, body)
         if path == "/ws/v1/cluster/apps":
             (tag,) = parse_qs(parts.query).get("applicationTags", [""])
             found = [app for app in self.apps.values() if tag in app["applicationTags"].split(",")]
@@ -94,6 +100,11 @@ class PlayedYarn:
                 self.end(name, "KILLED", "KILLED", "killed by a user")
             return 202, json.dumps({"state": self.apps[name]["state"]})
         return 200, json.dumps({"app": self.apps[name]})
+
+
+def _hidden(app: dict[str, Any]) -> dict[str, Any]:
+    """As YARN tells an application to a user without the right to view it."""
+    return {**{name: value for name, value in app.items() if name != "amContainerLogs"}, "startedTime": 0}
 
 
 @contextmanager

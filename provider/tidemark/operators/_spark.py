@@ -148,15 +148,16 @@ class SparkOperator(TidemarkOperator):
         from tidemark.hooks.yarn_job import GRACE
         from tidemark.triggers.yarn import YarnApplicationTrigger
 
-        end = left.deadline + GRACE
+        end, manager = left.deadline + GRACE, self._jobs[-1].cluster.manager
         self.log.info("Waiting in the triggerer for the application %s.", left.application)
         self.defer(
             trigger=YarnApplicationTrigger(
                 application=left.application,
                 job_id=left.job_id,
-                addresses=self._jobs[-1].cluster.manager.addresses,
+                addresses=manager.addresses,
                 end=end.isoformat(),
                 conn_id=self.conn_id,
+                user=manager.user,
             ),
             method_name="continue_after_wait",
             kwargs={"awaited": left.job_id if left.own else None},

@@ -38,6 +38,7 @@ class YarnApplicationTrigger(BaseTrigger):
     :param application: its id.
     :param job_id: the job whose driver it is.
     :param addresses: of YARN's REST interface.
+    :param user: who asks it, the worker's; None for that of the triggerer.
     :param end: ISO 8601 with a zone.
     """
 
@@ -50,6 +51,7 @@ class YarnApplicationTrigger(BaseTrigger):
         end: str,
         poll_interval: float = 5.0,
         conn_id: str = DEFAULT_CONN_ID,
+        user: str | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.application = application
@@ -58,6 +60,7 @@ class YarnApplicationTrigger(BaseTrigger):
         self.end = datetime.fromisoformat(end).astimezone(UTC).isoformat()
         self.poll_interval = seconds_of("poll_interval", poll_interval)
         self.conn_id = conn_id
+        self.user = user
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Plain values only; none is a secret."""
@@ -70,6 +73,7 @@ class YarnApplicationTrigger(BaseTrigger):
                 "end": self.end,
                 "poll_interval": self.poll_interval,
                 "conn_id": self.conn_id,
+                "user": self.user,
             },
         )
 
@@ -82,7 +86,7 @@ class YarnApplicationTrigger(BaseTrigger):
 
         Airflow gives it little time. So neither way waits for the other, nor for a manager that keeps polls waiting.
         """
-        kill = partial(ResourceManager(self.addresses).kill, self.application)
+        kill = partial(self._manager.kill, self.application)
         ways = (partial(_set_marker, self.conn_id, self.job_id), kill)
         threads = OwnThreads("tidemark-yarn-end", most=len(ways))
         ends = [asyncio.wrap_future(threads.submit(way)) for way in ways]
@@ -90,8 +94,12 @@ class YarnApplicationTrigger(BaseTrigger):
             if failure is not None:
                 self.log.warning("One of two ways to end %s failed: %s", self.application, failure)
 
+    @property
+    def _manager(self) -> ResourceManager:
+        return ResourceManager(self.addresses, user=self.user)
+
     async def _wait(self) -> dict[str, Any]:
-        manager, end = ResourceManager(self.addresses), datetime.fromisoformat(self.end)
+        manager, end = self._manager, datetime.fromisoformat(self.end)
         while True:
             problem = None
             try:

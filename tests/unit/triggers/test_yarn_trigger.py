@@ -25,7 +25,12 @@ def yarn() -> Iterator[PlayedYarn]:
 def trigger(yarn: PlayedYarn, application: str, seconds: float = 30) -> YarnApplicationTrigger:
     end = datetime.now(UTC) + timedelta(seconds=seconds)
     made = YarnApplicationTrigger(
-        application=application, job_id="one", addresses=[yarn.address], end=end.isoformat(), poll_interval=0.05
+        application=application,
+        job_id="one",
+        addresses=[yarn.address],
+        end=end.isoformat(),
+        poll_interval=0.05,
+        user="ann",
     )
     name, arguments = made.serialize()
     assert name == "tidemark.triggers.yarn.YarnApplicationTrigger"
@@ -57,7 +62,7 @@ def test_it_fires_when_the_application_has_ended(yarn: PlayedYarn) -> None:
 def test_a_manager_that_hangs_is_asked_again_and_keeps_no_loop_waiting(
     yarn: PlayedYarn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tidemark.triggers.yarn.ResourceManager", lambda at: ResourceManager(at, seconds=0.2))
+    monkeypatch.setattr("tidemark.triggers.yarn.ResourceManager", lambda at, user: ResourceManager(at, seconds=0.2))
     name = yarn.run(1)
     yarn.silent = True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -66,6 +66,34 @@ def test_a_manager_in_standby_sends_to_the_active_one_for_reads_and_for_kills(
 def test_the_second_manager_answers_for_one_that_is_gone(yarn: PlayedYarn) -> None:
     name = yarn.run(1)
     assert ResourceManager((_nobody(), yarn.address)).application(name).id == name
+
+
+@pytest.mark.parametrize("act", [lambda m, name: m.application(name), lambda m, name: m.tagged("t")])
+@pytest.mark.parametrize("user", ["bob", ""])
+def test_an_application_that_acls_hide_is_a_refusal_and_no_end(
+    yarn: PlayedYarn, user: str, act: Callable[[ResourceManager, str], object]
+) -> None:
+    name = yarn.run(1, tags="t")
+    yarn.end(name, "KILLED", "KILLED")
+    yarn.viewer = "ann"
+    with pytest.raises(ClusterRefused, match=r"yarn\.acl\.enable") as refused:
+        act(ResourceManager((yarn.address,), user=user), name)
+    assert (user or "without a user") in str(refused.value)
+    act(ResourceManager((yarn.address,), user="ann"), name)
+
+
+def test_each_request_names_the_user_who_submits(yarn: PlayedYarn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_USER_NAME", "ann of shop")
+    yarn.viewer, yarn.filters = "ann of shop", True
+    name = yarn.run(1, tags="t")
+    manager = ResourceManager((yarn.address,))
+    (found,) = manager.tagged("t")
+    manager.node_of(found)
+    manager.driver_log(found)
+    manager.kill(name)
+    assert manager.started_at()
+    assert [one for one in yarn.asked if one.count("user.name=ann+of+shop") != 1] == []
+    assert ResourceManager((yarn.address,), user="bob").tagged("t") == ()
 
 
 def test_an_application_that_is_not_known_is_named_with_the_address(yarn: PlayedYarn) -> None:
