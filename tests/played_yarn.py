@@ -11,18 +11,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-__all__ = ["CONTAINER", "PlayedYarn", "played_yarn"]
+__all__ = ["CONTAINER", "NOBODY", "PlayedYarn", "played_yarn"]
 
 CONTAINER = "container_1_0001_01_000001"
+NOBODY = "nobody"
 STARTED = 1_000_000
 
 
 @dataclass
 class PlayedYarn:
     """`apps`: id → application as YARN tells it. `containers`: id → state. `silent`: connections are taken and never
-    answered. `moved_to`: the active manager, as one in standby names it. `answers`: path → (status, body) in place of
-    all else. `kills`: whether a kill is carried out. `viewer`: the only user who may view applications; they are listed
-    for others without start and logs, or not at all with `filters`.
+    answered. `moved_to`: the active manager, as one in standby names it; `NOBODY` while none is. `answers`: path →
+    (status, body) in place of all else. `kills`: whether a kill is carried out. `viewer`: the only user who may view
+    applications. Others get them without start and logs, or not at all with `filters`.
     """
 
     port: int = 0
@@ -83,7 +84,11 @@ class PlayedYarn:
         if path.startswith("/ws/v1/cluster/apps/"):
             return self._application(method, path.split("/")[5], body)
         if path == "/ws/v1/cluster/info":
-            return 200, json.dumps({"clusterInfo": {"startedOn": self.manager_started}})
+            state = "STANDBY" if self.moved_to else "ACTIVE"
+            return 200, json.dumps({"clusterInfo": {"startedOn": self.manager_started, "haState": state}})
+        return self._node(path)
+
+    def _node(self, path: str) -> tuple[int, str]:
         if path == "/ws/v1/node/info":
             return 200, json.dumps({"nodeInfo": {"nmStartupTime": self.node_started}})
         if "/logs/" in path:
@@ -119,9 +124,14 @@ def played_yarn() -> Iterator[PlayedYarn]:
             if yarn.silent:
                 yarn.released.wait(60)
                 return
-            if yarn.moved_to:
+            if (
+                yarn.moved_to and urlsplit(self.path).path != "/ws/v1/cluster/info"
+            ):  # which YARN answers in standby, too
                 self.send_response(307)
-                self.send_header("Location", f"{yarn.moved_to}{self.path}")
+                if yarn.moved_to == NOBODY:
+                    self.send_header("Refresh", f"3;url={yarn.address}{self.path}")
+                else:
+                    self.send_header("Location", f"{yarn.moved_to}{self.path}")
                 self.end_headers()
                 return
             status, text = yarn.reply(self.command, self.path, body)

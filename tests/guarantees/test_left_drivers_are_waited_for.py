@@ -5,13 +5,14 @@ A server plays YARN, and drivers write real logs. Worker, store, lake and REST c
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from tests.played_yarn import PlayedYarn, played_yarn
+from tests.played_yarn import NOBODY, PlayedYarn, played_yarn
 from tidemark.errors import (
     ClusterUnreachable,
     DriverDied,
@@ -53,14 +54,19 @@ class Cluster:
         return TidemarkSettings("", str(self.world.root / "lake"), home=home, jobs_root=home / "jobs")
 
     def seen_by_a_worker(
-        self, *, leaves: bool = False, dies: Callable[[str], bool] = lambda point: False, awaited: str | None = None
+        self,
+        *,
+        leaves: bool = False,
+        dies: Callable[[str], bool] = lambda point: False,
+        awaited: str | None = None,
+        patience: float = 0.0,
     ) -> Runtime:
         """The runtime of an attempt on a new worker. `dies`: whether it is killed at that point. `awaited`: the job for
         which its task has waited in the triggerer.
         """
         manager = ResourceManager((self.yarn.address,), seconds=0.5)
         files = ClusterFiles(self.settings)
-        cluster = YarnDrivers(manager, files, pause=0.01, patience=0.0, clock=self.world.clock)
+        cluster = YarnDrivers(manager, files, pause=0.01, patience=patience, clock=self.world.clock)
         cluster.leaves = leaves
 
         def run(spec: JobSpec) -> JobResult:
@@ -302,6 +308,17 @@ def test_without_an_answer_of_yarn_no_other_driver_begins(cluster: Cluster) -> N
     cluster.yarn.silent = False
     cluster.goes_on(application)
     cluster.consume(cluster.seen_by_a_worker())
+    assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+def test_the_retry_waits_until_another_manager_is_active(cluster: Cluster) -> None:
+    application = cluster.left()
+    cluster.goes_on(application)
+    cluster.yarn.moved_to = NOBODY
+    active = threading.Timer(0.3, setattr, (cluster.yarn, "moved_to", ""))
+    active.start()
+    cluster.consume(cluster.seen_by_a_worker(patience=30.0))
+    active.join()
     assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
 
 

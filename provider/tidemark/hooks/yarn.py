@@ -45,8 +45,9 @@ class _NotFound(Exception):
 
 
 class ResourceManager:
-    """The resource managers at `addresses`. One of them is active. It has no state, so threads may share it. `user`: who
-    asks, by default the one in whose name this process submits drivers; empty for nobody.
+    """The resource managers at `addresses`. One of them is active. It has no state, so threads may share it.
+
+    `user`: who asks, by default the one in whose name this process submits drivers; empty for nobody.
     """
 
     def __init__(
@@ -146,16 +147,16 @@ class ResourceManager:
         raise ClusterRefused(address=self._shown, request=f"view of {application.id}", problem=problem)
 
     def _ask(self, path: str, read: Callable[[Mapping[str, Any]], T], *, body: Mapping[str, str] | None = None) -> T:
-        """The answer of the first address that gives one; a manager in standby sends to the active one."""
+        """The answer of the first address that gives one; a manager in standby sends to the active one, if one is."""
         problems = []
         for address in self.addresses:
             try:
                 return read(_object(self._get(address + path, body=body)))
             except urllib.error.HTTPError as error:
-                if error.code < 500:
+                if 400 <= error.code < 500:
                     request = path.partition("?")[0]
                     raise ClusterRefused(address=address, request=request, problem=_said_by(error)) from error
-                problems.append(f"HTTP {error.code} of {address}")
+                problems.append(f"HTTP {error.code} of {address}{': no manager is active' if error.code < 400 else ''}")
             except (OSError, http.client.HTTPException, ValueError) as error:
                 problems.append(f"{address}: {_told(error)}")
         raise ClusterUnreachable(address=self._shown, problem="; ".join(problems))

@@ -22,6 +22,7 @@ __all__ = [
 
 _FINAL = frozenset({"FINISHED", "FAILED", "KILLED"})
 _DONE = frozenset({"DONE", "EXITED_WITH_SUCCESS", "EXITED_WITH_FAILURE", "COMPLETE"})
+_ACTIVE = "ACTIVE"
 _CONTAINER = re.compile(r"container_[A-Za-z0-9_]+")
 _WEB_PORTS = {"http": 8088, "https": 8090}
 
@@ -122,9 +123,15 @@ def applications_of(answer: Mapping[str, Any]) -> tuple[YarnApplication, ...]:
 
 
 def started_on(answer: Mapping[str, Any]) -> int:
-    """The start of the resource manager in milliseconds of the epoch, in its information. Raises ValueError."""
+    """The start of the active resource manager in milliseconds of the epoch, in its information. Raises ValueError.
+
+    A manager in standby tells of itself, so that is a ValueError, too.
+    """
     told = answer.get("clusterInfo")
-    started = told.get("startedOn") if isinstance(told, Mapping) else None
+    found = told if isinstance(told, Mapping) else {}
+    state, started = found.get("haState", _ACTIVE), found.get("startedOn")
+    if state != _ACTIVE:
+        raise ValueError(f"it is not active, but {state}")
     if not isinstance(started, int):
         raise ValueError("it has no startedOn")
     return started

@@ -5,10 +5,11 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 import pytest
 
-from tests.played_yarn import CONTAINER, PlayedYarn, played_yarn
+from tests.played_yarn import CONTAINER, NOBODY, PlayedYarn, played_yarn
 from tidemark.errors import ApplicationUnknown, ClusterRefused, ClusterUnreachable, InvalidArgument
 from tidemark.hooks.yarn import ResourceManager, addresses_from
 from tidemark.model.yarn import NodeView
@@ -61,6 +62,23 @@ def test_a_manager_in_standby_sends_to_the_active_one_for_reads_and_for_kills(
     assert manager.application(name).state == "RUNNING"
     manager.kill(name)
     assert yarn.apps[name]["state"] == "KILLED"
+
+
+@pytest.mark.parametrize("act", ["application", "kill", "tagged"])
+def test_a_manager_that_sends_to_nobody_during_a_failover_does_not_answer(
+    yarn: PlayedYarn, standby: PlayedYarn, act: str
+) -> None:
+    standby.moved_to, name = NOBODY, yarn.run(1)
+    with pytest.raises(ClusterUnreachable, match="no manager is active"):
+        getattr(ResourceManager((standby.address,)), act)(name)
+    getattr(ResourceManager((standby.address, yarn.address)), act)(name)
+
+
+def test_the_start_is_that_of_the_active_manager(yarn: PlayedYarn, standby: PlayedYarn) -> None:
+    standby.moved_to, standby.manager_started, yarn.manager_started = yarn.address, 1000, 2000
+    assert ResourceManager((standby.address, yarn.address)).started_at() == datetime.fromtimestamp(2, UTC)
+    with pytest.raises(ClusterUnreachable, match="STANDBY"):
+        ResourceManager((standby.address,)).started_at()
 
 
 def test_the_second_manager_answers_for_one_that_is_gone(yarn: PlayedYarn) -> None:
