@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from airflow.sdk import DAG
+from airflow.sdk.bases.operator import TRIGGER_FAIL_REPR
 
 from tests.airflow.runs import Lake, Outcome
 from tests.airflow.test_yarn_jobs import HANDED_OVER
@@ -20,6 +21,7 @@ from tests.played_yarn import PlayedYarn, played_yarn
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.jobs.files import read_spec, write_result
 from tidemark.jobs.run import run
+from tidemark.operators._spark import SparkOperator
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.streams import CreateStreamOperator
 from tidemark.streams.store.schema import jobs
@@ -124,6 +126,23 @@ def test_a_deferred_task_whose_driver_dies_fails_and_starts_no_other(
     assert lake.rows("c.mirror") == []
     (row,) = TidemarkHook().open_store().read(lambda connection: connection.execute(jobs.select()).all())
     assert row.outcome == "DriverDied"
+
+
+def test_a_wait_that_fails_ends_its_driver(deferred: Callable[..., Outcome], lake: Lake, waiting: list[str]) -> None:
+    failed = TRIGGER_FAIL_REPR, {"error": "Trigger timeout", "traceback": None}
+    resume = SparkOperator.resume_execution
+    with played_yarn() as yarn, pytest.MonkeyPatch.context() as airflow:
+        # dag.test resumes a task only by an event, and the scheduler by this method.
+        airflow.setattr(SparkOperator, "resume_execution", lambda self, method, kwargs, c: resume(self, *failed, c))
+        airflow.setattr(YarnApplicationTrigger, "_wait", _at_once)
+        ran = deferred(yarn, lake)
+        assert (ran.task("consume"), [app["state"] for app in yarn.apps.values()]) == ("failed", ["KILLED"])
+    (row,) = TidemarkHook().open_store().read(lambda connection: connection.execute(jobs.select()).all())
+    assert row.outcome == "its task waits no more"
+
+
+async def _at_once(trigger: YarnApplicationTrigger) -> dict[str, object]:
+    return trigger._event("timeout", "it still runs")
 
 
 def test_a_person_who_ends_a_deferred_task_ends_its_driver_from_a_triggerer_without_hadoops_files(

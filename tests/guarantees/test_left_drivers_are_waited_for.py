@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tidemark.errors import (
     DriverMayRunOn,
     Fenced,
     JobCancelled,
+    StreamLocked,
 )
 from tidemark.hooks._cluster_files import ClusterFiles
 from tidemark.hooks.settings import TidemarkSettings
@@ -31,8 +33,8 @@ from tidemark.model.yarn import driver_tag
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.worker.clusters import DriverGoesOn, LeftDriver
 from tidemark.streams.worker.consume import consume
-from tidemark.streams.worker.left_drivers import keep_application
-from tidemark.streams.worker.outcomes import Consumed
+from tidemark.streams.worker.left_drivers import end_left, give_up_waiting, keep_application
+from tidemark.streams.worker.outcomes import Consumed, Opened
 from tidemark.streams.worker.runtime import Runtime
 
 from .drivers import Driver, WorkerDied
@@ -213,6 +215,50 @@ def test_a_driver_of_an_earlier_attempt_that_fails_while_its_task_waits_elsewher
     cluster.goes_on(left.value.application)
     cluster.consume(cluster.seen_by_a_worker(leaves=True, awaited=left.value.job_id))
     assert (len(cluster.drivers), cluster.holds()) == (2, ONCE)
+
+
+def test_a_task_that_waits_elsewhere_keeps_its_lease_until_it_is_given_up(cluster: Cluster) -> None:
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True))
+    cluster.world.clock.go(LONG - timedelta(hours=1, minutes=1))  # shortly before the deadline
+    with pytest.raises(StreamLocked):
+        cluster.consume(cluster.seen_by_a_worker(), "two")
+    give_up_waiting(cluster.world.store, left.value.job_id)
+    cluster.goes_on(left.value.application)
+    finished = cluster.consume(cluster.seen_by_a_worker(), "two").finished
+    assert [one.key for one in finished] == [key_of("one")]
+    assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+def test_giving_up_a_wait_leaves_the_lease_of_the_attempt_that_has_begun_since(cluster: Cluster) -> None:
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True))
+    assert isinstance(cluster.world.begin("one"), Opened)
+    give_up_waiting(cluster.world.store, left.value.job_id)
+    with pytest.raises(StreamLocked):
+        cluster.consume(cluster.seen_by_a_worker(), "two")
+    give_up_waiting(cluster.world.store, "00000000-0000-0000-0000-000000000000")  # a job without a row
+
+
+@pytest.mark.parametrize("run", ["one", "two"])
+def test_a_wait_elsewhere_that_fails_ends_the_driver_of_its_own_and_of_a_taken_transaction(
+    cluster: Cluster, run: str
+) -> None:
+    if run == "two":
+        cluster.left()
+        cluster.world.clock.go(SHORT)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True), run)
+    end_left(cluster.seen_by_a_worker(), key_of("three"))
+    assert cluster.yarn.apps[left.value.application]["state"] == "RUNNING"
+    end_left(cluster.seen_by_a_worker(), key_of(run))
+    assert cluster.yarn.apps[left.value.application]["state"] == "KILLED"
+    assert _unseen(cluster.world) == []
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True), "four")  # which need not wait
+    cluster.goes_on(left.value.application)
+    cluster.consume(cluster.seen_by_a_worker(awaited=left.value.job_id), "four")
+    assert cluster.holds() == ONCE
 
 
 def test_another_run_that_takes_over_waits_for_the_same_driver(cluster: Cluster) -> None:

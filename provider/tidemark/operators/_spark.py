@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from airflow.sdk.exceptions import AirflowException
+
 from tidemark.acceleration.planning.settings import factor_of
+from tidemark.errors import TidemarkError
 from tidemark.links.yarn import show_application
 from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
 from tidemark.operators._constants import check_constants
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["SparkOperator"]
 
 _LONGER_THAN_THE_TRIGGER = timedelta(minutes=5)  # which keeps the deadline itself
+_WAIT_FAILED = "__fail__"  # the method by which Airflow resumes a task whose trigger failed or is out of time
 _FACTOR = "query_acceleration_max_scale_factor"
 
 
@@ -163,6 +167,21 @@ class SparkOperator(TidemarkOperator):
             kwargs={"awaited": left.job_id if left.own else None},
             timeout=max(end - datetime.now(UTC), timedelta()) + _LONGER_THAN_THE_TRIGGER,
         )
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """As Airflow's. A wait in the triggerer that failed ends its driver, as a person would."""
+        if next_method == _WAIT_FAILED:
+            self._end_left(context)
+        return super().resume_execution(next_method, next_kwargs, context)
+
+    def _end_left(self, context: Context) -> None:
+        """As well as it can be: the failure of the wait is the one to be seen."""
+        from tidemark.streams.worker.left_drivers import end_left
+
+        try:
+            end_left(self.runtime(), key_of(context))
+        except (TidemarkError, AirflowException) as error:
+            self.log.warning("The driver in YARN could not be ended: %s", error)
 
     def continue_after_wait(self, context: Context, event: dict[str, Any], awaited: str | None = None) -> Any:
         """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found. `awaited`:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tidemark.errors import ApplicationUnknown, ClusterRefused, ClusterUnreachable
-from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.hooks.yarn import ResourceManager
 from tidemark.streams.worker.threads import OwnThreads
 from tidemark.triggers._waiting import seconds_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["YarnApplicationTrigger"]
 
 _THREADS = 8  # of all these triggers: a manager that hangs holds no others
+_PATIENCE_OF_STORE = timedelta(seconds=5)
 
 T = TypeVar("T")
 
@@ -82,17 +83,18 @@ class YarnApplicationTrigger(BaseTrigger):
         yield TriggerEvent(await self._wait())  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:
-        """The end of the driver: a person has ended the task. Both ways are tried at once, and what fails is logged.
+        """The end of the driver: a person has ended the task. The marker is set, the application is killed, the lease is
+        given up, and what fails is logged.
 
-        Airflow gives it little time. So neither way waits for the other, nor for a manager that keeps polls waiting.
+        Airflow gives it little time. So no act waits for another, nor for a manager that keeps polls waiting.
         """
         kill = partial(self._manager.kill, self.application)
-        ways = (partial(_set_marker, self.conn_id, self.job_id), kill)
-        threads = OwnThreads("tidemark-yarn-end", most=len(ways))
-        ends = [asyncio.wrap_future(threads.submit(way)) for way in ways]
+        acts = (partial(_set_marker, self.conn_id, self.job_id), kill, partial(_give_up, self.conn_id, self.job_id))
+        threads = OwnThreads("tidemark-yarn-end", most=len(acts))
+        ends = [asyncio.wrap_future(threads.submit(act)) for act in acts]
         for failure in await asyncio.gather(*ends, return_exceptions=True):
             if failure is not None:
-                self.log.warning("One of two ways to end %s failed: %s", self.application, failure)
+                self.log.warning("A part of the end of %s failed: %s", self.application, failure)
 
     @property
     def _manager(self) -> ResourceManager:
@@ -132,6 +134,11 @@ async def _in_a_thread(act: Callable[[], T]) -> T:
 
 def _set_marker(conn_id: str, job_id: str) -> None:
     from tidemark.hooks._cluster_files import ClusterFiles
-    from tidemark.hooks.tidemark import TidemarkHook
 
     ClusterFiles(TidemarkHook(conn_id).settings).cancel(job_id)
+
+
+def _give_up(conn_id: str, job_id: str) -> None:
+    from tidemark.streams.worker.left_drivers import give_up_waiting
+
+    give_up_waiting(TidemarkHook(conn_id).open_store(patience=_PATIENCE_OF_STORE), job_id)

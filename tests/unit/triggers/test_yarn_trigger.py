@@ -129,4 +129,4 @@ def test_an_end_by_one_way_does_not_need_the_other(
     asyncio.run(trigger(yarn, name).on_kill())
     assert (yarn.apps[name]["state"] == "KILLED") is (gone == "the connection")
     assert (tmp_path / "_tidemark" / "cluster_jobs" / "one" / "cancel").exists() is (gone == "the manager")
-    assert "One of two ways" in capsys.readouterr().out
+    assert "A part of the end" in capsys.readouterr().out

@@ -19,7 +19,7 @@ from tidemark.streams.worker.job_orders import write_to_the_end
 from tidemark.streams.worker.lease import LeaseKept
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["keep_application", "take_up_drivers", "take_up_jobs"]
+__all__ = ["end_left", "give_up_waiting", "keep_application", "take_up_drivers", "take_up_jobs"]
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,39 @@ def take_up_jobs(runtime: Runtime, key: TransactionKey | None) -> None:
     if runtime.cluster is not None and key is not None:
         owner = owner_of(runtime.store.store_id, key)
         runtime.cluster.take_up(owner, about=str(key), deadline=runtime.deadline())
+
+
+def end_left(runtime: Runtime, key: TransactionKey) -> None:
+    """End the drivers in the cluster of the transactions that `key` has: their wait in the triggerer has failed. Their
+    leases are given up. A second run is harmless.
+    """
+    store, cluster = runtime.store, runtime.cluster
+    if cluster is None:
+        return
+    transactions_of = store.read(lambda connection: transactions.held(connection, key))
+    left = store.read(lambda connection: [job for one in transactions_of for job in jobs.unseen(connection, one.id)])
+    for job in left:
+        if job.host == cluster.name and cluster.end(job.id):
+            _end(store, job, "its task waits no more")
+        give_up_waiting(store, job.id)
+
+
+def give_up_waiting(store: ControlStore, job_id: str) -> None:
+    """Another run may finish the job's transaction at once, since no task waits for the job in the triggerer.
+
+    The lease of somebody who came in between is shorter than the job, and stays. A second run changes nothing.
+    """
+
+    def move(connection: sa.Connection) -> None:
+        job = jobs.find(connection, job_id)
+        if job is None:
+            return
+        left = transactions.by_id(connection, job.transaction_id).transaction
+        if left.lease_until > job.deadline:
+            holder, now = left.superseded_by, store.clock()
+            transactions.renew_lease(connection, job.transaction_id, holder=holder, until=now)
+
+    store.write(move)
 
 
 def _take_up(runtime: Runtime, cluster: Cluster, transaction_id: str, key: TransactionKey, job: UnseenJob) -> None:
