@@ -162,9 +162,9 @@ class SparkOperator(TidemarkOperator):
                 end=end.isoformat(),
                 conn_id=self.conn_id,
                 user=manager.user,
+                own=left.own,
             ),
             method_name="continue_after_wait",
-            kwargs={"awaited": left.job_id if left.own else None},
             timeout=max(end - datetime.now(UTC), timedelta()) + _LONGER_THAN_THE_TRIGGER,
         )
 
@@ -183,10 +183,10 @@ class SparkOperator(TidemarkOperator):
         except (TidemarkError, AirflowException) as error:
             self.log.warning("The driver in YARN could not be ended: %s", error)
 
-    def continue_after_wait(self, context: Context, event: dict[str, Any], awaited: str | None = None) -> Any:
-        """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found. `awaited`:
-        the job whose failure is that of this attempt; None for a driver that an earlier attempt has left.
+    def continue_after_wait(self, context: Context, event: dict[str, Any]) -> Any:
+        """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found. `awaited` of
+        the event is the job whose failure is that of this attempt; None for a driver that an earlier attempt has left.
         """
         self.log.info("Application %s: %s, %s.", event["application"], event["status"], event["problem"])
-        self._awaited = awaited
+        self._awaited = event.get("awaited")
         return self.execute(context)

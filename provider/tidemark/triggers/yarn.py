@@ -32,14 +32,15 @@ class YarnApplicationTrigger(BaseTrigger):
     """Fires once, when the application of a job has ended, or nothing more can be learned; ConsumeStreamOperator defers
     to it.
 
-    Its event is {status, application, problem}, with the status `ended`, `unknown`, `refused` or `timeout`. The task
-    looks for itself then. A manager that does not answer is asked again until `end`, with a warning in the log. If a
+    Its event is {status, application, problem, awaited}, with the status `ended`, `unknown`, `refused` or `timeout`. The
+    task looks for itself then. A manager that does not answer is asked again until `end`, with a warning in the log. If a
     person ends the task, the job's marker is set, and the application is killed.
 
     :param application: its id.
     :param job_id: the job whose driver it is.
     :param addresses: of YARN's REST interface.
     :param user: who asks it, the worker's; None for that of the triggerer.
+    :param own: whether the attempt has started the driver. Then `awaited` of the event is the job, else None.
     :param end: ISO 8601 with a zone.
     """
 
@@ -53,6 +54,7 @@ class YarnApplicationTrigger(BaseTrigger):
         poll_interval: float = 5.0,
         conn_id: str = DEFAULT_CONN_ID,
         user: str | None = None,
+        own: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.application = application
@@ -62,6 +64,7 @@ class YarnApplicationTrigger(BaseTrigger):
         self.poll_interval = seconds_of("poll_interval", poll_interval)
         self.conn_id = conn_id
         self.user = user
+        self.own = own
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Plain values only; none is a secret."""
@@ -75,6 +78,7 @@ class YarnApplicationTrigger(BaseTrigger):
                 "poll_interval": self.poll_interval,
                 "conn_id": self.conn_id,
                 "user": self.user,
+                "own": self.own,
             },
         )
 
@@ -120,7 +124,8 @@ class YarnApplicationTrigger(BaseTrigger):
             await asyncio.sleep(self.poll_interval)
 
     def _event(self, status: str, problem: str) -> dict[str, Any]:
-        return {"status": status, "application": self.application, "problem": problem}
+        awaited = self.job_id if self.own else None
+        return {"status": status, "application": self.application, "problem": problem, "awaited": awaited}
 
 
 @cache

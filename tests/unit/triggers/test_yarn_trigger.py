@@ -22,7 +22,7 @@ def yarn() -> Iterator[PlayedYarn]:
         yield running
 
 
-def trigger(yarn: PlayedYarn, application: str, seconds: float = 30) -> YarnApplicationTrigger:
+def trigger(yarn: PlayedYarn, application: str, seconds: float = 30, *, own: bool = True) -> YarnApplicationTrigger:
     end = datetime.now(UTC) + timedelta(seconds=seconds)
     made = YarnApplicationTrigger(
         application=application,
@@ -31,6 +31,7 @@ def trigger(yarn: PlayedYarn, application: str, seconds: float = 30) -> YarnAppl
         end=end.isoformat(),
         poll_interval=0.05,
         user="ann",
+        own=own,
     )
     name, arguments = made.serialize()
     assert name == "tidemark.triggers.yarn.YarnApplicationTrigger"
@@ -55,7 +56,7 @@ def test_it_fires_when_the_application_has_ended(yarn: PlayedYarn) -> None:
         return await waits, time.monotonic() - ended
 
     event, seconds = asyncio.run(ended_later())
-    assert event == {"status": "ended", "application": name, "problem": "FAILED"}
+    assert event == {"status": "ended", "application": name, "problem": "FAILED", "awaited": "one"}
     assert seconds < 2
 
 
@@ -86,6 +87,7 @@ def test_a_manager_that_hangs_is_asked_again_and_keeps_no_loop_waiting(
 def test_it_fires_at_its_end_and_for_what_waiting_cannot_change(yarn: PlayedYarn) -> None:
     name = yarn.run(1)
     assert asyncio.run(event_of(trigger(yarn, name, seconds=0)))["status"] == "timeout"
+    assert asyncio.run(event_of(trigger(yarn, name, seconds=0, own=False)))["awaited"] is None
     assert asyncio.run(event_of(trigger(yarn, "application_9_0009")))["status"] == "unknown"
     yarn.answers[f"/ws/v1/cluster/apps/{name}"] = (403, "no")
     assert asyncio.run(event_of(trigger(yarn, name)))["status"] == "refused"
