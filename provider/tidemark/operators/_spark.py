@@ -184,8 +184,10 @@ class SparkOperator(TidemarkOperator):
             self.log.warning("The driver in YARN could not be ended: %s", error)
 
     def continue_after_wait(self, context: Context, event: dict[str, Any]) -> Any:
-        """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found. `awaited` of
-        the event is the job whose failure is that of this attempt; None for a driver that an earlier attempt has left.
+        """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found.
+
+        `awaited` of the event is the job whose failure is that of this attempt. It is None for a driver that an earlier
+        attempt has left.
         """
         self.log.info("Application %s: %s, %s.", event["application"], event["status"], event["problem"])
         self._awaited = event.get("awaited")

@@ -32,9 +32,9 @@ class YarnApplicationTrigger(BaseTrigger):
     """Fires once, when the application of a job has ended, or nothing more can be learned; ConsumeStreamOperator defers
     to it.
 
-    Its event is {status, application, problem, awaited}, with the status `ended`, `unknown`, `refused` or `timeout`. The
-    task looks for itself then. A manager that does not answer is asked again until `end`, with a warning in the log. If a
-    person ends the task, the job's marker is set, and the application is killed.
+    Its event is {status, application, problem, awaited}, with the status `ended`, `unknown`, `refused` or `timeout`.
+    The task looks for itself then. A manager that does not answer is asked again until `end`, with a warning in the
+    log. If a person ends the task, the job's marker is set, and the application is killed.
 
     :param application: its id.
     :param job_id: the job whose driver it is.
@@ -87,10 +87,9 @@ class YarnApplicationTrigger(BaseTrigger):
         yield TriggerEvent(await self._wait())  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:
-        """The end of the driver: a person has ended the task. The marker is set, the application is killed, the lease is
-        given up, and what fails is logged.
+        """The end of the driver, by marker and kill: a person has ended the task. Its lease is given up.
 
-        Airflow gives it little time. So no act waits for another, nor for a manager that keeps polls waiting.
+        What fails is logged. Airflow gives it little time. So no act waits for another, nor for a manager that keeps polls waiting.
         """
         kill = partial(self._manager.kill, self.application)
         acts = (partial(_set_marker, self.conn_id, self.job_id), kill, partial(_give_up, self.conn_id, self.job_id))
