@@ -21,6 +21,7 @@ from tidemark.errors import (
     DriverMayRunOn,
     Fenced,
     JobCancelled,
+    JobLeftNoResult,
     StreamLocked,
 )
 from tidemark.hooks._cluster_files import ClusterFiles
@@ -374,6 +375,29 @@ def test_an_application_that_yarn_has_forgotten_is_believed_by_its_result_alone(
     del cluster.yarn.apps[application]
     cluster.consume(cluster.seen_by_a_worker())
     assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"report": {"evid', '{"answer": 1}', "7", "[" * 100_000, '{"report": {"written": []}}']
+)
+@pytest.mark.parametrize("own", [False, True])
+def test_a_result_that_cannot_be_read_leaves_the_work_to_a_job_that_finds_the_marks(
+    cluster: Cluster, text: str, own: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    application = cluster.left()
+    cluster.goes_on(application)
+    (job_id,) = _unseen(cluster.world)
+    Path(cluster.drivers[application].spec.result_uri).write_text(text)
+    runtime = cluster.seen_by_a_worker(leaves=True, awaited=job_id if own else None)
+    if own and 'report": {"written' not in text:
+        with pytest.raises(JobLeftNoResult):
+            cluster.consume(runtime)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True, awaited=job_id if own else None))
+    cluster.goes_on(left.value.application)
+    cluster.consume(cluster.seen_by_a_worker(awaited=left.value.job_id))
+    assert (len(cluster.drivers), cluster.holds()) == (2, ONCE)
+    assert "cannot be read" in caplog.text or "of another release" in caplog.text
 
 
 @pytest.mark.parametrize("restarted", [False, True])

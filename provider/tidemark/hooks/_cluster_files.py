@@ -16,7 +16,8 @@ from tidemark.errors import StorageRefused, StorageUnreachable
 from tidemark.hooks._archive import spark_side_archive
 from tidemark.lake.orphans import sweep_directories
 from tidemark.lake.storage import Storage
-from tidemark.model.codec import from_json, to_json
+from tidemark.model.codec import from_plain, to_json
+from tidemark.model.foreign_json import parsed
 from tidemark.model.jobs import JobResult, JobSpec
 
 if TYPE_CHECKING:
@@ -74,13 +75,17 @@ class ClusterFiles:
         return Placed(places[0], hashlib.sha256(archive).hexdigest(), places[1], hashlib.sha256(told).hexdigest())
 
     def result(self, job_id: str) -> JobResult | None:
-        """The driver's last word; None if it has said none. Raises ValueError for one of another release."""
+        """The driver's last word; None if it has said none. A word that cannot be read, such as one of another release,
+        is logged and counts as none.
+        """
         try:
-            text = self._storage.read_bytes(f"{job_id}/{_RESULT}").decode("utf-8")
+            found: JobResult = from_plain(JobResult, parsed(self._storage.read_bytes(f"{job_id}/{_RESULT}")))
+            return found
         except FileNotFoundError:
             return None
-        found: JobResult = from_json(JobResult, text)
-        return found
+        except (ValueError, TypeError, AttributeError) as error:
+            log.warning("The result in %s cannot be read, and counts as none: %s", self.result_place(job_id), error)
+            return None
 
     def result_place(self, job_id: str) -> str:
         """The place of the result, for messages."""

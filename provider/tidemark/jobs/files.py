@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import uuid
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -12,6 +14,8 @@ from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 
 __all__ = ["exists", "read_spec", "read_text", "write_result", "write_text"]
+
+_WITH_HALF_FILES = ("hdfs", "viewfs", "webhdfs", "swebhdfs", "sftp", "ssh", "smb")  # readers see what is written so far
 
 
 def read_spec(uri: str) -> JobSpec:
@@ -33,6 +37,9 @@ def write_result(uri: str, result: JobResult) -> None:
 def write_text(uri: str, text: str) -> None:
     """Writes a text as a whole, as `write_result` does. Idempotent: a second run replaces it."""
     location = _path_of(uri)
+    if urlsplit(location).scheme in _WITH_HALF_FILES:
+        _write_and_rename(location, text)
+        return
     if "://" in location:
         with fsspec.open(location, "wt", encoding="utf-8") as file:  # object stores show whole objects only
             file.write(text)
@@ -45,6 +52,17 @@ def write_text(uri: str, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     half.replace(path)
+
+
+def _write_and_rename(location: str, text: str) -> None:
+    filesystem, path = fsspec.url_to_fs(location)
+    half = f"{path}.{uuid.uuid4().hex}.half"
+    filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
+    with filesystem.open(half, "wb") as file:
+        file.write(text.encode())
+    with suppress(FileNotFoundError):
+        filesystem.rm_file(path)  # no file is renamed to a name that another has
+    filesystem.mv(half, path)
 
 
 def exists(uri: str) -> bool:

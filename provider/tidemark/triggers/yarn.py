@@ -89,7 +89,8 @@ class YarnApplicationTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """The end of the driver, by marker and kill: a person has ended the task. Its lease is given up.
 
-        What fails is logged. Airflow gives it little time. So no act waits for another, nor for a manager that keeps polls waiting.
+        What fails is logged. Airflow gives it little time. So no act waits for another, nor for a manager that keeps
+        polls waiting.
         """
         kill = partial(self._manager.kill, self.application)
         acts = (partial(_set_marker, self.conn_id, self.job_id), kill, partial(_give_up, self.conn_id, self.job_id))

@@ -105,10 +105,21 @@ def _take_up(runtime: Runtime, cluster: Cluster, transaction_id: str, key: Trans
             raise
         log.warning("A driver that was left has ended: %s", error)
         return
+    if result is not None and result.error is None and not _is_readable(result):
+        log.warning("The report of job %s is of another release, so the marks in the targets are looked at.", job.id)
+        result = None
     if own and result is not None:
         write_to_the_end(runtime.store, transaction_id, key, job.id, lambda: result)
     else:
         _keep(runtime.store, transaction_id, job, result)
+
+
+def _is_readable(result: JobResult) -> bool:
+    try:
+        WRITE.reported(result)
+    except (ValueError, TypeError, AttributeError):
+        return False
+    return True
 
 
 def _left(runtime: Runtime, cluster: Cluster, transaction: Transaction) -> list[tuple[str, UnseenJob]]:
@@ -124,7 +135,7 @@ def _left(runtime: Runtime, cluster: Cluster, transaction: Transaction) -> list[
 def _keep(store: ControlStore, transaction_id: str, job: UnseenJob, result: JobResult | None) -> None:
     """Evidence and end in one transaction. Evidence of another plan is not kept: the next job looks at the marks."""
     if result is None or result.error is not None:
-        outcome = "it never began" if result is None or result.error is None else result.error.error
+        outcome = "no answer" if result is None or result.error is None else result.error.error
         log.info("Job %s left nothing: %s.", job.id, outcome)
         _end(store, job, outcome)
         return
