@@ -10,10 +10,11 @@ from urllib.parse import unquote, urlsplit
 
 import fsspec
 
+from tidemark.lake.failures import storage_errors_named
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 
-__all__ = ["exists", "read_spec", "read_text", "write_result", "write_text"]
+__all__ = ["exists", "in_a_store", "read_spec", "read_text", "write_result", "write_text"]
 
 _WITH_HALF_FILES = ("hdfs", "viewfs", "webhdfs", "swebhdfs", "sftp", "ssh", "smb")  # readers see what is written so far
 
@@ -66,12 +67,18 @@ def _write_and_rename(location: str, text: str) -> None:
 
 
 def exists(uri: str) -> bool:
-    """Whether the file exists, such as the cancel marker."""
+    """Whether the file exists, such as the cancel marker. Raises StorageRefused and StorageUnreachable."""
     location = _path_of(uri)
-    if "://" not in location:
-        return Path(location).exists()
-    found: bool = fsspec.url_to_fs(location)[0].exists(location)
-    return found
+    with storage_errors_named(uri):
+        if "://" not in location:
+            return Path(location).exists()
+        found: bool = fsspec.url_to_fs(location)[0].exists(location)
+        return found
+
+
+def in_a_store(uri: str) -> bool:
+    """Whether the file is in a storage that is asked over the network."""
+    return "://" in _path_of(uri)
 
 
 def _path_of(uri: str) -> str:
