@@ -133,7 +133,11 @@ def test_a_wait_that_fails_ends_its_driver(deferred: Callable[..., Outcome], lak
     resume = SparkOperator.resume_execution
     with played_yarn() as yarn, pytest.MonkeyPatch.context() as airflow:
         # dag.test resumes a task only by an event, and the scheduler by this method.
-        airflow.setattr(SparkOperator, "resume_execution", lambda self, method, kwargs, c: resume(self, *failed, c))
+        airflow.setattr(
+            SparkOperator,
+            "resume_execution",
+            lambda self, next_method, next_kwargs, context: resume(self, *failed, context),
+        )
         airflow.setattr(YarnApplicationTrigger, "_wait", _at_once)
         ran = deferred(yarn, lake)
         assert (ran.task("consume"), [app["state"] for app in yarn.apps.values()]) == ("failed", ["KILLED"])

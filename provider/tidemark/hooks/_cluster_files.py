@@ -23,7 +23,7 @@ from tidemark.model.jobs import JobResult, JobSpec
 if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
 
-__all__ = ["ClusterFiles", "Placed"]
+__all__ = ["ClusterFiles", "Placed", "places_of"]
 
 _FOLDER, _TASKS = "cluster_jobs", "cluster_tasks"
 _ARCHIVE, _SPEC, _RESULT, _CANCEL = "tidemark.zip", "spec.json", "result.json", "cancel"
@@ -49,16 +49,21 @@ class Placed:
         return (self.archive, self.archive_sha256, self.spec, self.spec_sha256)
 
 
+def places_of(settings: TidemarkSettings) -> tuple[str, str]:
+    """The directories in the lake of jobs, and of notes about them."""
+    return f"{settings.workspace}/{_FOLDER}", f"{settings.workspace}/{_TASKS}"
+
+
 class ClusterFiles:
     """The directories of jobs in the lake, `<lake root>/_tidemark/cluster_jobs/<job id>`. They have no secrets. Beside
     them `cluster_tasks/<owner>/<job id>` notes the jobs of a task.
     """
 
     def __init__(self, settings: TidemarkSettings) -> None:
-        self._root = f"{settings.workspace}/{_FOLDER}"
+        self._root, tasks = places_of(settings)
         self._options = settings.storage_options
         self._storage = Storage(self._root, settings.storage_options)
-        self._tasks = Storage(f"{settings.workspace}/{_TASKS}", settings.storage_options)
+        self._tasks = Storage(tasks, settings.storage_options)
 
     def spec(self, spec: JobSpec, job_id: str) -> JobSpec:
         """The spec with result and cancel marker in the lake."""
