@@ -128,6 +128,20 @@ def test_a_deferred_task_whose_driver_dies_fails_and_starts_no_other(
     assert row.outcome == "DriverDied"
 
 
+def test_a_task_whose_triggerer_is_refused_waits_on_its_worker(
+    deferred: Callable[..., Outcome], lake: Lake, waiting: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(trigger: YarnApplicationTrigger) -> dict[str, object]:
+        waiting.append(trigger.application)
+        return trigger._event("refused", "HTTP 403")
+
+    monkeypatch.setattr(YarnApplicationTrigger, "_wait", refused)
+    with played_yarn() as yarn:
+        ran = deferred(yarn, lake)
+        assert (ran.state, waiting) == ("success", list(yarn.apps))
+    assert lake.rows("c.mirror") == [(1, "one"), (2, "two")]
+
+
 def test_a_wait_that_fails_ends_its_driver(deferred: Callable[..., Outcome], lake: Lake, waiting: list[str]) -> None:
     failed = TRIGGER_FAIL_REPR, {"error": "Trigger timeout", "traceback": None}
     resume = SparkOperator.resume_execution

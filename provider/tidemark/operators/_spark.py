@@ -51,6 +51,7 @@ class SparkOperator(TidemarkOperator):
         self._jobs: list[SparkJob] = []
         self._application_page = ""
         self._awaited: str | None = None
+        self._waits_here = False
         check_constants(self, query_acceleration_max_scale_factor=factor_of)
 
     def runtime(
@@ -82,7 +83,8 @@ class SparkOperator(TidemarkOperator):
             show_application(self._application_page)
 
         runtime = self.hook.runtime(run_kept(self.hook, job, factor))
-        return on_its_cluster(runtime, job, leaves=leaves, awaited=self._awaited, told=show)
+        may_leave = leaves and not self._waits_here
+        return on_its_cluster(runtime, job, leaves=may_leave, awaited=self._awaited, told=show)
 
     @property
     def application_page(self) -> str:
@@ -187,8 +189,8 @@ class SparkOperator(TidemarkOperator):
         """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found.
 
         `awaited` of the event is the job whose failure is that of this attempt. It is None for a driver that an earlier
-        attempt has left.
+        attempt has left. If YARN refuses the triggerer, the task would come back at once. So it waits on its worker.
         """
         self.log.info("Application %s: %s, %s.", event["application"], event["status"], event["problem"])
-        self._awaited = event.get("awaited")
+        self._awaited, self._waits_here = event.get("awaited"), event["status"] == "refused"
         return self.execute(context)
