@@ -6,22 +6,24 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-__all__ = ["CONTAINER", "PlayedYarn", "played_yarn"]
+__all__ = ["CONTAINER", "NOBODY", "PlayedYarn", "played_yarn"]
 
 CONTAINER = "container_1_0001_01_000001"
+NOBODY = "nobody"
 STARTED = 1_000_000
 
 
 @dataclass
 class PlayedYarn:
     """`apps`: id → application as YARN tells it. `containers`: id → state. `silent`: connections are taken and never
-    answered. `moved_to`: the active manager, as one in standby names it. `answers`: path → (status, body) in place of
-    all else. `kills`: whether a kill is carried out.
+    answered. `moved_to`: the active manager, as one in standby names it; `NOBODY` while none is. `answers`: path →
+    (status, body) in place of all else. `kills`: whether a kill is carried out. `viewer`: the only user who may view
+    applications. Others get them without start and logs, or not at all with `filters`.
     """
 
     port: int = 0
@@ -32,6 +34,8 @@ class PlayedYarn:
     silent: bool = False
     moved_to: str = ""
     kills: bool = True
+    viewer: str = ""
+    filters: bool = False
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
@@ -70,6 +74,9 @@ class PlayedYarn:
             return 200, self.run(len(self.apps) + 1, tags=parse_qs(parts.query)["tags"][0])
         if path in self.answers:
             return self.answers[path]
+        if self.viewer and parse_qs(parts.query).get("user.name", ["dr.who"]) != [self.viewer]:
+            apps = {} if self.filters else {name: _hidden(app) for name, app in self.apps.items()}
+            return replace(self, viewer="", apps=apps).reply(method, target, body)
         if path == "/ws/v1/cluster/apps":
             (tag,) = parse_qs(parts.query).get("applicationTags", [""])
             found = [app for app in self.apps.values() if tag in app["applicationTags"].split(",")]
@@ -77,7 +84,11 @@ class PlayedYarn:
         if path.startswith("/ws/v1/cluster/apps/"):
             return self._application(method, path.split("/")[5], body)
         if path == "/ws/v1/cluster/info":
-            return 200, json.dumps({"clusterInfo": {"startedOn": self.manager_started}})
+            state = "STANDBY" if self.moved_to else "ACTIVE"
+            return 200, json.dumps({"clusterInfo": {"startedOn": self.manager_started, "haState": state}})
+        return self._node(path)
+
+    def _node(self, path: str) -> tuple[int, str]:
         if path == "/ws/v1/node/info":
             return 200, json.dumps({"nodeInfo": {"nmStartupTime": self.node_started}})
         if "/logs/" in path:
@@ -96,6 +107,11 @@ class PlayedYarn:
         return 200, json.dumps({"app": self.apps[name]})
 
 
+def _hidden(app: dict[str, Any]) -> dict[str, Any]:
+    """As YARN tells an application to a user without the right to view it."""
+    return {**{name: value for name, value in app.items() if name != "amContainerLogs"}, "startedTime": 0}
+
+
 @contextmanager
 def played_yarn() -> Iterator[PlayedYarn]:
     """The server, which ends with the block."""
@@ -108,9 +124,14 @@ def played_yarn() -> Iterator[PlayedYarn]:
             if yarn.silent:
                 yarn.released.wait(60)
                 return
-            if yarn.moved_to:
+            if (
+                yarn.moved_to and urlsplit(self.path).path != "/ws/v1/cluster/info"
+            ):  # which YARN answers in standby, too
                 self.send_response(307)
-                self.send_header("Location", f"{yarn.moved_to}{self.path}")
+                if yarn.moved_to == NOBODY:
+                    self.send_header("Refresh", f"3;url={yarn.address}{self.path}")
+                else:
+                    self.send_header("Location", f"{yarn.moved_to}{self.path}")
                 self.end_headers()
                 return
             status, text = yarn.reply(self.command, self.path, body)

@@ -18,15 +18,14 @@ from typing import Any
 
 import psutil
 import pyspark
-import pytest
 
 from tests.ports import lasting_port
 from tidemark.hooks.yarn import ResourceManager
 
-__all__ = ["HOST", "SPARK_CONF", "YarnCluster", "yarn_or_skip"]
+__all__ = ["HOST", "SPARK_CONF", "YarnCluster", "running_yarn"]
 
 _REPOSITORY = Path(__file__).parents[1]
-_PATIENCE = 900  # seconds, to fetch 90 MB
+_SECONDS_TO_FETCH = 900  # 90 MB
 JARS = _REPOSITORY / ".cache" / "yarn"  # put there by .ci/fetch-yarn
 HOST = "127.0.0.1"
 SPARK_CONF: Mapping[str, str] = {
@@ -54,7 +53,7 @@ log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss} %p %c{1}: %m%n
 """
-_PATIENCE = 120.0
+_SECONDS_TO_START = 120.0
 
 
 @dataclass
@@ -122,7 +121,7 @@ class YarnCluster:
                     process.kill()
 
     def _until_a_node_runs(self) -> None:
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + _SECONDS_TO_START
         while True:
             with suppress(OSError, urllib.error.URLError, ValueError):
                 nodes = (_get(f"{self.address}/ws/v1/cluster/nodes")["nodes"] or {}).get("node", [])
@@ -159,12 +158,9 @@ class YarnCluster:
 
 
 @contextmanager
-def yarn_or_skip(directory: Path) -> Iterator[YarnCluster]:
-    """A running YARN, which ends with the block; a test whose jars cannot be fetched is skipped."""
-    try:
-        subprocess.run([_REPOSITORY / ".ci/fetch-yarn"], check=True, timeout=_PATIENCE)
-    except (OSError, subprocess.SubprocessError) as error:
-        pytest.skip(f"no YARN here: .ci/fetch-yarn: {error}")
+def running_yarn(directory: Path) -> Iterator[YarnCluster]:
+    """A running YARN, which ends with the block. Jars that cannot be fetched are a failure: a skip would hide it."""
+    subprocess.run([_REPOSITORY / ".ci/fetch-yarn"], check=True, timeout=_SECONDS_TO_FETCH)
     cluster = YarnCluster(directory)
     _configure(cluster)
     cluster.start()

@@ -44,7 +44,9 @@ def ran(capsys: pytest.CaptureFixture[str], **given: Any) -> dict[str, tuple[int
 
 
 def fill(jobs: Path, workspace: Path, written: datetime) -> None:
-    """A dead job here and one where jobs lay formerly, an archive, a log-only table, half of one, an answer."""
+    """A dead job here and one where jobs lay formerly, an archive, a log-only table, half of one, an answer, a job in a
+    cluster and a note of one.
+    """
     a_job(jobs, written=written)
     a_job(workspace / "jobs", written=written)
     archive = workspace / "archives" / f"tidemark-{written:%Y%m%d}.zip"
@@ -59,7 +61,12 @@ def fill(jobs: Path, workspace: Path, written: datetime) -> None:
     (answer / "part-0.parquet").write_bytes(b"PAR1")
     set_time(answer / "part-0.parquet", written)
     set_time(answer, written)
-    for file in (archive, half, *Path(uri.removeprefix("file://")).rglob("*.json")):
+    noted = [workspace / place / f"of {written:%d}" for place in ("cluster_jobs", "cluster_tasks")]
+    for directory in noted:
+        directory.mkdir(parents=True)
+        (directory / "one").write_text("")
+        set_time(directory / "one", written)
+    for file in (archive, half, *noted, *Path(uri.removeprefix("file://")).rglob("*.json")):
         set_time(file, written)
 
 
@@ -76,6 +83,7 @@ def test_what_is_old_goes_what_is_young_stays_and_a_second_run_finds_nothing(
     fill(*places, now - timedelta(days=8))
     both = everything(*places)
     gone = {"jobs": (2, 0), "archives": (1, 0), "log-only tables": (2, 0), "answers of queries": (1, 0)}
+    gone |= {"jobs in a cluster": (1, 0), "notes of jobs": (1, 0)}
     assert ran(capsys, dry_run=True) == gone
     assert everything(*places) == both
     assert ran(capsys) == gone

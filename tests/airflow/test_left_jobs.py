@@ -181,6 +181,21 @@ def test_without_an_answer_of_yarn_no_second_one_is_started(attempts: Attempts, 
     assert (list(yarn.apps), attempts.noted()) == ([application], ["one"])
 
 
+def test_a_manager_that_restarts_after_the_submission_is_waited_for(attempts: Attempts, yarn: PlayedYarn) -> None:
+    job = attempts.job()
+    job.cluster._patience = 60.0
+    yarn.answers["/ws/v1/cluster/apps"] = (503, "")
+
+    def restarted() -> None:
+        wait_until(lambda: any("applicationTags" in one for one in yarn.asked))
+        del yarn.answers["/ws/v1/cluster/apps"]
+        attempts.ends("application_1_0001", "one", {"rows": 5})
+
+    ending = meanwhile(restarted)
+    assert job.run(attempts.spec("one", batch=7)).report == {"rows": 5}
+    ending.join()
+
+
 def test_a_driver_that_failed_makes_way(attempts: Attempts, yarn: PlayedYarn) -> None:
     application = attempts.left(attempts.spec("one", batch=7))
     yarn.end(application, "FAILED", "FAILED", "Exit status: 137")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from airflow.sdk import DAG
+from airflow.sdk.bases.operator import TRIGGER_FAIL_REPR
 
 from tests.airflow.runs import Lake, Outcome
 from tests.airflow.test_yarn_jobs import HANDED_OVER
@@ -20,6 +21,7 @@ from tests.played_yarn import PlayedYarn, played_yarn
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.jobs.files import read_spec, write_result
 from tidemark.jobs.run import run
+from tidemark.operators._spark import SparkOperator
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.streams import CreateStreamOperator
 from tidemark.streams.store.schema import jobs
@@ -37,14 +39,16 @@ def lake(spark: object, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.
 
 
 @contextmanager
-def drivers(yarn: PlayedYarn, lake: Lake, waited: Callable[[], bool]) -> Iterator[None]:
-    """Each driver that YARN gets runs in the session of the tests, once somebody waits for it."""
+def drivers(yarn: PlayedYarn, lake: Lake, waited: Callable[[], bool], *, die: bool = False) -> Iterator[None]:
+    """Each driver that YARN gets runs in the session of the tests, once somebody waits for it. `die`: it does not."""
     stopped = threading.Event()
 
     def serve() -> None:
         while not stopped.wait(0.05):
             for name, app in list(yarn.apps.items()):
-                if app["state"] == "RUNNING" and waited():
+                if app["state"] == "RUNNING" and waited() and die:
+                    yarn.end(name, "FAILED", "FAILED", "Exit status: 137")
+                elif app["state"] == "RUNNING" and waited():
                     job_id = app["applicationTags"].partition("tidemark-")[2]
                     spec = read_spec(str(lake.root / "_tidemark" / "cluster_jobs" / job_id / "spec.json"))
                     write_result(spec.result_uri, run(lake.spark, spec))
@@ -59,23 +63,32 @@ def drivers(yarn: PlayedYarn, lake: Lake, waited: Callable[[], bool]) -> Iterato
         server.join()
 
 
-def test_a_deferred_task_finds_its_driver_again_and_delivers_once(
-    run_dag: Callable[..., Outcome],
-    lake: Lake,
-    spark_submit: Callable[[str], Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    waiting: list[str] = []
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The applications for which tasks have begun to wait in the triggerer."""
+    noted: list[str] = []
     wait = YarnApplicationTrigger._wait
 
-    async def noted(self: YarnApplicationTrigger) -> dict[str, object]:
-        waiting.append(self.application)
+    async def note(self: YarnApplicationTrigger) -> dict[str, object]:
+        noted.append(self.application)
         return await wait(self)
 
-    monkeypatch.setattr(YarnApplicationTrigger, "_wait", noted)
+    monkeypatch.setattr(YarnApplicationTrigger, "_wait", note)
+    return noted
+
+
+@pytest.fixture
+def deferred(
+    run_dag: Callable[..., Outcome],
+    spark_submit: Callable[[str], Path],
+    waiting: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., Outcome]:
+    """Runs a task that delivers by a driver in YARN, for which it waits in the triggerer."""
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
-    with played_yarn() as yarn:
+
+    def run(yarn: PlayedYarn, lake: Lake, *, die: bool = False) -> Outcome:
         connect(yarn, monkeypatch)
         spark_submit(HANDED_OVER.format(home=tmp_path, yarn=yarn.address))
         with DAG("in_yarn", schedule=None) as dag:
@@ -83,8 +96,17 @@ def test_a_deferred_task_finds_its_driver_again_and_delivers_once(
             create >> ConsumeStreamOperator(
                 task_id="consume", stream="y", target="c.mirror", write_as="merge", keys="id", deferrable=True
             )
-        with drivers(yarn, lake, lambda: bool(waiting)):
-            ran = run_dag(dag)
+        with drivers(yarn, lake, lambda: bool(waiting), die=die):
+            return run_dag(dag)
+
+    return run
+
+
+def test_a_deferred_task_finds_its_driver_again_and_delivers_once(
+    deferred: Callable[..., Outcome], lake: Lake, waiting: list[str]
+) -> None:
+    with played_yarn() as yarn:
+        ran = deferred(yarn, lake)
         assert ran.state == "success"
         assert waiting == list(yarn.apps) == ["application_1_0001"]
         assert ran.returned("consume", "_link_YarnLink") == f"{yarn.address}/cluster/app/application_1_0001"
@@ -94,10 +116,58 @@ def test_a_deferred_task_finds_its_driver_again_and_delivers_once(
     assert (row.application, row.outcome, row.host) == ("application_1_0001", "done", f"YARN at {yarn.address}")
 
 
-def test_a_person_who_ends_a_deferred_task_ends_its_driver(
+def test_a_deferred_task_whose_driver_dies_fails_and_starts_no_other(
+    deferred: Callable[..., Outcome], lake: Lake, waiting: list[str]
+) -> None:
+    with played_yarn() as yarn:
+        ran = deferred(yarn, lake, die=True)
+        assert (ran.state, ran.task("consume")) == ("failed", "failed")
+        assert waiting == list(yarn.apps) == ["application_1_0001"]
+    assert lake.rows("c.mirror") == []
+    (row,) = TidemarkHook().open_store().read(lambda connection: connection.execute(jobs.select()).all())
+    assert row.outcome == "DriverDied"
+
+
+def test_a_task_whose_triggerer_is_refused_waits_on_its_worker(
+    deferred: Callable[..., Outcome], lake: Lake, waiting: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(trigger: YarnApplicationTrigger) -> dict[str, object]:
+        waiting.append(trigger.application)
+        return trigger._event("refused", "HTTP 403")
+
+    monkeypatch.setattr(YarnApplicationTrigger, "_wait", refused)
+    with played_yarn() as yarn:
+        ran = deferred(yarn, lake)
+        assert (ran.state, waiting) == ("success", list(yarn.apps))
+    assert lake.rows("c.mirror") == [(1, "one"), (2, "two")]
+
+
+def test_a_wait_that_fails_ends_its_driver(deferred: Callable[..., Outcome], lake: Lake, waiting: list[str]) -> None:
+    failed = TRIGGER_FAIL_REPR, {"error": "Trigger timeout", "traceback": None}
+    resume = SparkOperator.resume_execution
+    with played_yarn() as yarn, pytest.MonkeyPatch.context() as airflow:
+        # dag.test resumes a task only by an event, and the scheduler by this method.
+        airflow.setattr(
+            SparkOperator,
+            "resume_execution",
+            lambda self, next_method, next_kwargs, context: resume(self, *failed, context),
+        )
+        airflow.setattr(YarnApplicationTrigger, "_wait", _at_once)
+        ran = deferred(yarn, lake)
+        assert (ran.task("consume"), [app["state"] for app in yarn.apps.values()]) == ("failed", ["KILLED"])
+    (row,) = TidemarkHook().open_store().read(lambda connection: connection.execute(jobs.select()).all())
+    assert row.outcome == "its task waits no more"
+
+
+async def _at_once(trigger: YarnApplicationTrigger) -> dict[str, object]:
+    return trigger._event("timeout", "it still runs")
+
+
+def test_a_person_who_ends_a_deferred_task_ends_its_driver_from_a_triggerer_without_hadoops_files(
     airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
     with played_yarn() as yarn:
         connect(yarn, monkeypatch)

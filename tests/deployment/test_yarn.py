@@ -21,7 +21,7 @@ import pytest
 
 from tests.airflow.runs import Lake
 from tests.tiers import nightly
-from tests.yarn_cluster import SPARK_CONF, YarnCluster, yarn_or_skip
+from tests.yarn_cluster import SPARK_CONF, YarnCluster, running_yarn
 from tidemark.control.store import ControlStore
 from tidemark.failpoints import CLUSTER_POINTS, KILL_AT, KILL_ONCE
 from tidemark.lake.tables import table_ref
@@ -55,7 +55,7 @@ PATIENCE = 400.0  # on a machine that is busy, a driver takes a minute
 
 @pytest.fixture(scope="module")
 def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[YarnCluster]:
-    with yarn_or_skip(tmp_path_factory.mktemp("yarn")) as running:
+    with running_yarn(tmp_path_factory.mktemp("yarn")) as running:
         yield running
 
 

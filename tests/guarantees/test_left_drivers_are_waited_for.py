@@ -5,14 +5,25 @@ A server plays YARN, and drivers write real logs. Worker, store, lake and REST c
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.played_yarn import PlayedYarn, played_yarn
-from tidemark.errors import ClusterUnreachable, DriverDied, DriverEndUnproven, DriverMayRunOn, JobCancelled
+from tests.played_yarn import NOBODY, PlayedYarn, played_yarn
+from tidemark.errors import (
+    ClusterUnreachable,
+    DriverDied,
+    DriverEndUnproven,
+    DriverMayRunOn,
+    Fenced,
+    JobCancelled,
+    JobLeftNoResult,
+    StreamLocked,
+)
 from tidemark.hooks._cluster_files import ClusterFiles
 from tidemark.hooks.settings import TidemarkSettings
 from tidemark.hooks.yarn import ResourceManager
@@ -23,8 +34,8 @@ from tidemark.model.yarn import driver_tag
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.worker.clusters import DriverGoesOn, LeftDriver
 from tidemark.streams.worker.consume import consume
-from tidemark.streams.worker.left_drivers import keep_application
-from tidemark.streams.worker.outcomes import Consumed
+from tidemark.streams.worker.left_drivers import end_left, give_up_waiting, keep_application
+from tidemark.streams.worker.outcomes import Consumed, Opened
 from tidemark.streams.worker.runtime import Runtime
 
 from .drivers import Driver, WorkerDied
@@ -45,11 +56,20 @@ class Cluster:
         home = self.world.root / "home"
         return TidemarkSettings("", str(self.world.root / "lake"), home=home, jobs_root=home / "jobs")
 
-    def seen_by_a_worker(self, *, leaves: bool = False, dies: Callable[[str], bool] = lambda point: False) -> Runtime:
-        """The runtime of an attempt on a new worker. `dies`: whether it is killed at that point."""
+    def seen_by_a_worker(
+        self,
+        *,
+        leaves: bool = False,
+        dies: Callable[[str], bool] = lambda point: False,
+        awaited: str | None = None,
+        patience: float = 0.0,
+    ) -> Runtime:
+        """The runtime of an attempt on a new worker. `dies`: whether it is killed at that point. `awaited`: the job for
+        which its task has waited in the triggerer.
+        """
         manager = ResourceManager((self.yarn.address,), seconds=0.5)
         files = ClusterFiles(self.settings)
-        cluster = YarnDrivers(manager, files, pause=0.01, patience=0.0, clock=self.world.clock)
+        cluster = YarnDrivers(manager, files, pause=0.01, patience=patience, clock=self.world.clock)
         cluster.leaves = leaves
 
         def run(spec: JobSpec) -> JobResult:
@@ -63,10 +83,10 @@ class Cluster:
             keep_application(self.world.store, job_id, application)
             if dies("while it waits"):
                 raise WorkerDied
-            driver = LeftDriver(job_id, application, str(spec.key), spec.deadline)
+            driver = LeftDriver(job_id, application, str(spec.key), spec.deadline, own=True)
             return cluster.outcome(driver, application, leaves=leaves)
 
-        return replace(self.world.runtime, run=run, host=cluster, cluster=cluster)
+        return replace(self.world.runtime, run=run, host=cluster, cluster=cluster, awaited=awaited)
 
     def begin(self, spec: JobSpec, job_id: str) -> str:
         """A driver begins, as spark-submit lets it."""
@@ -160,6 +180,86 @@ def test_a_task_that_waits_elsewhere_keeps_its_transaction_and_its_driver(cluste
     assert not cluster.consume(runtime).delivered_before
     assert cluster.consume(runtime).delivered_before
     assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+@pytest.mark.parametrize("says", ["nothing", "that it was fenced"])
+def test_a_task_that_waits_elsewhere_fails_with_its_own_driver(cluster: Cluster, says: str) -> None:
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True))
+    application, job_id = left.value.application, left.value.job_id
+    assert left.value.own
+    fenced = Fenced(target="t", number=1, key="k")
+    if says != "nothing":
+        write_result(cluster.drivers[application].spec.result_uri, JobResult(error=fenced.to_record()))
+    cluster.yarn.end(application, "FAILED", "FAILED", "Exit status: 137")
+    with pytest.raises(DriverDied if says == "nothing" else Fenced):
+        cluster.consume(cluster.seen_by_a_worker(leaves=True, awaited=job_id))
+    assert list(cluster.drivers) == [application]
+    assert _unseen(cluster.world) == []
+    with pytest.raises(DriverGoesOn) as again:  # the retry of Airflow
+        cluster.consume(cluster.seen_by_a_worker(leaves=True))
+    cluster.goes_on(again.value.application)
+    cluster.consume(cluster.seen_by_a_worker(leaves=True, awaited=again.value.job_id))
+    assert (len(cluster.drivers), cluster.holds()) == (2, ONCE)
+
+
+def test_a_driver_of_an_earlier_attempt_that_fails_while_its_task_waits_elsewhere_is_replaced(cluster: Cluster) -> None:
+    application = cluster.left()
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True))
+    assert (left.value.application, left.value.own) == (application, False)
+    cluster.yarn.end(application, "FAILED", "FAILED", "Exit status: 137")
+    runtime = cluster.seen_by_a_worker(leaves=True, awaited=left.value.job_id if left.value.own else None)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(runtime)
+    assert left.value.own
+    cluster.goes_on(left.value.application)
+    cluster.consume(cluster.seen_by_a_worker(leaves=True, awaited=left.value.job_id))
+    assert (len(cluster.drivers), cluster.holds()) == (2, ONCE)
+
+
+def test_a_task_that_waits_elsewhere_keeps_its_lease_until_it_is_given_up(cluster: Cluster) -> None:
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True))
+    cluster.world.clock.go(LONG - timedelta(hours=1, minutes=1))  # shortly before the deadline
+    with pytest.raises(StreamLocked):
+        cluster.consume(cluster.seen_by_a_worker(), "two")
+    give_up_waiting(cluster.world.store, left.value.job_id)
+    cluster.goes_on(left.value.application)
+    finished = cluster.consume(cluster.seen_by_a_worker(), "two").finished
+    assert [one.key for one in finished] == [key_of("one")]
+    assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+def test_giving_up_a_wait_leaves_the_lease_of_the_attempt_that_has_begun_since(cluster: Cluster) -> None:
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True))
+    assert isinstance(cluster.world.begin("one"), Opened)
+    give_up_waiting(cluster.world.store, left.value.job_id)
+    with pytest.raises(StreamLocked):
+        cluster.consume(cluster.seen_by_a_worker(), "two")
+    give_up_waiting(cluster.world.store, "00000000-0000-0000-0000-000000000000")  # a job without a row
+
+
+@pytest.mark.parametrize("run", ["one", "two"])
+def test_a_wait_elsewhere_that_fails_ends_the_driver_of_its_own_and_of_a_taken_transaction(
+    cluster: Cluster, run: str
+) -> None:
+    if run == "two":
+        cluster.left()
+        cluster.world.clock.go(SHORT)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True), run)
+    end_left(cluster.seen_by_a_worker(), key_of("three"))
+    assert cluster.yarn.apps[left.value.application]["state"] == "RUNNING"
+    end_left(cluster.seen_by_a_worker(), key_of(run))
+    assert cluster.yarn.apps[left.value.application]["state"] == "KILLED"
+    assert _unseen(cluster.world) == []
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True), "four")  # which need not wait
+    cluster.goes_on(left.value.application)
+    cluster.consume(cluster.seen_by_a_worker(awaited=left.value.job_id), "four")
+    assert cluster.holds() == ONCE
 
 
 def test_another_run_that_takes_over_waits_for_the_same_driver(cluster: Cluster) -> None:
@@ -258,12 +358,46 @@ def test_without_an_answer_of_yarn_no_other_driver_begins(cluster: Cluster) -> N
     assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
 
 
+def test_the_retry_waits_until_another_manager_is_active(cluster: Cluster) -> None:
+    application = cluster.left()
+    cluster.goes_on(application)
+    cluster.yarn.moved_to = NOBODY
+    active = threading.Timer(0.3, setattr, (cluster.yarn, "moved_to", ""))
+    active.start()
+    cluster.consume(cluster.seen_by_a_worker(patience=30.0))
+    active.join()
+    assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
 def test_an_application_that_yarn_has_forgotten_is_believed_by_its_result_alone(cluster: Cluster) -> None:
     application = cluster.left()
     cluster.goes_on(application)
     del cluster.yarn.apps[application]
     cluster.consume(cluster.seen_by_a_worker())
     assert (len(cluster.drivers), cluster.holds()) == (1, ONCE)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"report": {"evid', '{"answer": 1}', "7", "[" * 100_000, '{"report": {"written": []}}']
+)
+@pytest.mark.parametrize("own", [False, True])
+def test_a_result_that_cannot_be_read_leaves_the_work_to_a_job_that_finds_the_marks(
+    cluster: Cluster, text: str, own: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    application = cluster.left()
+    cluster.goes_on(application)
+    (job_id,) = _unseen(cluster.world)
+    Path(cluster.drivers[application].spec.result_uri).write_text(text)
+    runtime = cluster.seen_by_a_worker(leaves=True, awaited=job_id if own else None)
+    if own and 'report": {"written' not in text:
+        with pytest.raises(JobLeftNoResult):
+            cluster.consume(runtime)
+    with pytest.raises(DriverGoesOn) as left:
+        cluster.consume(cluster.seen_by_a_worker(leaves=True, awaited=job_id if own else None))
+    cluster.goes_on(left.value.application)
+    cluster.consume(cluster.seen_by_a_worker(awaited=left.value.job_id))
+    assert (len(cluster.drivers), cluster.holds()) == (2, ONCE)
+    assert "cannot be read" in caplog.text or "of another release" in caplog.text
 
 
 @pytest.mark.parametrize("restarted", [False, True])

@@ -35,6 +35,16 @@ def test_the_readme_names_the_test_command_and_ci_runs_it() -> None:
     assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("test")
 
 
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "provider/docs/tutorials/your-own-table.md"])
+def test_the_pages_offer_the_versions_of_python_that_were_run(page: str) -> None:
+    ran = re.findall(r"^\| (3\.\d+) \|", TEXTS[ROOT / "README.md"], re.MULTILINE)
+    offered = re.search(r"need .*?Python ((?:3\.\d+(?:, | or )?)+)", TEXTS[ROOT / page])
+    assert offered is not None
+    assert re.findall(r"3\.\d+", offered[1]) == ran
+    classifiers = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.findall(r"Python :: (3\.\d+)", classifiers) == ran
+
+
 @pytest.mark.parametrize("page", PAGES, ids=by_name)
 def test_python_in_the_pages_parses_and_its_imports_are_there(page: Path) -> None:
     for code in re.findall(r"```python\n(.*?)```", TEXTS[page], re.DOTALL):

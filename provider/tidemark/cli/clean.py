@@ -66,20 +66,32 @@ def _days(text: str) -> timedelta:
 
 
 def _rows(settings: TidemarkSettings, now: datetime, keep: timedelta, *, dry_run: bool) -> Iterator[dict[str, Any]]:
+    from tidemark.hooks._cluster_files import places_of
     from tidemark.hooks._job_files import sweep_archives, sweep_job_files
-    from tidemark.lake.orphans import LOG_ONLY, Swept, sweep_directories
+    from tidemark.lake.orphans import LOG_ONLY
 
     older_than = now - keep
     for directory in (settings.jobs_root, *settings.former_jobs_roots):
         yield _row("jobs", str(directory), sweep_job_files(directory, now, older_than, dry_run=dry_run))
     for directory in map(_archives, settings.former_jobs_roots):
         yield _row("archives", str(directory), sweep_archives(directory, older_than, dry_run=dry_run))
-    room = f"{settings.workspace}/{LOG_ONLY}"
+    jobs, notes = places_of(settings)
+    for what, room in (
+        ("jobs in a cluster", jobs),
+        ("notes of jobs", notes),
+        ("log-only tables", f"{settings.workspace}/{LOG_ONLY}"),
+    ):
+        yield _row(what, room, _swept_in_the_lake(settings, room, older_than, dry_run=dry_run))
+
+
+def _swept_in_the_lake(settings: TidemarkSettings, room: str, older_than: datetime, *, dry_run: bool) -> Swept:
+    """A lake that does not answer is a problem of this row alone."""
+    from tidemark.lake.orphans import Swept, sweep_directories
+
     try:
-        swept = sweep_directories(room, settings.storage_options, older_than=older_than, dry_run=dry_run)
+        return sweep_directories(room, settings.storage_options, older_than=older_than, dry_run=dry_run)
     except (StorageRefused, StorageUnreachable) as error:
-        swept = Swept(left={room: str(error)})
-    yield _row("log-only tables", room, swept)
+        return Swept(left={room: str(error)})
 
 
 def _answers(hook: TidemarkHook, older_than: datetime, *, dry_run: bool) -> dict[str, Any]:

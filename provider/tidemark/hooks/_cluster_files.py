@@ -16,13 +16,14 @@ from tidemark.errors import StorageRefused, StorageUnreachable
 from tidemark.hooks._archive import spark_side_archive
 from tidemark.lake.orphans import sweep_directories
 from tidemark.lake.storage import Storage
-from tidemark.model.codec import from_json, to_json
+from tidemark.model.codec import from_plain, to_json
+from tidemark.model.foreign_json import parsed
 from tidemark.model.jobs import JobResult, JobSpec
 
 if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
 
-__all__ = ["ClusterFiles", "Placed"]
+__all__ = ["ClusterFiles", "Placed", "places_of"]
 
 _FOLDER, _TASKS = "cluster_jobs", "cluster_tasks"
 _ARCHIVE, _SPEC, _RESULT, _CANCEL = "tidemark.zip", "spec.json", "result.json", "cancel"
@@ -48,16 +49,21 @@ class Placed:
         return (self.archive, self.archive_sha256, self.spec, self.spec_sha256)
 
 
+def places_of(settings: TidemarkSettings) -> tuple[str, str]:
+    """The directories in the lake of jobs, and of notes about them."""
+    return f"{settings.workspace}/{_FOLDER}", f"{settings.workspace}/{_TASKS}"
+
+
 class ClusterFiles:
     """The directories of jobs in the lake, `<lake root>/_tidemark/cluster_jobs/<job id>`. They have no secrets. Beside
     them `cluster_tasks/<owner>/<job id>` notes the jobs of a task.
     """
 
     def __init__(self, settings: TidemarkSettings) -> None:
-        self._root = f"{settings.workspace}/{_FOLDER}"
+        self._root, tasks = places_of(settings)
         self._options = settings.storage_options
         self._storage = Storage(self._root, settings.storage_options)
-        self._tasks = Storage(f"{settings.workspace}/{_TASKS}", settings.storage_options)
+        self._tasks = Storage(tasks, settings.storage_options)
 
     def spec(self, spec: JobSpec, job_id: str) -> JobSpec:
         """The spec with result and cancel marker in the lake."""
@@ -74,13 +80,17 @@ class ClusterFiles:
         return Placed(places[0], hashlib.sha256(archive).hexdigest(), places[1], hashlib.sha256(told).hexdigest())
 
     def result(self, job_id: str) -> JobResult | None:
-        """The driver's last word; None if it has said none. Raises ValueError for one of another release."""
+        """The driver's last word; None if it has said none. A word that cannot be read, such as one of another release,
+        is logged and counts as none.
+        """
         try:
-            text = self._storage.read_bytes(f"{job_id}/{_RESULT}").decode("utf-8")
+            found: JobResult = from_plain(JobResult, parsed(self._storage.read_bytes(f"{job_id}/{_RESULT}")))
+            return found
         except FileNotFoundError:
             return None
-        found: JobResult = from_json(JobResult, text)
-        return found
+        except (ValueError, TypeError, AttributeError) as error:
+            log.warning("The result in %s cannot be read, and counts as none: %s", self.result_place(job_id), error)
+            return None
 
     def result_place(self, job_id: str) -> str:
         """The place of the result, for messages."""

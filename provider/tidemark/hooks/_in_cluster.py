@@ -77,7 +77,7 @@ class InCluster:
 
     def _run(self, spec: JobSpec, job_id: str) -> JobResult:
         """The listener of the cluster gets the application's id before anything waits for it."""
-        cluster, driver = self._cluster, LeftDriver(job_id, None, spec.about, spec.deadline)
+        cluster, driver = self._cluster, LeftDriver(job_id, None, spec.about, spec.deadline, own=True)
         submission = self._hand_over(spec, job_id)
         failpoint("cluster.submitted")
         try:

@@ -23,13 +23,15 @@ def on_its_cluster(
     job: SparkJob,
     *,
     leaves: bool = False,
+    awaited: str | None = None,
     told: Callable[[YarnApplication], None] = lambda application: None,
 ) -> Runtime:
     """The runtime with the cluster of the job's drivers as its host; drivers on this host leave that as it is. It plans
     executors, if the connection has bounds for them.
 
     Ids of applications are stored before anything waits for them. `leaves`: a driver that runs ends the attempt with
-    DriverGoesOn. `told`: gets the application when it is found and when it has ended. Raises errors of `require_ready`.
+    DriverGoesOn, and `awaited` is the job that it left then. `told`: gets the application when it is found and when it
+    has ended. Raises errors of `require_ready`.
     """
     from tidemark.streams.worker.left_drivers import keep_application
 
@@ -43,7 +45,7 @@ def on_its_cluster(
 
     cluster = job.cluster
     cluster.leaves, cluster.told = leaves, tell
-    return replace(runtime, host=cluster, cluster=cluster)
+    return replace(runtime, host=cluster, cluster=cluster, awaited=awaited)
 
 
 def _sizing(job: SparkJob) -> Sizing | None:

@@ -1,6 +1,7 @@
 """YARN's REST interface: applications of the resource manager, and containers and logs of node managers.
 
-Every request has a time-out for each read, and one for the whole answer.
+Every request has a time-out for each read, and one for the whole answer. Each names the user, who submitted the
+drivers: YARN with ACLs hides applications from others.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import getpass
 import http.client
 import json
+import os
 import time
 import urllib.error
 import urllib.request
@@ -43,10 +45,16 @@ class _NotFound(Exception):
 
 
 class ResourceManager:
-    """The resource managers at `addresses`. One of them is active. It has no state, so threads may share it."""
+    """The resource managers at `addresses`. One of them is active. It has no state, so threads may share it.
 
-    def __init__(self, addresses: Sequence[str], *, seconds: float = SECONDS_FOR_AN_ANSWER) -> None:
+    `user`: who asks, by default the one in whose name this process submits drivers; empty for nobody.
+    """
+
+    def __init__(
+        self, addresses: Sequence[str], *, user: str | None = None, seconds: float = SECONDS_FOR_AN_ANSWER
+    ) -> None:
         self.addresses = tuple(addresses)
+        self.user = _own_user() if user is None else user
         self._seconds = seconds
 
     @property
@@ -63,9 +71,10 @@ class ResourceManager:
     def application(self, application_id: str) -> YarnApplication:
         """The application as it is. Raises ApplicationUnknown, ClusterUnreachable, ClusterRefused."""
         try:
-            return self._ask(f"/ws/v1/cluster/apps/{quote(application_id)}", application_of)
+            found = self._ask(f"/ws/v1/cluster/apps/{quote(application_id)}", application_of)
         except _NotFound:
             raise ApplicationUnknown(address=self._shown, application=application_id) from None
+        return self._shown_whole(found)
 
     def started_at(self) -> datetime:
         """The start of the active manager's process. Raises ClusterUnreachable, ClusterRefused."""
@@ -79,17 +88,19 @@ class ResourceManager:
     def tagged(self, tag: str) -> tuple[YarnApplication, ...]:
         """All applications with the tag, the newest first. Raises ClusterUnreachable, ClusterRefused."""
         try:
-            return self._ask(f"/ws/v1/cluster/apps?{urlencode({'applicationTags': tag})}", applications_of)
+            found = self._ask(f"/ws/v1/cluster/apps?{urlencode({'applicationTags': tag})}", applications_of)
         except _NotFound:
             raise ClusterRefused(address=self._shown, request="list of applications", problem="not found") from None
+        return tuple(map(self._shown_whole, found))
 
     def kill(self, application_id: str) -> None:
         """Asks for the end of the application. A second call, and one for an application that has ended, is harmless.
         Only the state afterwards shows an end. Raises as `application`.
         """
-        path = f"/ws/v1/cluster/apps/{quote(application_id)}/state?{urlencode({'user.name': getpass.getuser()})}"
         try:
-            self._ask(path, lambda answer: answer, body={"state": "KILLED"})
+            self._ask(
+                f"/ws/v1/cluster/apps/{quote(application_id)}/state", lambda answer: answer, body={"state": "KILLED"}
+            )
         except _NotFound:
             raise ApplicationUnknown(address=self._shown, application=application_id) from None
 
@@ -124,27 +135,43 @@ class ResourceManager:
     def _shown(self) -> str:
         return ", ".join(self.addresses)
 
+    def _shown_whole(self, application: YarnApplication) -> YarnApplication:
+        """The application. Without start and logs nothing proves an end, so ClusterRefused is raised."""
+        if not application.hidden:
+            return application
+        user = f"the user {self.user}" if self.user else "a request without a user"
+        problem = (
+            f"it hides start and logs of the application from {user} (yarn.acl.enable). Let that user view "
+            "applications: by spark.ui.view.acls, by the ACL of the queue, or as the user who submits"
+        )
+        raise ClusterRefused(address=self._shown, request=f"view of {application.id}", problem=problem)
+
     def _ask(self, path: str, read: Callable[[Mapping[str, Any]], T], *, body: Mapping[str, str] | None = None) -> T:
-        """The answer of the first address that gives one; a manager in standby sends to the active one."""
+        """The answer of the first address that gives one; a manager in standby sends to the active one, if one is."""
         problems = []
         for address in self.addresses:
             try:
                 return read(_object(self._get(address + path, body=body)))
             except urllib.error.HTTPError as error:
-                if error.code < 500:
+                if 400 <= error.code < 500:
                     request = path.partition("?")[0]
                     raise ClusterRefused(address=address, request=request, problem=_said_by(error)) from error
-                problems.append(f"HTTP {error.code} of {address}")
+                problems.append(f"HTTP {error.code} of {address}{': no manager is active' if error.code < 400 else ''}")
             except (OSError, http.client.HTTPException, ValueError) as error:
                 problems.append(f"{address}: {_told(error)}")
         raise ClusterUnreachable(address=self._shown, problem="; ".join(problems))
+
+    def _by_the_user(self, url: str) -> str:
+        if not self.user or "user.name=" in url:
+            return url
+        return f"{url}{'&' if '?' in url else '?'}{urlencode({'user.name': self.user})}"
 
     def _get(self, url: str, *, body: Mapping[str, str] | None = None, hops: int = 3) -> bytes:
         """The body of the answer. Raises _NotFound, HTTPError, OSError, HTTPException."""
         data = None if body is None else json.dumps(dict(body)).encode()
         headers = {"Accept": "application/json, text/plain, */*", "Content-Type": "application/json"}
         method = "GET" if data is None else "PUT"
-        request = urllib.request.Request(url, data=data, headers=headers, method=method)
+        request = urllib.request.Request(self._by_the_user(url), data=data, headers=headers, method=method)
         until = time.monotonic() + self._seconds
         try:
             with urllib.request.urlopen(request, timeout=self._seconds) as answer:
@@ -156,6 +183,14 @@ class ResourceManager:
             if data is not None and error.code in (301, 302, 307, 308) and hops and _is_web(elsewhere):
                 return self._get(elsewhere, body=body, hops=hops - 1)
             raise
+
+
+def _own_user() -> str:
+    """As Hadoop finds it for spark-submit; empty for a process whose user has no name."""
+    try:
+        return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    except (KeyError, OSError):  # a container with a number alone
+        return ""
 
 
 def addresses_from(text: str) -> tuple[str, ...]:

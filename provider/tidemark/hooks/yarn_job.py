@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import TypeVar
 
 from tidemark.errors import (
     ApplicationUnknown,
@@ -40,6 +41,7 @@ _OF_THIS_PROCESS: set[str] = set()  # jobs, so of this attempt
 
 _NOT_LISTED = "YARN was started after it, and does not list it"
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
@@ -85,7 +87,7 @@ class YarnDrivers:
         """
         try:
             self.files.cancel(job_id)
-            application = self.find(job_id)
+            application = self._find(job_id)
             if application is None:
                 return self._never_began(job_id)
             self._ask_to_stop(job_id, application.id)
@@ -100,9 +102,12 @@ class YarnDrivers:
             return False
 
     def find(self, job_id: str) -> YarnApplication | None:
-        """The application of the job by its tag. None if YARN lists none: the marker is set then, and a driver that is
-        submitted later stops at once.
+        """The application of the job by its tag, with patience for a resource manager that restarts. None if YARN lists
+        none: the marker is set then, and a driver that is submitted later stops at once.
         """
+        return self._patiently(partial(self._find, job_id))
+
+    def _find(self, job_id: str) -> YarnApplication | None:
         found = self.manager.tagged(driver_tag(job_id))
         if not found:
             self.files.cancel(job_id)
@@ -179,7 +184,7 @@ class YarnDrivers:
         said = False
         while True:
             try:
-                application = self._look(application_id)
+                application = self._patiently(partial(self.manager.application, application_id))
             except ApplicationUnknown as unknown:
                 return self._without_application(driver, unknown)
             if not said:
@@ -196,7 +201,7 @@ class YarnDrivers:
                 problem = f"YARN still calls it {application.state} a minute after it was told to end"
                 raise self.may_run_on(driver, application_id, problem)
             if asked_at is None and leaves:
-                raise DriverGoesOn(application_id, driver.job_id, driver.deadline)
+                raise DriverGoesOn(application_id, driver.job_id, driver.deadline, own=driver.own)
             time.sleep(self._pause)
 
     def stop(self, why: str) -> None:
@@ -214,12 +219,12 @@ class YarnDrivers:
         log.info("The driver of %s is the application %s: %s", driver.about, application.id, page)
         self.told(driver.job_id, application)
 
-    def _look(self, application_id: str) -> YarnApplication:
-        """The application, with patience for a resource manager that restarts."""
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """The answer, with patience for a resource manager that restarts."""
         until = time.monotonic() + self._patience
         while True:
             try:
-                return self.manager.application(application_id)
+                return ask()
             except ClusterUnreachable as error:
                 if time.monotonic() > until or self._stopped_because == "cancelled":
                     raise

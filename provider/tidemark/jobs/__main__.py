@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tidemark.errors import JobCancelled, JobDeadlineExceeded, JobError
 from tidemark.failpoints import failpoint
@@ -104,25 +104,36 @@ def _ender(spark: SparkSession, spec: JobSpec) -> Callable[[JobError], None]:
     jvm = os.getppid() if "PYSPARK_GATEWAY_PORT" in os.environ else None  # spark-submit runs Python as its child
 
     def end(reason: JobError) -> None:
-        write_result(spec.result_uri, JobResult(error=reason.to_record()))
+        try:
+            write_result(spec.result_uri, JobResult(error=reason.to_record()))
+        finally:  # also without an answer of the lake
+            _end_process(spark, jvm)
+
+    return end
+
+
+def _end_process(spark: SparkSession, jvm: int | None) -> NoReturn:
+    try:
         if jvm is not None:
             os.kill(jvm, signal.SIGKILL)
         else:
             gateway: Any = spark.sparkContext._jvm
             gateway.java.lang.Runtime.getRuntime().halt(1)
+    finally:
         os._exit(1)
-
-    return end
 
 
 def _remote_ender(spark: SparkSession, spec: JobSpec) -> Callable[[JobError], None]:
     """A function that leaves the session and ends the process. It writes a result only if the server has ended, too."""
 
     def end(reason: JobError) -> None:
-        ended = leave(spark, SECONDS_TO_LEAVE)
-        if ended:
-            write_result(spec.result_uri, JobResult(error=reason.to_record()))
-        os._exit(1 if ended else UNSURE)
+        ended = False
+        try:
+            ended = leave(spark, SECONDS_TO_LEAVE)
+            if ended:
+                write_result(spec.result_uri, JobResult(error=reason.to_record()))
+        finally:
+            os._exit(1 if ended else UNSURE)
 
     return end
 

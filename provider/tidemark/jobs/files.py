@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import uuid
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import fsspec
 
+from tidemark.lake.failures import storage_errors_named
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 
-__all__ = ["exists", "read_spec", "read_text", "write_result", "write_text"]
+__all__ = ["exists", "in_a_store", "read_spec", "read_text", "write_result", "write_text"]
+
+_WITH_HALF_FILES = ("hdfs", "viewfs", "webhdfs", "swebhdfs", "sftp", "ssh", "smb")  # readers see what is written so far
 
 
 def read_spec(uri: str) -> JobSpec:
@@ -33,6 +38,9 @@ def write_result(uri: str, result: JobResult) -> None:
 def write_text(uri: str, text: str) -> None:
     """Writes a text as a whole, as `write_result` does. Idempotent: a second run replaces it."""
     location = _path_of(uri)
+    if urlsplit(location).scheme in _WITH_HALF_FILES:
+        _write_and_rename(location, text)
+        return
     if "://" in location:
         with fsspec.open(location, "wt", encoding="utf-8") as file:  # object stores show whole objects only
             file.write(text)
@@ -47,13 +55,30 @@ def write_text(uri: str, text: str) -> None:
     half.replace(path)
 
 
+def _write_and_rename(location: str, text: str) -> None:
+    filesystem, path = fsspec.url_to_fs(location)
+    half = f"{path}.{uuid.uuid4().hex}.half"
+    filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
+    with filesystem.open(half, "wb") as file:
+        file.write(text.encode())
+    with suppress(FileNotFoundError):
+        filesystem.rm_file(path)  # no file is renamed to a name that another has
+    filesystem.mv(half, path)
+
+
 def exists(uri: str) -> bool:
-    """Whether the file exists, such as the cancel marker."""
+    """Whether the file exists, such as the cancel marker. Raises StorageRefused and StorageUnreachable."""
     location = _path_of(uri)
-    if "://" not in location:
-        return Path(location).exists()
-    found: bool = fsspec.url_to_fs(location)[0].exists(location)
-    return found
+    with storage_errors_named(uri):
+        if "://" not in location:
+            return Path(location).exists()
+        found: bool = fsspec.url_to_fs(location)[0].exists(location)
+        return found
+
+
+def in_a_store(uri: str) -> bool:
+    """Whether the file is in a storage that is asked over the network."""
+    return "://" in _path_of(uri)
 
 
 def _path_of(uri: str) -> str:

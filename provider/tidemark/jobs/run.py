@@ -10,10 +10,10 @@ from tidemark.errors import JobError, TidemarkError
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.entries import entry_of, request_type
 from tidemark.jobs.failures import named_failure
-from tidemark.jobs.files import exists
+from tidemark.jobs.files import exists, in_a_store
 from tidemark.jobs.progress import Progress, print_line
 from tidemark.jobs.spark_work import work_in
-from tidemark.jobs.watch import Watch
+from tidemark.jobs.watch import SECONDS_BETWEEN_CHECKS, SECONDS_BETWEEN_REQUESTS, Watch
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress
@@ -48,7 +48,8 @@ def run(
     describes its second run.
     """
     work = work_in(spark, f"tidemark {spec.result_uri}")
-    watch = Watch(spec, lambda: exists(spec.cancel_uri), work.cancel, clock, end)
+    pause = SECONDS_BETWEEN_REQUESTS if in_a_store(spec.cancel_uri) else SECONDS_BETWEEN_CHECKS
+    watch = Watch(spec, lambda: exists(spec.cancel_uri), work.cancel, clock, end, pause=pause, say=say)
     with work, watch, Progress(work.active_stages, say) as progress:
         job = JobContext(work.session, spec, dict(options or {}), progress, utc_now(), watch.stop_if_due, source)
         try:

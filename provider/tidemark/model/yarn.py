@@ -22,6 +22,7 @@ __all__ = [
 
 _FINAL = frozenset({"FINISHED", "FAILED", "KILLED"})
 _DONE = frozenset({"DONE", "EXITED_WITH_SUCCESS", "EXITED_WITH_FAILURE", "COMPLETE"})
+_ACTIVE = "ACTIVE"
 _CONTAINER = re.compile(r"container_[A-Za-z0-9_]+")
 _WEB_PORTS = {"http": 8088, "https": 8090}
 
@@ -29,7 +30,8 @@ _WEB_PORTS = {"http": 8088, "https": 8090}
 @dataclass(frozen=True)
 class YarnApplication:
     """An application. `state` and `final_status` are YARN's words. `driver_logs`: the address of the logs of its
-    application master, which is the driver; empty before it has one. `started_at`: milliseconds of the epoch.
+    application master, which is the driver; empty before it has one. `started_at`: milliseconds of the epoch, and 0 if
+    YARN hides it.
     """
 
     id: str
@@ -44,6 +46,11 @@ class YarnApplication:
     def final(self) -> bool:
         """Whether YARN does nothing more for it. Its processes may still run: see `surely_ended`."""
         return self.state in _FINAL
+
+    @property
+    def hidden(self) -> bool:
+        """Whether its ACL hides start and logs from the user who asks. It has a start from its submission on."""
+        return self.started_at == 0
 
     @property
     def succeeded(self) -> bool:
@@ -78,12 +85,14 @@ def surely_ended(application: YarnApplication, node: NodeView | None) -> bool:
 
     A state that is not final means no, also after a kill. A driver that said good-bye after a success has ended. For
     others the state is the resource manager's opinion: a node that it lost may still run them. Then the node manager
-    has to know nothing of the container, and must be as old as the application.
+    has to know nothing of the container, and must be as old as the application. A hidden one tells of no node.
     """
     if not application.final:
         return False
-    if application.succeeded or not application.driver_logs:
+    if application.succeeded:
         return True
+    if not application.driver_logs:
+        return not application.hidden
     if node is None or node.started_at > application.started_at:
         return False
     return node.container is None or node.container in _DONE
@@ -114,9 +123,15 @@ def applications_of(answer: Mapping[str, Any]) -> tuple[YarnApplication, ...]:
 
 
 def started_on(answer: Mapping[str, Any]) -> int:
-    """The start of the resource manager in milliseconds of the epoch, in its information. Raises ValueError."""
+    """The start of the active resource manager in milliseconds of the epoch, in its information. Raises ValueError.
+
+    A manager in standby tells of itself, so that is a ValueError, too.
+    """
     told = answer.get("clusterInfo")
-    started = told.get("startedOn") if isinstance(told, Mapping) else None
+    found = told if isinstance(told, Mapping) else {}
+    state, started = found.get("haState", _ACTIVE), found.get("startedOn")
+    if state != _ACTIVE:
+        raise ValueError(f"it is not active, but {state}")
     if not isinstance(started, int):
         raise ValueError("it has no startedOn")
     return started

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from airflow.sdk.exceptions import AirflowException
+
 from tidemark.acceleration.planning.settings import factor_of
+from tidemark.errors import TidemarkError
 from tidemark.links.yarn import show_application
 from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
 from tidemark.operators._constants import check_constants
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["SparkOperator"]
 
 _LONGER_THAN_THE_TRIGGER = timedelta(minutes=5)  # which keeps the deadline itself
+_WAIT_FAILED = "__fail__"  # the method by which Airflow resumes a task whose trigger failed or is out of time
 _FACTOR = "query_acceleration_max_scale_factor"
 
 
@@ -46,6 +50,8 @@ class SparkOperator(TidemarkOperator):
         self.query_acceleration_max_scale_factor = query_acceleration_max_scale_factor
         self._jobs: list[SparkJob] = []
         self._application_page = ""
+        self._awaited: str | None = None
+        self._waits_here = False
         check_constants(self, query_acceleration_max_scale_factor=factor_of)
 
     def runtime(
@@ -76,7 +82,9 @@ class SparkOperator(TidemarkOperator):
             self._application_page = job.cluster.manager.page_of(application)
             show_application(self._application_page)
 
-        return on_its_cluster(self.hook.runtime(run_kept(self.hook, job, factor)), job, leaves=leaves, told=show)
+        runtime = self.hook.runtime(run_kept(self.hook, job, factor))
+        may_leave = leaves and not self._waits_here
+        return on_its_cluster(runtime, job, leaves=may_leave, awaited=self._awaited, told=show)
 
     @property
     def application_page(self) -> str:
@@ -146,21 +154,43 @@ class SparkOperator(TidemarkOperator):
         from tidemark.hooks.yarn_job import GRACE
         from tidemark.triggers.yarn import YarnApplicationTrigger
 
-        end = left.deadline + GRACE
+        end, manager = left.deadline + GRACE, self._jobs[-1].cluster.manager
         self.log.info("Waiting in the triggerer for the application %s.", left.application)
         self.defer(
             trigger=YarnApplicationTrigger(
                 application=left.application,
                 job_id=left.job_id,
-                addresses=self._jobs[-1].cluster.manager.addresses,
+                addresses=manager.addresses,
                 end=end.isoformat(),
                 conn_id=self.conn_id,
+                user=manager.user,
+                own=left.own,
             ),
             method_name="continue_after_wait",
             timeout=max(end - datetime.now(UTC), timedelta()) + _LONGER_THAN_THE_TRIGGER,
         )
 
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """As Airflow's. A wait in the triggerer that failed ends its driver, as a person would."""
+        if next_method == _WAIT_FAILED:
+            self._end_left(context)
+        return super().resume_execution(next_method, next_kwargs, context)
+
+    def _end_left(self, context: Context) -> None:
+        """As well as it can be: the failure of the wait is the one to be seen."""
+        from tidemark.streams.worker.left_drivers import end_left
+
+        try:
+            end_left(self.runtime(), key_of(context))
+        except (TidemarkError, AirflowException) as error:
+            self.log.warning("The driver in YARN could not be ended: %s", error)
+
     def continue_after_wait(self, context: Context, event: dict[str, Any]) -> Any:
-        """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found."""
+        """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found.
+
+        `awaited` of the event is the job whose failure is that of this attempt. It is None for a driver that an earlier
+        attempt has left. If YARN refuses the triggerer, the task would come back at once. So it waits on its worker.
+        """
         self.log.info("Application %s: %s, %s.", event["application"], event["status"], event["problem"])
+        self._awaited, self._waits_here = event.get("awaited"), event["status"] == "refused"
         return self.execute(context)

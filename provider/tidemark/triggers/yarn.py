@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tidemark.errors import ApplicationUnknown, ClusterRefused, ClusterUnreachable
-from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.hooks.yarn import ResourceManager
+from tidemark.streams.worker.threads import OwnThreads
 from tidemark.triggers._waiting import seconds_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["YarnApplicationTrigger"]
 
 _THREADS = 8  # of all these triggers: a manager that hangs holds no others
+_PATIENCE_OF_STORE = timedelta(seconds=5)
 
 T = TypeVar("T")
 
@@ -30,13 +32,15 @@ class YarnApplicationTrigger(BaseTrigger):
     """Fires once, when the application of a job has ended, or nothing more can be learned; ConsumeStreamOperator defers
     to it.
 
-    Its event is {status, application, problem}, with the status `ended`, `unknown`, `refused` or `timeout`. The task
-    looks for itself then. A manager that does not answer is asked again until `end`, with a warning in the log. If a
-    person ends the task, the job's marker is set, and the application is killed.
+    Its event is {status, application, problem, awaited}, with the status `ended`, `unknown`, `refused` or `timeout`.
+    The task looks for itself then. A manager that does not answer is asked again until `end`, with a warning in the
+    log. If a person ends the task, the job's marker is set, and the application is killed.
 
     :param application: its id.
     :param job_id: the job whose driver it is.
     :param addresses: of YARN's REST interface.
+    :param user: who asks it, the worker's; None for that of the triggerer.
+    :param own: whether the attempt has started the driver. Then `awaited` of the event is the job, else None.
     :param end: ISO 8601 with a zone.
     """
 
@@ -49,6 +53,8 @@ class YarnApplicationTrigger(BaseTrigger):
         end: str,
         poll_interval: float = 5.0,
         conn_id: str = DEFAULT_CONN_ID,
+        user: str | None = None,
+        own: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.application = application
@@ -57,6 +63,8 @@ class YarnApplicationTrigger(BaseTrigger):
         self.end = datetime.fromisoformat(end).astimezone(UTC).isoformat()
         self.poll_interval = seconds_of("poll_interval", poll_interval)
         self.conn_id = conn_id
+        self.user = user
+        self.own = own
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Plain values only; none is a secret."""
@@ -69,6 +77,8 @@ class YarnApplicationTrigger(BaseTrigger):
                 "end": self.end,
                 "poll_interval": self.poll_interval,
                 "conn_id": self.conn_id,
+                "user": self.user,
+                "own": self.own,
             },
         )
 
@@ -77,11 +87,25 @@ class YarnApplicationTrigger(BaseTrigger):
         yield TriggerEvent(await self._wait())  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:
-        """The end of the driver: a person has ended the task. Both ways are tried, and what fails is logged."""
-        await _in_a_thread(partial(_end, self.conn_id, self.job_id))
+        """The end of the driver, by marker and kill: a person has ended the task. Its lease is given up.
+
+        What fails is logged. Airflow gives it little time. So no act waits for another, nor for a manager that keeps
+        polls waiting.
+        """
+        kill = partial(self._manager.kill, self.application)
+        acts = (partial(_set_marker, self.conn_id, self.job_id), kill, partial(_give_up, self.conn_id, self.job_id))
+        threads = OwnThreads("tidemark-yarn-end", most=len(acts))
+        ends = [asyncio.wrap_future(threads.submit(act)) for act in acts]
+        for failure in await asyncio.gather(*ends, return_exceptions=True):
+            if failure is not None:
+                self.log.warning("A part of the end of %s failed: %s", self.application, failure)
+
+    @property
+    def _manager(self) -> ResourceManager:
+        return ResourceManager(self.addresses, user=self.user)
 
     async def _wait(self) -> dict[str, Any]:
-        manager, end = ResourceManager(self.addresses), datetime.fromisoformat(self.end)
+        manager, end = self._manager, datetime.fromisoformat(self.end)
         while True:
             problem = None
             try:
@@ -100,7 +124,8 @@ class YarnApplicationTrigger(BaseTrigger):
             await asyncio.sleep(self.poll_interval)
 
     def _event(self, status: str, problem: str) -> dict[str, Any]:
-        return {"status": status, "application": self.application, "problem": problem}
+        awaited = self.job_id if self.own else None
+        return {"status": status, "application": self.application, "problem": problem, "awaited": awaited}
 
 
 @cache
@@ -112,8 +137,13 @@ async def _in_a_thread(act: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(_threads(), act)
 
 
-def _end(conn_id: str, job_id: str) -> None:
-    from tidemark.hooks.spark_job import SparkJob
-    from tidemark.hooks.tidemark import TidemarkHook
+def _set_marker(conn_id: str, job_id: str) -> None:
+    from tidemark.hooks._cluster_files import ClusterFiles
 
-    SparkJob(TidemarkHook(conn_id).settings).cluster.end(job_id)
+    ClusterFiles(TidemarkHook(conn_id).settings).cancel(job_id)
+
+
+def _give_up(conn_id: str, job_id: str) -> None:
+    from tidemark.streams.worker.left_drivers import give_up_waiting
+
+    give_up_waiting(TidemarkHook(conn_id).open_store(patience=_PATIENCE_OF_STORE), job_id)

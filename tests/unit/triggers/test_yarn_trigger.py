@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +22,16 @@ def yarn() -> Iterator[PlayedYarn]:
         yield running
 
 
-def trigger(yarn: PlayedYarn, application: str, seconds: float = 30) -> YarnApplicationTrigger:
+def trigger(yarn: PlayedYarn, application: str, seconds: float = 30, *, own: bool = True) -> YarnApplicationTrigger:
     end = datetime.now(UTC) + timedelta(seconds=seconds)
     made = YarnApplicationTrigger(
-        application=application, job_id="one", addresses=[yarn.address], end=end.isoformat(), poll_interval=0.05
+        application=application,
+        job_id="one",
+        addresses=[yarn.address],
+        end=end.isoformat(),
+        poll_interval=0.05,
+        user="ann",
+        own=own,
     )
     name, arguments = made.serialize()
     assert name == "tidemark.triggers.yarn.YarnApplicationTrigger"
@@ -49,14 +56,14 @@ def test_it_fires_when_the_application_has_ended(yarn: PlayedYarn) -> None:
         return await waits, time.monotonic() - ended
 
     event, seconds = asyncio.run(ended_later())
-    assert event == {"status": "ended", "application": name, "problem": "FAILED"}
+    assert event == {"status": "ended", "application": name, "problem": "FAILED", "awaited": "one"}
     assert seconds < 2
 
 
 def test_a_manager_that_hangs_is_asked_again_and_keeps_no_loop_waiting(
     yarn: PlayedYarn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tidemark.triggers.yarn.ResourceManager", lambda at: ResourceManager(at, seconds=0.2))
+    monkeypatch.setattr("tidemark.triggers.yarn.ResourceManager", lambda at, user: ResourceManager(at, seconds=0.2))
     name = yarn.run(1)
     yarn.silent = True
 
@@ -80,6 +87,48 @@ def test_a_manager_that_hangs_is_asked_again_and_keeps_no_loop_waiting(
 def test_it_fires_at_its_end_and_for_what_waiting_cannot_change(yarn: PlayedYarn) -> None:
     name = yarn.run(1)
     assert asyncio.run(event_of(trigger(yarn, name, seconds=0)))["status"] == "timeout"
+    assert asyncio.run(event_of(trigger(yarn, name, seconds=0, own=False)))["awaited"] is None
     assert asyncio.run(event_of(trigger(yarn, "application_9_0009")))["status"] == "unknown"
     yarn.answers[f"/ws/v1/cluster/apps/{name}"] = (403, "no")
     assert asyncio.run(event_of(trigger(yarn, name)))["status"] == "refused"
+
+
+def test_an_end_waits_for_no_manager_that_keeps_the_polls_waiting(
+    yarn: PlayedYarn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", '{"conn_type": "tidemark"}')
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path))
+    name = yarn.run(1)
+
+    async def ended(hanging: PlayedYarn) -> float:
+        polls = [asyncio.create_task(event_of(trigger(hanging, name))) for _ in range(20)]
+        while len(hanging.asked) < 8:
+            await asyncio.sleep(0.01)
+        began = time.monotonic()
+        await trigger(yarn, name).on_kill()
+        seconds = time.monotonic() - began
+        for poll in polls:
+            poll.cancel()
+        return seconds
+
+    with played_yarn() as hanging:
+        hanging.silent = True
+        assert asyncio.run(ended(hanging)) < 5
+    assert yarn.apps[name]["state"] == "KILLED"
+    assert (tmp_path / "_tidemark" / "cluster_jobs" / "one" / "cancel").exists()
+
+
+@pytest.mark.parametrize("gone", ["the manager", "the connection"])
+def test_an_end_by_one_way_does_not_need_the_other(
+    yarn: PlayedYarn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gone: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind = "fs" if gone == "the connection" else "tidemark"
+    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", f'{{"conn_type": "{kind}"}}')
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path))
+    name = yarn.run(1)
+    if gone == "the manager":
+        yarn.answers[f"/ws/v1/cluster/apps/{name}/state"] = (500, "{}")
+    asyncio.run(trigger(yarn, name).on_kill())
+    assert (yarn.apps[name]["state"] == "KILLED") is (gone == "the connection")
+    assert (tmp_path / "_tidemark" / "cluster_jobs" / "one" / "cancel").exists() is (gone == "the manager")
+    assert "A part of the end" in capsys.readouterr().out

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 import pytest
 
-from tests.played_yarn import CONTAINER, PlayedYarn, played_yarn
+from tests.played_yarn import CONTAINER, NOBODY, PlayedYarn, played_yarn
 from tidemark.errors import ApplicationUnknown, ClusterRefused, ClusterUnreachable, InvalidArgument
 from tidemark.hooks.yarn import ResourceManager, addresses_from
 from tidemark.model.yarn import NodeView
@@ -63,9 +64,54 @@ def test_a_manager_in_standby_sends_to_the_active_one_for_reads_and_for_kills(
     assert yarn.apps[name]["state"] == "KILLED"
 
 
+@pytest.mark.parametrize("act", ["application", "kill", "tagged"])
+def test_a_manager_that_sends_to_nobody_during_a_failover_does_not_answer(
+    yarn: PlayedYarn, standby: PlayedYarn, act: str
+) -> None:
+    standby.moved_to, name = NOBODY, yarn.run(1)
+    with pytest.raises(ClusterUnreachable, match="no manager is active"):
+        getattr(ResourceManager((standby.address,)), act)(name)
+    getattr(ResourceManager((standby.address, yarn.address)), act)(name)
+
+
+def test_the_start_is_that_of_the_active_manager(yarn: PlayedYarn, standby: PlayedYarn) -> None:
+    standby.moved_to, standby.manager_started, yarn.manager_started = yarn.address, 1000, 2000
+    assert ResourceManager((standby.address, yarn.address)).started_at() == datetime.fromtimestamp(2, UTC)
+    with pytest.raises(ClusterUnreachable, match="STANDBY"):
+        ResourceManager((standby.address,)).started_at()
+
+
 def test_the_second_manager_answers_for_one_that_is_gone(yarn: PlayedYarn) -> None:
     name = yarn.run(1)
     assert ResourceManager((_nobody(), yarn.address)).application(name).id == name
+
+
+@pytest.mark.parametrize("act", [lambda m, name: m.application(name), lambda m, name: m.tagged("t")])
+@pytest.mark.parametrize("user", ["bob", ""])
+def test_an_application_that_acls_hide_is_a_refusal_and_no_end(
+    yarn: PlayedYarn, user: str, act: Callable[[ResourceManager, str], object]
+) -> None:
+    name = yarn.run(1, tags="t")
+    yarn.end(name, "KILLED", "KILLED")
+    yarn.viewer = "ann"
+    with pytest.raises(ClusterRefused, match=r"yarn\.acl\.enable") as refused:
+        act(ResourceManager((yarn.address,), user=user), name)
+    assert (user or "without a user") in str(refused.value)
+    act(ResourceManager((yarn.address,), user="ann"), name)
+
+
+def test_each_request_names_the_user_who_submits(yarn: PlayedYarn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_USER_NAME", "ann of shop")
+    yarn.viewer, yarn.filters = "ann of shop", True
+    name = yarn.run(1, tags="t")
+    manager = ResourceManager((yarn.address,))
+    (found,) = manager.tagged("t")
+    manager.node_of(found)
+    manager.driver_log(found)
+    manager.kill(name)
+    assert manager.started_at()
+    assert [one for one in yarn.asked if one.count("user.name=ann+of+shop") != 1] == []
+    assert ResourceManager((yarn.address,), user="bob").tagged("t") == ()
 
 
 def test_an_application_that_is_not_known_is_named_with_the_address(yarn: PlayedYarn) -> None:

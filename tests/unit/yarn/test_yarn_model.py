@@ -48,6 +48,12 @@ def test_an_application_that_never_had_a_container_has_ended_with_its_state() ->
     assert not ended("ACCEPTED", "UNDEFINED", None, logs="")
 
 
+def test_an_application_whose_start_is_hidden_proves_no_end() -> None:
+    hidden = application_of({"app": {"id": "application_1_0001", "state": "KILLED", "finalStatus": "KILLED"}})
+    assert hidden.hidden
+    assert not surely_ended(hidden, None)
+
+
 def test_answers_of_other_forms_are_refused() -> None:
     for answer in ({}, {"app": None}, {"app": {"id": 1, "state": "X"}}):
         with pytest.raises(ValueError, match="application"):

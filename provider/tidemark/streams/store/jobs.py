@@ -17,6 +17,7 @@ __all__ = [
     "UnseenJob",
     "count_writes",
     "end",
+    "find",
     "given_another_table",
     "insert",
     "keep_application",
@@ -27,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StoredJob:
-    """A job that has not surely ended, with the transaction that it works for."""
+    """A job with the transaction that it works for."""
 
     id: str
     transaction_id: str
@@ -79,6 +80,13 @@ def insert(
                 target_table_id=statement.target.table_id,
             )
         )
+
+
+def find(connection: sa.Connection, job_id: str) -> StoredJob | None:
+    """The job of that id; None if it has no row."""
+    query = sa.select(jobs.c.id, jobs.c.transaction_id, jobs.c.deadline).where(jobs.c.id == job_id)
+    row = connection.execute(query).first()
+    return None if row is None else StoredJob(row.id, row.transaction_id, row.deadline)
 
 
 def keep_application(connection: sa.Connection, job_id: str, application: str) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "close",
     "columns_of",
     "current",
+    "held",
     "insert",
     "latest",
     "mark_fenced",
@@ -70,6 +71,15 @@ def current(connection: sa.Connection, key: TransactionKey) -> StoredTransaction
     """The transaction of `key` that is not released, or None: a released key may begin again."""
     row = connection.execute(_of_key(key).where(transactions.c.state != TransactionState.RELEASED.value)).mappings()
     return _stored(connection, row.first())
+
+
+def held(connection: sa.Connection, key: TransactionKey) -> tuple[StoredTransaction, ...]:
+    """The open transactions that `key` has: its own, if nobody took it over, and those that it took over."""
+    own = _of_key(key).where(transactions.c.taken_by.is_(None))
+    taken = sa.select(transactions).where(transactions.c.taken_by == to_json(key))
+    is_open = transactions.c.state == TransactionState.OPEN.value
+    rows = [row for one in (own, taken) for row in connection.execute(one.where(is_open)).mappings().all()]
+    return tuple(one for row in rows if (one := _stored(connection, row)) is not None)
 
 
 def latest(connection: sa.Connection, key: TransactionKey) -> StoredTransaction:

@@ -17,13 +17,14 @@ __all__ = ["Cluster", "DriverGoesOn", "LeftDriver", "owner_of"]
 @dataclass(frozen=True)
 class LeftDriver:
     """A driver that nobody saw end. `application`: its id in the cluster, None if its worker died before it was stored.
-    `about`: the owner of the job, for messages.
+    `about`: the owner of the job, for messages. `own`: this attempt of the task has started it.
     """
 
     job_id: str
     application: str | None
     about: str
     deadline: datetime
+    own: bool = False
 
 
 class Cluster(Host, Protocol):
@@ -46,14 +47,15 @@ class Cluster(Host, Protocol):
 
 class DriverGoesOn(BaseException):
     """No error: the driver runs, and the task is to wait for it elsewhere. All that is pinned stays pinned. The next
-    attempt at the same work finds the driver.
+    attempt at the same work finds the driver. `own`: this attempt has started it, so its failure is the attempt's.
     """
 
-    def __init__(self, application: str, job_id: str, deadline: datetime) -> None:
+    def __init__(self, application: str, job_id: str, deadline: datetime, *, own: bool) -> None:
         super().__init__(f"application {application} still runs")
         self.application = application
         self.job_id = job_id
         self.deadline = deadline
+        self.own = own
 
 
 def owner_of(store_id: str, key: TransactionKey) -> str:

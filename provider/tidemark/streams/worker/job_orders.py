@@ -10,18 +10,18 @@ import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import Transaction, TransactionState
-from tidemark.errors import JobError, StoreError, TidemarkError
+from tidemark.errors import CommitRefused, Fenced, JobError, StoreError, TidemarkError, from_record
 from tidemark.model.jobs import Job, JobResult, JobSpec
-from tidemark.model.statements import Statement
+from tidemark.model.statements import Evidence, Statement, TransactionKey
 from tidemark.model.streams import StreamWindow, TableRef
 from tidemark.streams.model.transaction_jobs import WRITE, StatementsRequest
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.store.transactions import StoredTransaction
-from tidemark.streams.worker.limits import RunJob
+from tidemark.streams.worker.catalog import forget_moved
 from tidemark.streams.worker.older_store import keep_ordered
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["NewJob", "order_job", "run_to_the_end", "same_window"]
+__all__ = ["NewJob", "order_job", "run_to_the_end", "same_window", "write_to_the_end"]
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,44 @@ def order_job(
     )
 
 
+def write_to_the_end(
+    store: ControlStore, transaction_id: str, key: TransactionKey, job_id: str, run: Callable[[], JobResult]
+) -> tuple[Evidence, ...]:
+    """As `run_to_the_end` for a writing job; its evidence is kept and returned.
+
+    Raises the job's error, and keeps what it says of the plan. Raises CommitRefused if the evidence is of something
+    else.
+    """
+
+    def keep(connection: sa.Connection, done: JobResult) -> None:
+        for one in WRITE.reported(done).evidence:
+            if not transactions.record_evidence(connection, transaction_id, one):
+                problem = (
+                    f"the job's evidence for statement {one.number} is not of the stored digest, table and version"
+                )
+                raise CommitRefused(key=str(key), problem=problem)
+
+    result = run_to_the_end(store, job_id, run, keep)
+    if result.error is not None:
+        error = from_record(result.error)
+        if isinstance(error, Fenced):
+            store.write(lambda c: transactions.mark_fenced(c, transaction_id, error.facts["number"]))
+        forget_moved(store, error)
+        raise error
+    return WRITE.reported(result).evidence
+
+
 def run_to_the_end(
     store: ControlStore,
     job_id: str,
-    spec: JobSpec,
-    run: RunJob,
+    run: Callable[[], JobResult],
     keep: Callable[[sa.Connection, JobResult], None] = lambda connection, result: None,
 ) -> JobResult:
     """Run the job and keep that it ended, where that is sure; otherwise it counts as alive until its deadline. `keep`
     stores the answer of a job that went well, in the same transaction. If it raises, the end is stored all the same.
     """
     try:
-        result = run(spec)
+        result = run()
     except JobError as error:
         _end(store, job_id, type(error).__name__)
         raise

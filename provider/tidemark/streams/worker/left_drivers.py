@@ -8,17 +8,18 @@ import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import Transaction, TransactionState
-from tidemark.errors import DriverEndUnproven, JobError
+from tidemark.errors import DriverEndUnproven, JobCancelled, JobError
 from tidemark.model.jobs import JobResult
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.model.transaction_jobs import WRITE
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.store.jobs import UnseenJob
 from tidemark.streams.worker.clusters import Cluster, LeftDriver, owner_of
+from tidemark.streams.worker.job_orders import write_to_the_end
 from tidemark.streams.worker.lease import LeaseKept
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["keep_application", "take_up_drivers", "take_up_jobs"]
+__all__ = ["end_left", "give_up_waiting", "keep_application", "take_up_drivers", "take_up_jobs"]
 
 log = logging.getLogger(__name__)
 
@@ -33,27 +34,18 @@ def keep_application(store: ControlStore, job_id: str, application: str) -> None
 def take_up_drivers(runtime: Runtime, transaction: Transaction) -> None:
     """Wait for each driver of the transaction that nobody saw end. Its evidence and its end are stored.
 
-    A driver that failed, or never began, leaves the work to a new job. So does one that YARN gave up without proof of
-    its end. The marker asks it to stop, and marks in the targets keep it from writing twice. Raises ClusterError if the
-    cluster does not answer, and DriverGoesOn. A second run continues with those that are left.
+    A driver of another attempt that failed, or never began, leaves the work to a new job. So does one that YARN gave up
+    without proof of its end. The marker asks it to stop, and marks in the targets keep it from writing twice. The error
+    of the attempt's own driver is raised. Raises ClusterError if the cluster does not answer, JobCancelled and
+    DriverGoesOn. A second run continues with those that are left.
     """
     cluster = runtime.cluster
     if cluster is None:
         return
     for transaction_id, job in _left(runtime, cluster, transaction):
         log.info("Job %s of %s was started before; its driver is looked for in the cluster.", job.id, transaction.key)
-        driver = LeftDriver(job.id, job.application, str(transaction.key), job.deadline)
-        try:
-            with LeaseKept(runtime.store, transaction_id, transaction.superseded_by, runtime.limits):
-                result = cluster.wait_for(driver)
-        except DriverEndUnproven as unproven:
-            log.warning("%s", unproven)
-            continue
-        except JobError as error:
-            log.warning("A driver that was left has ended: %s", error)
-            _end(runtime.store, job, type(error).__name__)
-            continue
-        _keep(runtime.store, transaction_id, job, result)
+        with LeaseKept(runtime.store, transaction_id, transaction.superseded_by, runtime.limits):
+            _take_up(runtime, cluster, transaction_id, transaction.key, job)
 
 
 def take_up_jobs(runtime: Runtime, key: TransactionKey | None) -> None:
@@ -63,6 +55,71 @@ def take_up_jobs(runtime: Runtime, key: TransactionKey | None) -> None:
     if runtime.cluster is not None and key is not None:
         owner = owner_of(runtime.store.store_id, key)
         runtime.cluster.take_up(owner, about=str(key), deadline=runtime.deadline())
+
+
+def end_left(runtime: Runtime, key: TransactionKey) -> None:
+    """End the drivers in the cluster of the transactions that `key` has: their wait in the triggerer has failed. Their
+    leases are given up. A second run is harmless.
+    """
+    store, cluster = runtime.store, runtime.cluster
+    if cluster is None:
+        return
+    transactions_of = store.read(lambda connection: transactions.held(connection, key))
+    left = store.read(lambda connection: [job for one in transactions_of for job in jobs.unseen(connection, one.id)])
+    for job in left:
+        if job.host == cluster.name and cluster.end(job.id):
+            _end(store, job, "its task waits no more")
+        give_up_waiting(store, job.id)
+
+
+def give_up_waiting(store: ControlStore, job_id: str) -> None:
+    """Another run may finish the job's transaction at once, since no task waits for the job in the triggerer.
+
+    The lease of somebody who came in between is shorter than the job, and stays. A second run changes nothing.
+    """
+
+    def move(connection: sa.Connection) -> None:
+        job = jobs.find(connection, job_id)
+        if job is None:
+            return
+        left = transactions.by_id(connection, job.transaction_id).transaction
+        if left.lease_until > job.deadline:
+            holder, now = left.superseded_by, store.clock()
+            transactions.renew_lease(connection, job.transaction_id, holder=holder, until=now)
+
+    store.write(move)
+
+
+def _take_up(runtime: Runtime, cluster: Cluster, transaction_id: str, key: TransactionKey, job: UnseenJob) -> None:
+    own = job.id == runtime.awaited
+    try:
+        result = cluster.wait_for(LeftDriver(job.id, job.application, str(key), job.deadline, own))
+    except DriverEndUnproven as unproven:
+        if own:
+            raise
+        log.warning("%s", unproven)
+        return
+    except JobError as error:
+        _end(runtime.store, job, type(error).__name__)
+        if own or isinstance(error, JobCancelled):
+            raise
+        log.warning("A driver that was left has ended: %s", error)
+        return
+    if result is not None and result.error is None and not _is_readable(result):
+        log.warning("The report of job %s is of another release, so the marks in the targets are looked at.", job.id)
+        result = None
+    if own and result is not None:
+        write_to_the_end(runtime.store, transaction_id, key, job.id, lambda: result)
+    else:
+        _keep(runtime.store, transaction_id, job, result)
+
+
+def _is_readable(result: JobResult) -> bool:
+    try:
+        WRITE.reported(result)
+    except (ValueError, TypeError, AttributeError):
+        return False
+    return True
 
 
 def _left(runtime: Runtime, cluster: Cluster, transaction: Transaction) -> list[tuple[str, UnseenJob]]:
@@ -78,7 +135,7 @@ def _left(runtime: Runtime, cluster: Cluster, transaction: Transaction) -> list[
 def _keep(store: ControlStore, transaction_id: str, job: UnseenJob, result: JobResult | None) -> None:
     """Evidence and end in one transaction. Evidence of another plan is not kept: the next job looks at the marks."""
     if result is None or result.error is not None:
-        outcome = "it never began" if result is None or result.error is None else result.error.error
+        outcome = "no answer" if result is None or result.error is None else result.error.error
         log.info("Job %s left nothing: %s.", job.id, outcome)
         _end(store, job, outcome)
         return

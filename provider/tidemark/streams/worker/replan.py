@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 
 import sqlalchemy as sa
 
@@ -49,7 +50,7 @@ def replan(runtime: Runtime, key: TransactionKey) -> Transaction:
     if ordered.job is None:
         return ordered.stored.transaction
     with LeaseKept(store, ordered.stored.id, ordered.stored.transaction.superseded_by, runtime.limits):
-        result = run_to_the_end(store, new.id, ordered.job, runtime.run)
+        result = run_to_the_end(store, new.id, partial(runtime.run, ordered.job))
     report = report_of(FENCE, result)
     return store.write(lambda connection: _conclude(connection, store, ordered, report))
 

@@ -26,7 +26,8 @@ Report = TypeVar("Report")
 class Runtime:
     """The control store, a way to run jobs with the paths of their files, and a way to open tables' logs. `host`: where
     the jobs are started. `serves_views`: streams that belong to views may be moved. `cluster`: the host, if drivers
-    outlive their worker there. `sizing`: plans the executors of jobs, if the connection has bounds for them.
+    outlive their worker there. `awaited`: the job of this attempt for which the task has waited in the triggerer.
+    `sizing`: plans the executors of jobs, if the connection has bounds for them.
     """
 
     store: ControlStore
@@ -37,6 +38,7 @@ class Runtime:
     host: Host = UNKNOWN_HOST
     serves_views: bool = False
     cluster: Cluster | None = None
+    awaited: str | None = None
     sizing: Sizing | None = None
 
     def deadline(self) -> datetime:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import sqlalchemy as sa
 
 from tidemark.delivery.model.transactions import Transaction
-from tidemark.errors import CommitRefused, Fenced, InvalidArgument, SubmitRefused, from_record
+from tidemark.errors import InvalidArgument, SubmitRefused
 from tidemark.failpoints import failpoint
 from tidemark.model.jobs import JobSpec
 from tidemark.model.statements import Evidence
 from tidemark.streams.model.transaction_jobs import WRITE
 from tidemark.streams.store import transactions
 from tidemark.streams.store.transactions import StoredTransaction
-from tidemark.streams.worker.catalog import forget_moved
 from tidemark.streams.worker.following import follow_windows
-from tidemark.streams.worker.job_orders import NewJob, order_job, run_to_the_end, same_window
+from tidemark.streams.worker.job_orders import NewJob, order_job, same_window, write_to_the_end
 from tidemark.streams.worker.lease import LeaseKept
 from tidemark.streams.worker.left_drivers import take_up_drivers
 from tidemark.streams.worker.runtime import Runtime
@@ -38,10 +38,11 @@ def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | 
     """Run the statements (`only` those numbers; default: all) as one job; their evidence is kept and returned.
 
     A second run starts no job for what has evidence already. A job that it starts finds the marks of what was written
-    and not reported. A driver in a cluster that an earlier attempt started is waited for first. The lease is renewed
-    while the job runs. Raises SubmitRefused, with no job started, if the transaction is no longer the one given (V7).
-    Raises RelocationRefused if a source was moved and cannot be followed (R90). Raises CommitRefused if the job's
-    evidence speaks of something else, and every error that the job reports.
+    and not reported. A driver in a cluster that an earlier attempt started is waited for first. So is one that this
+    attempt has left to the triggerer, and its error is raised. The lease is renewed while the job runs. Raises
+    SubmitRefused, with no job started, if the transaction is no longer the one given (V7). Raises RelocationRefused if
+    a source was moved and cannot be followed (R90). Raises CommitRefused if the job's evidence speaks of something
+    else, and every error that the job reports.
     """
     numbers = _numbers(transaction, only)
     if transaction.result is not None:
@@ -55,20 +56,7 @@ def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | 
     job = _sized(runtime, decision.job, transaction)
     failpoint("submit.stored")
     with LeaseKept(store, decision.transaction_id, transaction.superseded_by, runtime.limits):
-        result = run_to_the_end(
-            store,
-            new.id,
-            job,
-            runtime.run,
-            lambda c, done: _keep(c, decision.transaction_id, transaction, WRITE.reported(done).evidence),
-        )
-    if result.error is not None:
-        error = from_record(result.error)
-        if isinstance(error, Fenced):
-            store.write(lambda c: transactions.mark_fenced(c, decision.transaction_id, error.facts["number"]))
-        forget_moved(store, error)
-        raise error
-    return WRITE.reported(result).evidence
+        return write_to_the_end(store, decision.transaction_id, transaction.key, new.id, partial(runtime.run, job))
 
 
 def _sized(runtime: Runtime, job: JobSpec, transaction: Transaction) -> JobSpec:
@@ -104,12 +92,3 @@ def _require_same(connection: sa.Connection, transaction: Transaction) -> Stored
         problem = f"it is {stored.transaction.state.value} by now, with other windows, versions, plan or holder"
         raise SubmitRefused(key=str(transaction.key), problem=problem)
     return stored
-
-
-def _keep(
-    connection: sa.Connection, transaction_id: str, transaction: Transaction, evidence: Sequence[Evidence]
-) -> None:
-    for one in evidence:
-        if not transactions.record_evidence(connection, transaction_id, one):
-            problem = f"the job's evidence for statement {one.number} is not of the stored digest, table and version"
-            raise CommitRefused(key=str(transaction.key), problem=problem)
