@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from tidemark.errors import InvalidArgument, SourceError, SourceMoved, StorageRefused, TableNotFound
+from tidemark.errors import InvalidArgument, SourceCopied, SourceError, SourceMoved, StorageRefused, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.listing import table_names
 from tidemark.lake.segments import LOG_DIRECTORY
@@ -31,8 +31,8 @@ Finder = Callable[[TableRef], Iterable[TableRef]]
 def open_registered(table: TableRef, finders: Sequence[Finder], options: Mapping[str, str] | None = None) -> DeltaLog:
     """The log of a registered table. `finders` are asked in turn, and only if the table is not at its path.
 
-    Raises TableNotFound, also if several copies of the table exist, and NotADeltaTable. Raises SourceMoved, a
-    TableNotFound, if the table exists at exactly one other path.
+    Raises TableNotFound and NotADeltaTable. Raises SourceMoved, a TableNotFound, if the table exists at exactly one
+    other path, and SourceCopied, a TableNotFound, too, if at several.
     """
     try:
         return DeltaLog.open(table.path, options)
@@ -108,8 +108,7 @@ def _moved(table: TableRef, finders: Sequence[Finder], gone: TableNotFound) -> T
             hint = nowhere.hint
             continue
         if len(places) > 1:
-            where = ", ".join(sorted(places))
-            return TableNotFound(path=table.path, hint=f"Copies of the same table exist at {where}: choose one.")
+            return SourceCopied(path=table.path, places=", ".join(sorted(places)))
         to = next(iter(places.values()), None)
         if to is not None:
             return SourceMoved(
