@@ -265,7 +265,7 @@ def test_for_all_leaves_out_what_cannot_be_watched_and_takes_the_rest(
 
 
 def test_altering_all_while_a_capture_takes_a_table_up_keeps_that_table(store: ControlStore, lake: Path) -> None:
-    made = create(store, lake, watch="ALL", keys={"music.albums": ["SingerId"]})
+    create(store, lake, watch="ALL", keys={"music.albums": ["SingerId"]})
     found = tables(lake)
 
     def names() -> Sequence[str]:
@@ -275,7 +275,7 @@ def test_altering_all_while_a_capture_takes_a_table_up_keeps_that_table(store: C
             store,
             "s",
             tables=lambda table: DeltaLog.open(table.path if isinstance(table, TableRef) else table),
-            new_tables=lambda: find_new_tables(store, made, found),
+            new_tables=lambda stream, lost: find_new_tables(store, stream, found),
         )
         return listed
 

@@ -278,7 +278,7 @@ def test_a_bound_by_time_takes_the_commits_of_all_tables_in_their_order(world: C
 def test_for_all_takes_up_new_tables_once(world: ChangeStreamWorld) -> None:
     watch(world.store, "s", [world.table.watched()], everything=True)
     new = world.new_table("u")
-    found = lambda: [world.table.watched(5), new.watched(-1)]  # noqa: E731
+    found = lambda *_: [world.table.watched(5), new.watched(-1)]  # noqa: E731
     batch = world.opened(new_tables=found)
     assert [(one.watched.table.name, one.start, one.end) for one in batch.ranges] == [("db.u", -1, 0)]
     assert world.close(batch).tables == (world.table.watched(0), new.watched(0))
@@ -297,7 +297,7 @@ def test_for_all_goes_on_without_a_table_that_was_dropped_and_takes_up_one_that_
     gone.remove()
     anew.begin_anew("another id", world.clock.go())
     now = WatchedTable(replace(anew.ref, table_id="another id"), ("id",), None, -1)
-    batch = world.opened(new_tables=lambda: [now])
+    batch = world.opened(new_tables=lambda *_: [now])
     assert [(one.watched.table.name, one.start, one.end) for one in batch.ranges] == [
         ("db.t", 0, 1),
         ("db.anew", -1, 0),
@@ -315,7 +315,7 @@ def test_for_all_leaves_a_new_table_out_that_has_as_many_watchers_as_there_may_b
             world.store, name=name, tables=[full.watched()], everything=False, options=options, log_path=name
         )
     watch(world.store, "s", [world.table.watched()], everything=True)
-    found = lambda: [full.watched(-1), free.watched(-1)]  # noqa: E731
+    found = lambda *_: [full.watched(-1), free.watched(-1)]  # noqa: E731
     batch = world.opened(new_tables=found)
     assert [one.watched.table.name for one in batch.ranges] == ["db.free"]
     assert "table db.full is watched by 3 change streams" in caplog.text
@@ -330,7 +330,7 @@ def test_a_table_that_a_capture_of_all_takes_up_while_the_list_is_made_is_captur
 ) -> None:
     seen = watch(world.store, "s", [world.table.watched()], everything=True)
     new = world.new_table("u")
-    found = lambda: [new.watched(-1)]  # noqa: E731
+    found = lambda *_: [new.watched(-1)]  # noqa: E731
     batch = world.opened(new_tables=found)
     if closed:
         world.close(batch)

@@ -222,7 +222,7 @@ def test_what_a_group_writes_all_does_not_watch_and_who_names_it_is_refused(read
         drop_group(reading.store, "s", "g")
 
     reading.target.commit(reading.world.clock.go())
-    assert reading.world.opened(new_tables=lambda: [reading.target.watched(-1)]) is None
+    assert reading.world.opened(new_tables=lambda *_: [reading.target.watched(-1)]) is None
     assert [one.table.name for one in reading.world.stream.tables] == ["db.t"]
     watch(reading.store, "s", both, everything=True)
     assert [one.table.name for one in reading.world.stream.tables] == ["db.t"]
@@ -240,7 +240,7 @@ def test_a_table_that_becomes_a_sink_while_a_capture_looks_at_it_is_not_taken_up
     reading.target.commit(reading.world.clock.go())
     reading.world.table.commit(reading.world.clock.go())
 
-    def new_tables() -> Sequence[WatchedTable]:
+    def new_tables(*_: object) -> Sequence[WatchedTable]:
         reading.read(chunks, written)
         return [reading.target.watched(-1)]
 
@@ -257,7 +257,7 @@ def test_a_batch_that_is_open_when_its_table_becomes_a_sink_is_captured_and_none
     reading.read(chunks, written)
     assert reading.world.close(batch).tables == tuple(one for one in batch.stream.tables if one.table.name == "db.t")
     reading.target.commit(reading.world.clock.go())
-    assert reading.world.opened(new_tables=lambda: [reading.target.watched(-1)]) is None
+    assert reading.world.opened(new_tables=lambda *_: [reading.target.watched(-1)]) is None
 
 
 def test_a_child_is_woken_by_the_last_of_its_parents(reading: Reading) -> None:

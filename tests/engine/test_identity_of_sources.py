@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,19 @@ def test_R90_a_window_that_is_open_during_the_rename_is_delivered_once_at_the_ne
     assert [row.id for row in place.spark.table(f"{place.schema}.mirror").collect()] == [2]
     assert place.seen("managed") == [3]
     assert place.lake.describe_stream("managed").table_name == f"{place.schema}.renamed"
+
+
+def test_R90_a_change_stream_follows_a_renamed_managed_table_and_records_each_commit_once(place: Place) -> None:
+    place.make("managed")
+    place.lake.create_change_stream("changes", f"{place.schema}.managed", keys=["id"])
+    place.sql("INSERT INTO {s}.managed VALUES (2)", "ALTER TABLE {s}.managed RENAME TO {s}.renamed")
+    place.sql("INSERT INTO {s}.renamed VALUES (3)")
+    captured = place.lake.capture("changes", allowed_skew=timedelta(0))
+    assert captured is not None
+    assert (captured.transactions, captured.rows) == (2, 2)
+    (watched,) = place.lake.describe_change_stream("changes").tables
+    assert (watched.table.name, watched.captured) == (f"{place.schema}.renamed", 3)
+    assert place.lake.capture("changes", allowed_skew=timedelta(0)) is None
 
 
 @pytest.mark.usefixtures("managed", "outside")

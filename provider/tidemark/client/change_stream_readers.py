@@ -73,14 +73,13 @@ class ReadersOfChangeStreams:
         `max_commits`, `max_rows`, `max_bytes`: bounds of the batch. `limits`: allowed_skew, split_rows, merge_rows. A
         second run takes what is new since; a batch that is open is done first, as it was written ahead. Raises
         ChangeStreamNotFound, WatchedTableChanged, KeyTwiceInTransaction. FOR ALL leaves tables that cannot be watched
-        out with a warning in the log, and those that were dropped.
+        out with a warning in the log, and those that were dropped. A table that was renamed or moved is followed.
         """
         context = self._context
-        stream = get_change_stream(context.store, name)
         return capture(
             context.runtime,
             name,
-            new_tables=lambda: find_new_tables(context.store, stream, lake_tables(context)),
+            new_tables=lambda stream, lost: find_new_tables(context.store, stream, lake_tables(context), lost=lost),
             bounds=Bound(max_commits=max_commits, max_rows=max_rows, max_bytes=max_bytes),
             **limits,
         )

@@ -19,6 +19,7 @@ __all__ = [
     "NotADeltaTable",
     "NotAFile",
     "RowTrackingDisabled",
+    "SourceCopied",
     "SourceError",
     "SourceMoved",
     "StorageRefused",
@@ -75,6 +76,15 @@ class SourceMoved(TableNotFound):
         """The table at its new place."""
         facts = self.facts
         return TableRef(facts["name"], facts["path"], facts["table_id"], Addressing(facts["addressing"]))
+
+
+class SourceCopied(TableNotFound):
+    """The table no longer exists at {path}, and copies of it exist at {places}: choose one. For a stream, run airflow
+    tidemark streams relocate STREAM --to its path. For a change stream, remove the other copies.
+    """
+
+    def __init__(self, *, hint: str = "", **facts: Any) -> None:
+        super().__init__(hint=hint or f"Copies of the table exist at {facts['places']}.", **facts)
 
 
 class RowTrackingDisabled(SourceError):

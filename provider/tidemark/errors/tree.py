@@ -8,7 +8,7 @@ TidemarkError
 ├── EventLogError               the event log of a Spark application
 │   └── EventLogNotFound · EventLogUnreadable
 ├── SourceError                 the table that a stream reads
-│   ├── TableNotFound (SourceMoved) · AmbiguousTableName · CatalogTableMoved · NotADeltaTable
+│   ├── TableNotFound (SourceMoved, SourceCopied) · AmbiguousTableName · CatalogTableMoved · NotADeltaTable
 │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
 │   ├── LogIncomplete · CorruptLog · FileNotDescribed · NotAFile
 │   ├── VersionVacuumed · VersionNotFound

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from concurrent.futures import ThreadPoolExecutor
 
-from tidemark.errors import InvalidArgument, SourceError, SourceMoved, StorageRefused, TableNotFound
+from tidemark.errors import InvalidArgument, SourceCopied, SourceError, SourceMoved, StorageRefused, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.listing import table_names
 from tidemark.lake.segments import LOG_DIRECTORY
@@ -16,10 +16,10 @@ from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.identifiers import spelled
 from tidemark.sql.table_names import table_name
 
-__all__ = ["Finder", "below_the_root", "beside", "by_name", "open_registered", "table_at"]
+__all__ = ["Finder", "below_the_root", "beside", "by_name", "look_at_all", "open_registered", "table_at"]
 
-MOST = 1_000
-"""Tables whose logs are read for one that is gone."""
+AT_ONCE = 16
+"""Places that are looked at together for a table that is gone: a place in an object store takes several requests."""
 
 _PARENT = re.compile(r"(\w+://.*[^/])/[^/]+")
 _HIDDEN = ("_", ".")
@@ -31,8 +31,8 @@ Finder = Callable[[TableRef], Iterable[TableRef]]
 def open_registered(table: TableRef, finders: Sequence[Finder], options: Mapping[str, str] | None = None) -> DeltaLog:
     """The log of a registered table. `finders` are asked in turn, and only if the table is not at its path.
 
-    Raises TableNotFound, also if several copies of the table exist, and NotADeltaTable. Raises SourceMoved, a
-    TableNotFound, if the table exists at exactly one other path.
+    Raises TableNotFound and NotADeltaTable. Raises SourceMoved, a TableNotFound, if the table exists at exactly one
+    other path, and SourceCopied, a TableNotFound, too, if at several.
     """
     try:
         return DeltaLog.open(table.path, options)
@@ -64,10 +64,13 @@ def beside(options: Mapping[str, str] | None = None) -> Finder:
         parent = _PARENT.fullmatch(table.path)
         if parent is None:
             return
-        for directory in islice(_directories(Storage(parent[1], options)), MOST):
+
+        def look(directory: str) -> Sequence[TableRef]:
             uri = f"{parent[1]}/{directory}"
             name = uri if table.addressing is Addressing.PATH else _in_its_schema(table.name, directory)
-            yield from table_at(table, uri, name, table.addressing, options)
+            return tuple(table_at(table, uri, name, table.addressing, options))
+
+        yield from look_at_all(_directories(Storage(parent[1], options)), look)
 
     return found
 
@@ -78,10 +81,24 @@ def below_the_root(lake_root: str, options: Mapping[str, str] | None = None) -> 
     def found(table: TableRef) -> Iterator[TableRef]:
         if table.addressing is not Addressing.LAKE:
             return
-        for name in islice(table_names(lake_root, options), MOST):
-            yield from table_at(table, location_of(name, lake_root)[0], name, Addressing.LAKE, options)
+
+        def look(name: str) -> Sequence[TableRef]:
+            return tuple(table_at(table, location_of(name, lake_root)[0], name, Addressing.LAKE, options))
+
+        yield from look_at_all(table_names(lake_root, options), look)
 
     return found
+
+
+def look_at_all(places: Sequence[str], look: Callable[[str], Sequence[TableRef]]) -> Iterator[TableRef]:
+    """What `look` finds, in the order of the places. None is left out, however many they are: a place that was not
+    looked at may have a second copy of the table.
+    """
+    if not places:
+        return
+    with ThreadPoolExecutor(min(AT_ONCE, len(places))) as pool:
+        for found in pool.map(look, places):
+            yield from found
 
 
 def table_at(
@@ -108,8 +125,7 @@ def _moved(table: TableRef, finders: Sequence[Finder], gone: TableNotFound) -> T
             hint = nowhere.hint
             continue
         if len(places) > 1:
-            where = ", ".join(sorted(places))
-            return TableNotFound(path=table.path, hint=f"Copies of the same table exist at {where}: choose one.")
+            return SourceCopied(path=table.path, places=", ".join(sorted(places)))
         to = next(iter(places.values()), None)
         if to is not None:
             return SourceMoved(

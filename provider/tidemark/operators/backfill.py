@@ -58,6 +58,7 @@ class BackfillTableOperator(SparkOperator):
         """The version, its rows, and whether an earlier run had done it."""
         from tidemark.change_streams.model.backfill import BackfillRequest
         from tidemark.change_streams.worker.backfill import begin_backfill, finish_backfill
+        from tidemark.change_streams.worker.discovery import where_it_is
         from tidemark.operators._jobs import backfill_table
         from tidemark.operators._partitions import target_of
 
@@ -70,7 +71,7 @@ class BackfillTableOperator(SparkOperator):
             return _answer(point, point.rows, found=True)
         request = BackfillRequest(
             group_uid=point.group.uid,
-            source=point.watched.table,
+            source=where_it_is(point.watched, runtime.tables).table,
             version=point.version,
             columns=point.watched.columns,
             keys=point.watched.keys,

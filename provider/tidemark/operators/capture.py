@@ -15,7 +15,7 @@ from tidemark.operators._spark import SparkOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.change_streams.model.change_streams import CaptureResult
+    from tidemark.change_streams.model.change_streams import CaptureResult, ChangeStream, WatchedTable
 
 __all__ = ["CaptureChangesOperator"]
 
@@ -88,12 +88,16 @@ class CaptureChangesOperator(SparkOperator):
         skew = seconds_of("allowed_skew_seconds", self.allowed_skew_seconds)
         runtime = self.runtime()
         store = runtime.store
-        stream = get_change_stream(store, self.change_stream)
+        name = get_change_stream(store, self.change_stream).name
         left_out: set[str] = set()
+
+        def new_tables(stream: ChangeStream, lost: Sequence[WatchedTable]) -> Sequence[WatchedTable]:
+            return find_new_tables(store, stream, lake_tables_of(self.hook), left_out.add, lost)
+
         result = capture(
             runtime,
-            stream.name,
-            new_tables=lambda: find_new_tables(store, stream, lake_tables_of(self.hook), left_out.add),
+            name,
+            new_tables=new_tables,
             bounds=bound,
             allowed_skew=skew,
             split_rows=split,
@@ -102,10 +106,10 @@ class CaptureChangesOperator(SparkOperator):
         if result is None:
             if flag_of("skip_when_empty", self.skip_when_empty):
                 raise AirflowSkipException("Nothing new to capture.")
-            return {"change_stream": stream.name, "batch": None, "left_out": sorted(left_out)}
+            return {"change_stream": name, "batch": None, "left_out": sorted(left_out)}
         for token in result.unsplittable:
             self.log.warning("Partition %s is due for a split, but one key's bucket has all of its load.", token)
-        return {**_answer(stream.name, result), "left_out": sorted(left_out)}
+        return {**_answer(name, result), "left_out": sorted(left_out)}
 
 
 def _answer(stream: str, result: CaptureResult) -> dict[str, Any]:

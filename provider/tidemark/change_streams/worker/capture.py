@@ -22,7 +22,13 @@ from tidemark.change_streams.planning.definition import require_room
 from tidemark.change_streams.planning.own_tables import OwnTables
 from tidemark.change_streams.planning.waves import tiles
 from tidemark.change_streams.store import capture_batches, change_streams, partitions
-from tidemark.change_streams.worker.discovery import Discovery, discover, without_missing_tables
+from tidemark.change_streams.worker.discovery import (
+    Discovery,
+    at_its_places,
+    discover,
+    said_to_follow,
+    without_missing_tables,
+)
 from tidemark.change_streams.worker.sinks import own_tables
 from tidemark.control.store import ControlStore
 from tidemark.errors import BatchBarred, CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured
@@ -50,13 +56,14 @@ _OLDER = (
     " put back from a backup. The log counts, nothing was captured again, and the next capture goes on from it."
 )
 
-NewTables = Callable[[], Sequence[WatchedTable]]
-"""Every table that FOR ALL takes in now, as it would be watched anew; those that are watched already are left out, and
-those that change streams write themselves.
+NewTables = Callable[[ChangeStream, Sequence[WatchedTable]], Sequence[WatchedTable]]
+"""Every table that FOR ALL takes in now besides those of the stream, as it would be watched anew; those that change
+streams write themselves are left out. The second argument has the tables that are no longer in their places. One that
+is found in another place is watched there as before.
 """
 
 
-def nothing() -> Sequence[WatchedTable]:
+def nothing(stream: ChangeStream, lost: Sequence[WatchedTable]) -> Sequence[WatchedTable]:
     """No table is new."""
     return ()
 
@@ -77,7 +84,8 @@ def open_batch(
     None if no table has anything new: then only the promise moves, that all before now less `allowed_skew` is
     published. After a batch was discarded, a batch is opened nevertheless, since it bars the discarded one from the
     log. With FOR ALL, tables of `new_tables` are taken up. Tables that have as many watchers as there may be are left
-    out with a warning, until there is room. Tables that are gone, or that groups of the stream write, are left.
+    out with a warning, until there is room. Tables that are gone, or that groups of the stream write, are left. Tables
+    that were renamed or moved are followed.
     `split_rows`, `merge_rows`: rows of a batch over which a partition is hot, and under which two neighbours together
     are quiet. Raises ChangeStreamNotFound, WatchedTableChanged.
     """
@@ -85,11 +93,10 @@ def open_batch(
         stream, waiting = store.read(lambda c: _standing(c, name))
         if waiting is not None:
             return waiting
-        wanted = (
-            _with_new_tables(store, without_missing_tables(stream, tables), new_tables) if stream.everything else stream
-        )
+        wanted = _as_all_is_now(store, stream, tables, new_tables) if stream.everything else stream
         started = store.clock()
         found = discover(wanted, tables, bounds, started=started, allowed_skew=allowed_skew)
+        wanted = replace(wanted, tables=found.tables)
 
         def write(
             connection: sa.Connection,
@@ -199,7 +206,8 @@ def discard(connection: sa.Connection, batch: CaptureBatch) -> ChangeStream:
 def _captured(
     runtime: Runtime, batch: CaptureBatch, key: TransactionKey | None, *, discarded: tuple[int, ...]
 ) -> CaptureResult:
-    result = runtime.run_job(CAPTURE_CHANGES, replace(batch, discarded=discarded), key=key)
+    asked = at_its_places(replace(batch, discarded=discarded), runtime.tables)
+    result = runtime.run_job(CAPTURE_CHANGES, asked, key=key)
     close_batch(runtime.store, batch, result)
     if result.taken is not None:
         log.warning(_OLDER, batch.stream.name, batch.number)
@@ -224,13 +232,18 @@ def _standing(connection: sa.Connection, name: str) -> tuple[ChangeStream, Captu
     return stream, capture_batches.open_batch(connection, stream.uid)
 
 
-def _with_new_tables(store: ControlStore, stream: ChangeStream, new_tables: NewTables) -> ChangeStream:
-    known = {one.table.table_id for one in stream.tables} | {one.table.path for one in stream.tables}
-    new = [one for one in new_tables() if not known & {one.table.table_id, one.table.path}]
-    if not new:
-        return stream
-    others = [one for one in store.read(change_streams.live) if one.uid != stream.uid]
-    return replace(stream, tables=(*stream.tables, *(one for one in new if _has_room(stream, one, others))))
+def _as_all_is_now(store: ControlStore, stream: ChangeStream, tables: Tables, new_tables: NewTables) -> ChangeStream:
+    """FOR ALL without the tables that are gone, and with those that came, as `new_tables` says it."""
+    kept = without_missing_tables(stream, tables)
+    lost = {one.table.table_id: one for one in stream.tables if one not in kept.tables}
+    known = {one.table.table_id for one in kept.tables} | {one.table.path for one in kept.tables}
+    found = [one for one in new_tables(kept, tuple(lost.values())) if not known & {one.table.table_id, one.table.path}]
+    again = [said_to_follow(stream, lost[id_], one) for one in found if (id_ := one.table.table_id) in lost]
+    new = [one for one in found if one.table.table_id not in lost]
+    if new:
+        others = [one for one in store.read(change_streams.live) if one.uid != stream.uid]
+        new = [one for one in new if _has_room(kept, one, others)]
+    return replace(kept, tables=(*kept.tables, *again, *new))
 
 
 def _has_room(stream: ChangeStream, new: WatchedTable, others: Sequence[ChangeStream]) -> bool:

@@ -118,7 +118,8 @@ def _watched_from_now_on(
     own = store.read(lambda connection: own_tables(connection, stream.uid))
     watched = find_watched(stream.name, asked, by_table, tables, own, known)
     if asked.everything and stream.everything:  # the next capture takes up what came after it, from its beginning
-        watched = tuple(one for one in watched if one in known or one.table.name.casefold() in anew)
+        stay = {one.table.table_id for one in known}  # under other names, too
+        watched = tuple(one for one in watched if one.table.table_id in stay or one.table.name.casefold() in anew)
     require_room(stream.name, watched, others, everything=asked.everything, new=False)
     return watched
 

@@ -7,17 +7,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tidemark.change_streams.model.change_streams import MICROSECOND, ChangeStream, TableRange, WatchedTable
+from tidemark.change_streams.model.change_streams import (
+    MICROSECOND,
+    CaptureBatch,
+    ChangeStream,
+    TableRange,
+    WatchedTable,
+)
 from tidemark.change_streams.planning.key_texts import rewritten_key
 from tidemark.changes.planning import source_schema
-from tidemark.errors import LogIncomplete, NotADeltaTable, TableNotFound, WatchedTableChanged
+from tidemark.errors import (
+    LakeError,
+    LogIncomplete,
+    NotADeltaTable,
+    SourceCopied,
+    SourceError,
+    SourceMoved,
+    TableNotFound,
+    WatchedTableChanged,
+)
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.streams.planning.bounds import Bound, within
 from tidemark.streams.worker.sources import Tables, in_order
 
-__all__ = ["Discovery", "discover", "without_missing_tables"]
+__all__ = ["Discovery", "at_its_places", "discover", "said_to_follow", "where_it_is", "without_missing_tables"]
 
 log = logging.getLogger(__name__)
+
+_FOLLOWED = "Change stream %s continues at %s: its table %s was renamed or moved, and is %s now."
+
+_RENAMED = "If the table was renamed, give its new name in the watch list: it continues where it is captured. "
 
 REMEDY = (
     "Alter the change stream: with restart=[<the table>] it is watched from its newest version on, and what was"
@@ -27,8 +46,11 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class Discovery:
-    """The commits that one batch takes, and the time up to which no other commit will appear."""
+    """The commits that one batch takes, and the time up to which no other commit will appear. `tables`: all that are
+    watched, those that were renamed or moved at their new places.
+    """
 
+    tables: tuple[WatchedTable, ...]
     ranges: tuple[TableRange, ...]
     safe_until: datetime
 
@@ -42,29 +64,60 @@ def discover(
     stream: ChangeStream, tables: Tables, bound: Bound, *, started: datetime, allowed_skew: timedelta
 ) -> Discovery:
     """The ranges of those tables that have commits which are not captured, within the bound. `max_commits` counts
-    commits of each table, rows those of all.
+    commits of each table, rows those of all. A table that was renamed or moved is followed by its id (R90).
 
     `started` is before the first log is read; what appears later than that, and the skew, is not promised. If commits
     wait, the promise ends before the first of them, so that it keeps its time. Raises WatchedTableChanged.
     """
-    logs = [_opened(stream, watched, tables) for watched in stream.tables]
-    heads = [_head(stream, watched, log) for watched, log in zip(stream.tables, logs, strict=True)]
-    after = [watched.captured for watched in stream.tables]
+    opened = [_opened(stream, watched, tables) for watched in stream.tables]
+    logs = [log for _, log in opened]
+    heads = [_head(stream, watched, log) for watched, log in opened]
+    after = [watched.captured for watched, _ in opened]
     ends = _ends(logs, after, heads, bound)
     waiting = [log.timestamp(end + 1) for log, end, head in zip(logs, ends, heads, strict=True) if end < head]
     safe = max(min([started - allowed_skew, *waiting]), stream.published_until + MICROSECOND)
-    taken = list(zip(stream.tables, logs, ends, strict=True))
+    taken = [(watched, log, end) for (watched, log), end in zip(opened, ends, strict=True) if end > watched.captured]
     for watched, log, end in taken:
-        if end > watched.captured:
-            _require_columns(stream, watched, log, end)
-    return Discovery(
-        tuple(TableRange(watched, watched.captured, end) for watched, _, end in taken if end > watched.captured), safe
-    )
+        _require_columns(stream, watched, log, end)
+    ranges = tuple(TableRange(watched, watched.captured, end) for watched, _, end in taken)
+    return Discovery(tuple(watched for watched, _ in opened), ranges, safe)
+
+
+def where_it_is(watched: WatchedTable, tables: Tables) -> WatchedTable:
+    """The table at the place to which it was renamed or moved; all else of it stays. Raises TableNotFound,
+    NotADeltaTable.
+    """
+    try:
+        tables(watched.table)
+    except SourceMoved as moved:
+        return replace(watched, table=moved.to)
+    return watched
+
+
+def at_its_places(batch: CaptureBatch, tables: Tables) -> CaptureBatch:
+    """The batch for its job, with its tables where they are now; the store keeps it as it was opened. A table that
+    cannot be opened is left to the job.
+    """
+
+    def found(taken: TableRange) -> TableRange:
+        try:
+            return replace(taken, watched=where_it_is(taken.watched, tables))
+        except (SourceError, LakeError, OSError) as error:
+            log.debug("Table %s of change stream %s: %s", taken.watched.table.name, batch.stream.name, error)
+            return taken
+
+    return replace(batch, ranges=tuple(map(found, batch.ranges)))
+
+
+def said_to_follow(stream: ChangeStream, old: WatchedTable, now: WatchedTable) -> WatchedTable:
+    """`now`, the table `old` at another place, after the log has said so."""
+    log.warning(_FOLLOWED, stream.name, now.table.path, old.table.name, now.table.name)
+    return now
 
 
 def without_missing_tables(stream: ChangeStream, tables: Tables) -> ChangeStream:
     """The stream without the tables that were dropped, or recreated: FOR ALL blocks neither. Changes of such a table
-    that were not captured are gone with it.
+    that were not captured are gone with it. Tables that exist elsewhere stay: `discover` follows them, or refuses.
     """
     kept = []
     for watched in stream.tables:
@@ -72,16 +125,22 @@ def without_missing_tables(stream: ChangeStream, tables: Tables) -> ChangeStream
             if tables(watched.table).state().table_id == watched.table.table_id:
                 kept.append(watched)
                 continue
-            problem = "it was made anew"
+            problem = "another table has its place"
+        except (SourceMoved, SourceCopied):
+            kept.append(watched)
+            continue
         except (TableNotFound, NotADeltaTable) as error:
             problem = str(error)
         log.warning("Change stream %s watches %s no longer. %s", stream.name, watched.table.name, problem)
     return replace(stream, tables=tuple(kept))
 
 
-def _opened(stream: ChangeStream, watched: WatchedTable, tables: Tables) -> DeltaLog:
+def _opened(stream: ChangeStream, watched: WatchedTable, tables: Tables) -> tuple[WatchedTable, DeltaLog]:
+    """The table where it is now, and its log."""
     try:
-        return tables(watched.table)
+        return watched, tables(watched.table)
+    except SourceMoved as moved:
+        return _opened(stream, said_to_follow(stream, watched, replace(watched, table=moved.to)), tables)
     except (TableNotFound, NotADeltaTable) as error:
         raise _changed(stream, watched, f"it is not there any more ({error})") from error
 
@@ -94,7 +153,8 @@ def _head(stream: ChangeStream, watched: WatchedTable, log: DeltaLog) -> int:
     except LogIncomplete as error:
         raise _changed(stream, watched, str(error)) from error
     if found != watched.table.table_id:
-        raise _changed(stream, watched, f"another table lies there now (id {found}, not {watched.table.table_id})")
+        problem = f"another table lies there now (id {found}, not {watched.table.table_id})"
+        raise _changed(stream, watched, problem, _RENAMED + REMEDY)
     if head < watched.captured:
         raise _changed(stream, watched, f"its log was set back to version {head}")
     if head > watched.captured and not log.goes_on_from(watched.captured):
@@ -127,8 +187,8 @@ def _require_columns(stream: ChangeStream, watched: WatchedTable, log: DeltaLog,
         raise _changed(stream, watched, problem)
 
 
-def _changed(stream: ChangeStream, watched: WatchedTable, problem: str) -> WatchedTableChanged:
+def _changed(stream: ChangeStream, watched: WatchedTable, problem: str, remedy: str = REMEDY) -> WatchedTableChanged:
     version = watched.captured + 1
     return WatchedTableChanged(
-        stream=stream.name, table=watched.table.name, version=version, problem=problem, remedy=REMEDY
+        stream=stream.name, table=watched.table.name, version=version, problem=problem, remedy=remedy
     )

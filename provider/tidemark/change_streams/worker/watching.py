@@ -75,20 +75,26 @@ def find_watched(
 
 
 def find_new_tables(
-    store: ControlStore, stream: ChangeStream, tables: LakeTables, left_out: Callable[[str], object] = lambda name: None
+    store: ControlStore,
+    stream: ChangeStream,
+    tables: LakeTables,
+    left_out: Callable[[str], object] = lambda name: None,
+    lost: Sequence[WatchedTable] = (),
 ) -> tuple[WatchedTable, ...]:
     """The tables that a stream FOR ALL does not watch yet, as they came after it. Each is watched from its first
     version on. It is watched from its newest one if the log has lost the first, or row tracking was turned on later.
 
     A table cannot be watched if it has no key or no row tracking, or a group of the stream writes it. It stops none of
-    the others: it is left out with a warning, and `left_out` gets its name. Nothing for any other stream.
+    the others: it is left out with a warning, and `left_out` gets its name. `lost`: tables that were watched in another
+    place; one that is found is watched as before. Nothing for any other stream.
     """
-    new, left = _look_at_all(store, stream, tables)
+    places = {table.table.table_id: table for table in lost}
+    new, left = _look_at_all(store, stream, tables, places)
     for one in left:
         _warn(stream.name, one)
         left_out(one.name)
     for watched in new:
-        if watched.captured != BEFORE_ITS_FIRST:
+        if watched.captured != BEFORE_ITS_FIRST and watched.table.table_id not in places:
             said = "Change stream %s watches %s from version %s on; changes before it have no record."
             log.warning(said, stream.name, watched.table.name, watched.captured)
     return new
@@ -96,11 +102,11 @@ def find_new_tables(
 
 def tables_left_out(store: ControlStore, stream: ChangeStream, tables: LakeTables) -> tuple[LeftOut, ...]:
     """The tables of the lake as it is now that a stream FOR ALL cannot watch; none for any other stream."""
-    return _look_at_all(store, stream, tables)[1]
+    return _look_at_all(store, stream, tables, {})[1]
 
 
 def _look_at_all(
-    store: ControlStore, stream: ChangeStream, tables: LakeTables
+    store: ControlStore, stream: ChangeStream, tables: LakeTables, lost: Mapping[str, WatchedTable]
 ) -> tuple[tuple[WatchedTable, ...], tuple[LeftOut, ...]]:
     if not stream.everything:
         return (), ()
@@ -110,7 +116,7 @@ def _look_at_all(
     left: list[LeftOut] = []
     for name in tables.names():
         try:
-            found = _new_table(stream.name, name, tables, own, known)
+            found = _new_table(stream.name, name, tables, own, known, lost)
         except (ChangeStreamRefused, SourceError) as error:
             left.append(LeftOut(name, str(error)))
             continue
@@ -121,13 +127,22 @@ def _look_at_all(
 
 
 def _new_table(
-    stream: str, name: str, tables: LakeTables, own: OwnTables, known: Collection[str]
+    stream: str,
+    name: str,
+    tables: LakeTables,
+    own: OwnTables,
+    known: Collection[str],
+    lost: Mapping[str, WatchedTable],
 ) -> WatchedTable | None:
-    """The table, if it is not known; None: a question, not a failure. Raises as `find_watched`."""
+    """The table, if it is not known; one of `lost` as it was. None: a question, not a failure. Raises as
+    `find_watched`.
+    """
     ref = _reference(name, tables)
     if ref.table_id in known:
         return None
     _require_not_own(stream, ref, own, everything=True)
+    if ref.table_id in lost:
+        return replace(lost[ref.table_id], table=ref)
     opened = tables.open(ref)
     state = opened.state()
     require_readable(state, name)

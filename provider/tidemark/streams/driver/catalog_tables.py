@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
 from tidemark.errors import CatalogTableMoved, NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.moved import MOST, table_at
+from tidemark.lake.moved import look_at_all, table_at
 from tidemark.lake.storage import canonical_uri
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.identifiers import quoted, spelled
@@ -97,11 +96,11 @@ def same_table(spark: SparkSession, table: TableRef, options: Mapping[str, str])
         return found
     *schema, _ = table_name(table.name).parts
     inside = ".".join(map(quoted, schema)) or quoted(spark.catalog.currentDatabase())
-    return tuple(
-        one
-        for name in islice(_names_in(spark, inside), MOST)
-        for one in _at(spark, table, ".".join((*map(spelled, schema), spelled(name))), options)
-    )
+
+    def look(name: str) -> tuple[TableRef, ...]:
+        return tuple(_at(spark, table, ".".join((*map(spelled, schema), spelled(name))), options))
+
+    return tuple(look_at_all(_names_in(spark, inside), look))
 
 
 def _at(spark: SparkSession, table: TableRef, name: str, options: Mapping[str, str]) -> Iterator[TableRef]:

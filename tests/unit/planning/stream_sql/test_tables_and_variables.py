@@ -10,7 +10,7 @@ import pytest
 from tidemark.errors import SqlCompilationError
 from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
 from tidemark.streams.planning.stream_sql.statements import ChangesClause, SetVariable, StreamQuery
-from tidemark.streams.planning.stream_sql.tables import table_statement
+from tidemark.streams.planning.stream_sql.tables import created_table, table_statement
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 TRACKED = "USING DELTA TBLPROPERTIES ('delta.enableRowTracking'='true'"
@@ -93,3 +93,16 @@ def test_R8e_R112_a_variable_stands_where_a_point_is_given():
     assert (changes.start.value, changes.end.value) == (NOW, -60.0)
     with pytest.raises(SqlCompilationError, match="must be a constant"):
         parse_stream_sql(text, now=NOW)
+
+
+@pytest.mark.parametrize("form", ["USING parquet", "USING csv OPTIONS (header 'true')", "STORED AS ORC"])
+def test_a_table_that_no_transaction_could_fill_is_refused_before_it_is_created(form: str) -> None:
+    with pytest.raises(SqlCompilationError, match="cannot take a stream, only one of Delta"):
+        created_table(f"CREATE TABLE IF NOT EXISTS t {form} AS SELECT id FROM s")
+
+
+@pytest.mark.parametrize("form", ["", "USING Delta", "PARTITIONED BY (id)", "CLUSTER BY (id)", "LOCATION '/x'"])
+def test_a_table_that_takes_a_stream_is_one_of_delta(form: str) -> None:
+    found = created_table(f"CREATE TABLE t {form} AS SELECT id FROM s")
+    assert found is not None
+    assert found.head.count("USING DELTA") == 1

@@ -41,7 +41,8 @@ class CreatedTable:
 def created_table(text: str) -> CreatedTable | None:
     """The parts of CREATE TABLE … AS SELECT; None for other statements.
 
-    Raises SqlCompilationError for OR REPLACE and for a list of columns, which have no form that can be repeated.
+    Raises SqlCompilationError for OR REPLACE and for a list of columns, which have no form that can be repeated. Raises
+    it also for another format than Delta, which no transaction can write.
     """
     cursor = Cursor(text)
     query = _query(cursor.tokens)
@@ -61,11 +62,13 @@ def created_table(text: str) -> CreatedTable | None:
     head = _with_property(text, query, created_for)
     if head is None:
         raise cursor.fails("this clause cannot stand before AS SELECT", name.span)
+    if (form := _format(head)) != "delta":
+        raise cursor.fails(f"a table of the format {form} cannot take a stream, only one of Delta", name.span)
     return CreatedTable(name, head, text[query:].strip().rstrip(";")[2:].strip(), created_for, if_not_exists)
 
 
 def _with_property(text: str, query: int, created_for: str) -> str | None:
-    """The text before the query, as Spark's, with the property; None if it cannot be parsed."""
+    """The text before the query, as Spark's, with the property and a format; None if it cannot be parsed."""
     head = _create(Cursor(text[:query])) or text[:query]
     try:
         (tree,) = trees(head, SPARK)
@@ -76,9 +79,17 @@ def _with_property(text: str, query: int, created_for: str) -> str | None:
     properties = tree.args.get("properties") or exp.Properties(expressions=[])
     key, value = exp.Literal.string(CREATED_FOR), exp.Literal.string(created_for)
     properties.append("expressions", exp.Property(this=key, value=value))
+    if properties.find(exp.FileFormatProperty) is None:
+        properties.append("expressions", exp.FileFormatProperty(this=exp.Var(this="delta")))
     tree.set("properties", properties)
     tree.set("exists", True)
     return written(tree, SPARK)
+
+
+def _format(head: str) -> str:
+    (tree,) = trees(head, SPARK)
+    found = tree.find(exp.FileFormatProperty)
+    return "" if found is None else str(found.name).casefold()
 
 
 def table_statement(text: str) -> str | None:
