@@ -41,13 +41,14 @@ SPLIT_ROWS = 1_000_000  # of a partition in a batch
 MERGE_ROWS = SPLIT_ROWS // 8
 
 _AHEAD = (
-    "Change stream %s: commits of %s bear times up to %s ahead of this clock, and are published as of %s; their own"
-    " times stand in raw_commit_timestamp. Set the clock of who writes the table, or this one."
+    "Change stream %s: commits of %s have times up to %s ahead of this clock. They are published as of %s, and keep"
+    " their own times in raw_commit_timestamp. Set the clock of the table's writer, or the clock of this host."
 )
 
 _OLDER = (
-    "Change stream %s: its log has batch %d already, with other versions: the control store is older, as one that was"
-    " put back from a backup. The log counts, nothing was captured again, and the next capture goes on from it."
+    "Change stream %s: its log already has batch %d with other versions. The control store is older than the log, as"
+    " after a restore from a backup. The log counts. Nothing was captured again, and the next capture continues"
+    " from the log."
 )
 
 NewTables = Callable[[], Sequence[WatchedTable]]

@@ -20,8 +20,8 @@ __all__ = ["Discovery", "discover", "without_missing_tables"]
 log = logging.getLogger(__name__)
 
 REMEDY = (
-    "Alter the change stream: with restart=[<the table>] it is watched from its newest version on, and what was"
-    " committed between is not captured; or take it off the watch list (ALTER CHANGE STREAM … SET FOR …)."
+    "Alter the change stream: restart=[<the table>] watches the table from its newest version on, and does not capture"
+    " the commits between. Or remove the table from the watch list (ALTER CHANGE STREAM … SET FOR …)."
 )
 
 
@@ -72,7 +72,7 @@ def without_missing_tables(stream: ChangeStream, tables: Tables) -> ChangeStream
             if tables(watched.table).state().table_id == watched.table.table_id:
                 kept.append(watched)
                 continue
-            problem = "it was made anew"
+            problem = "it was recreated"
         except (TableNotFound, NotADeltaTable) as error:
             problem = str(error)
         log.warning("Change stream %s watches %s no longer. %s", stream.name, watched.table.name, problem)
@@ -83,7 +83,7 @@ def _opened(stream: ChangeStream, watched: WatchedTable, tables: Tables) -> Delt
     try:
         return tables(watched.table)
     except (TableNotFound, NotADeltaTable) as error:
-        raise _changed(stream, watched, f"it is not there any more ({error})") from error
+        raise _changed(stream, watched, f"it no longer exists ({error})") from error
 
 
 def _head(stream: ChangeStream, watched: WatchedTable, log: DeltaLog) -> int:
@@ -94,7 +94,7 @@ def _head(stream: ChangeStream, watched: WatchedTable, log: DeltaLog) -> int:
     except LogIncomplete as error:
         raise _changed(stream, watched, str(error)) from error
     if found != watched.table.table_id:
-        raise _changed(stream, watched, f"another table lies there now (id {found}, not {watched.table.table_id})")
+        raise _changed(stream, watched, f"its path now has another table (id {found}, not {watched.table.table_id})")
     if head < watched.captured:
         raise _changed(stream, watched, f"its log was set back to version {head}")
     if head > watched.captured and not log.goes_on_from(watched.captured):
@@ -123,7 +123,7 @@ def _require_columns(stream: ChangeStream, watched: WatchedTable, log: DeltaLog,
         raise _changed(stream, watched, f"by version {end} it has lost {', '.join(gone)}, which the stream needs")
     rewritten = rewritten_key(watched.keys, log.state(max(watched.captured, 0)).metadata, metadata)
     if rewritten is not None:
-        problem = f"by version {end} {rewritten}; records of one key would stand in two partitions"
+        problem = f"by version {end} {rewritten}; records of one key would be in two partitions"
         raise _changed(stream, watched, problem)
 
 
