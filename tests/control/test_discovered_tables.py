@@ -137,8 +137,8 @@ def test_an_excluded_column_that_is_renamed_stays_out_and_says_so(shop: Shop) ->
 
 
 STAYS_OUT = (
-    "table public.u is called public.u_old now, and stays excluded: name public.u_old in exclude, too, or in include,"
-    " by just this name, to have it."
+    "table public.u is called public.u_old now, and stays excluded. Name public.u_old in exclude, too, or in include,"
+    " by exactly this name, to replicate it."
 )
 
 
@@ -295,7 +295,7 @@ def test_a_masked_key_and_another_secret_are_refused(shop: Shop) -> None:
     shop.prepare()
     assert columns(shop) == {"id": Shown.HASHED, "secret": Shown.PLAIN}
     other = ReplicationOptions(target="lake", hash_columns=("public.t.id",), hash_mark="other")
-    with pytest.raises(InvalidArgument, match="Put the old one back"):
+    with pytest.raises(InvalidArgument, match="Restore the old one"):
         alter_options(shop.store, "r", other, by=ME)
     with pytest.raises(InvalidArgument, match=r"schema\.table\.column"):
         alter_options(shop.store, "r", ReplicationOptions(target="lake", mask_columns=("public.t",)), by=ME)

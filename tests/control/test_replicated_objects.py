@@ -556,7 +556,7 @@ class TestApply:
             return _answer(world, ApplyReport(at(17), columns("id"), 1, 1, {}))
 
         outcome = world.apply("s.a", run=run)
-        assert outcome.reason == "a backfill of it has begun meanwhile"
+        assert outcome.reason == "a backfill of it has begun during the apply"
         assert world.object("s.a").schema == columns("id", "x")
 
     def test_one_that_needs_a_backfill_needs_a_backfill_where_it_stopped(self, world: World) -> None:

@@ -273,7 +273,7 @@ class TestLife:
         with pytest.raises(ReplicationRefused, match="new one"):
             lifecycle.recover(world.store, "r", position=at(3), system_id="c2", by=ME)
         events = (world.root / "second").as_uri()
-        with pytest.raises(ReplicationRefused, match=r"s\.a cannot go on"):
+        with pytest.raises(ReplicationRefused, match=r"s\.a cannot continue"):
             lifecycle.recover(world.store, "r", position=at(3), system_id="c2", keep=["s.a"], event_log=events, by=ME)
         after = lifecycle.recover(
             world.store, "r", position=at(3), system_id="c2", keep=["s.b"], event_log=events, by=ME

@@ -376,7 +376,7 @@ def test_a_table_with_rows_of_others_is_refused(world: World) -> None:
     ("change", "row", "problem"),
     [
         ("UPDATE", "a", "only one half.*Backfill the object"),  # as captures of an older release have left them
-        ("DELETE", "b", "1 rows that are alike are to go, of which the target has 0"),
+        ("DELETE", "b", "1 equal rows are to be deleted, and the target has 0"),
     ],
 )
 def test_a_mirror_without_a_key_stops_before_what_it_cannot_follow(

@@ -97,7 +97,7 @@ def _failure(error: Exception, address: SourceAddress) -> TidemarkError:
     source, text, code = source_text(address), said(error, address), _code(error)
     if code in _LOCKED:
         remedy = "Look at performance_schema.metadata_locks or SHOW PROCESSLIST, then try again."
-        return SourceLocked(source=source, what="what a statement needs", problem=text, remedy=remedy)
+        return SourceLocked(source=source, what="one of its tables", problem=text, remedy=remedy)
     if code in _PASSING or isinstance(error, OSError) or code == 0:
         return SourceUnreachable(source=source, problem=text)
     remedy = _REMEDIES.get(code, f"Look into the server's log (error {code}).")

@@ -119,7 +119,7 @@ def _failure(error: psycopg2.Error, address: SourceAddress) -> TidemarkError:
     if gone or (code.startswith((*_PASSING, *_LOST)) and code != "57014"):
         return SourceUnreachable(source=source, problem=text)
     if code == _LOCKED:
-        return SourceLocked(source=source, what="what a statement needs", problem=text, remedy=_statement_remedy(code))
+        return SourceLocked(source=source, what="one of its tables", problem=text, remedy=_statement_remedy(code))
     return SourceRefused(source=source, what="a statement", problem=text, remedy=_statement_remedy(code))
 
 
