@@ -49,19 +49,19 @@ def consumer_group_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="pause",
-            help="Hand out nothing more; what was handed out goes on; a second run changes nothing",
+            help="Hand out no more chunks; those already handed out are finished; a second run changes nothing",
             func=pause,
             args=(_STREAM, _GROUP, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
-            help="Let a paused group go on where it was; a second run changes nothing",
+            help="Let a paused group continue from its watermarks; a second run changes nothing",
             func=resume,
             args=(_STREAM, _GROUP, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="reset",
-            help="Deliver records again from a time on, on purpose; a second run sets it back again",
+            help="Deliver records again from a time on; a second run delivers them once more",
             func=reset,
             args=(_STREAM, _GROUP, _FROM, ARG_YES, DRY_RUN, *_LOOK),
         ),

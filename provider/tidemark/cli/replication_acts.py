@@ -68,13 +68,13 @@ def replication_acts() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="resume",
-            help="Let a paused or draining replication run on; a second run changes nothing",
+            help="Resume a paused or draining replication; a second run changes nothing",
             func=resume,
             args=(_NAME, WHY, *_ANSWERS),
         ),
         ActionCommand(
             name="recover",
-            help="Let a replication that failed go on from a position; a second run from there changes nothing",
+            help="Let a failed replication continue from a position; a second run from there changes nothing",
             func=recover,
             args=(_NAME, _FROM, _KEEP, WHY, ARG_YES, *_ANSWERS),
         ),
@@ -235,8 +235,8 @@ def _given_up(found: Recovery) -> str:
     captured, again = found.replication.captured, [name for name, act in found.acts.items() if act is not None]
     since = "" if captured is None else f" since {_place(captured)}"
     return (
-        f"Let replication {found.replication.name} go on from now? Changes that were committed{since} and not captured "
-        f"are lost. Tables that need a backfill then: {', '.join(again) or 'none'}."
+        f"Let replication {found.replication.name} continue from now? Changes that were committed{since} and not "
+        f"captured are lost. Tables that need a backfill then: {', '.join(again) or 'none'}."
     )
 
 
