@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-OF_OTHERS = "who did it, and why, is shown to those who may read the DAG of the object"
+OF_OTHERS = "only readers of the object's DAG see the name and the reason"
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 ALERTS = 20
-FOR_OTHERS = "what a run met is shown to those who may read its DAG"
+FOR_OTHERS = "only readers of a run's DAG see its errors"
 
 
 class Urgency(IntEnum):

@@ -56,7 +56,7 @@ function openWindow(held, found) {
       ["Held by", who(held.owner)],
       ["Since", moment(held.since, found.now)],
       ["Lease until", moment(held.lease_until, found.now)],
-      ["Job", held.submitted ? ["submitted, ends at the latest ", moment(held.job_deadline, found.now)] : "not submitted yet"],
+      ["Job", held.submitted ? ["submitted, ends before ", moment(held.job_deadline, found.now)] : "not submitted yet"],
       open ? ["Windows", open.windows.map((window) => h("div", {}, windowWords(window)))] : null,
     ]),
     open ? h("h3", {}, "Targets") : null,

@@ -189,7 +189,7 @@ export async function fetchJson(path, parameters, signal) {
 
 async function words(answer) {
   if (answer.status === 401) return "You are not logged in any more. Log in to Airflow and open this page again.";
-  if (answer.status === 403) return "You may not see streams or replications: that needs the right to read assets. Ask whoever runs Airflow.";
+  if (answer.status === 403) return "You lack the right to read assets, so you may not see streams or replications. Ask your Airflow administrator.";
   let detail = null;
   try {
     detail = (await answer.json()).detail;

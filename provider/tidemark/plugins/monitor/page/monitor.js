@@ -56,7 +56,7 @@ async function refresh() {
   try {
     await shown()(mine.signal);
     trouble.hidden = true;
-    const often = again() ? `, read anew every ${EVERY / 1000} s` : "";
+    const often = again() ? `, refreshed every ${EVERY / 1000} s` : "";
     refreshed.textContent = `As of ${new Date().toISOString().slice(11, 19)} UTC${often}`;
   } catch (error) {
     if (error.name === "AbortError") return;

@@ -53,7 +53,7 @@ function table(found) {
   const names = ["Replication", "State", "Source", "Objects", "Behind", "Lag", "Captured", "Alerts"];
   return scroll("Replications",
     h("table", {},
-      h("caption", { class: "aside" }, "Replications, where each stands and how far it is behind its source"),
+      h("caption", { class: "aside" }, "Replications with their states and lags"),
       columns(names),
       h("tbody", {}, found.replications.map((one) => row(one, found)))));
 }
