@@ -126,7 +126,7 @@ class RecoverReplicationOperator(ReplicationOperator):
             event_log=event_log_path(self.hook),
             by=by_of(context, self.why),
         )
-        self.log.warning("Replication %s goes on from %s.", after.name, place_text(after.captured))
+        self.log.warning("Replication %s continues from %s.", after.name, place_text(after.captured))
         return _report(after)
 
 

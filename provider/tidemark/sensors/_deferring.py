@@ -68,7 +68,7 @@ class StreamSensor(BaseSensorOperator):
         if looked:
             return getattr(looked, "xcom_value", None)
         if self.timeout <= 0:
-            raise self._over(f"Nothing was there, and the timeout is {self.timeout} seconds.")
+            raise self._over(f"The condition is not met, and the timeout is {self.timeout} seconds.")
         return self.wait_until(end)
 
     def wait_until(self, end: datetime) -> Any:
