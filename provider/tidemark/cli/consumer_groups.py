@@ -37,7 +37,7 @@ def consumer_group_commands() -> tuple[ActionCommand, ...]:
     return (
         ActionCommand(
             name="list",
-            help="List the consumer groups of a change stream, and how far each is behind",
+            help="List the consumer groups of a change stream with their lags",
             func=list_groups,
             args=(_STREAM, *_LOOK),
         ),
@@ -49,13 +49,13 @@ def consumer_group_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="pause",
-            help="Hand out no more chunks; those already handed out are finished; a second run changes nothing",
+            help="Stop assigning chunks; assigned ones are finished; a second run changes nothing",
             func=pause,
             args=(_STREAM, _GROUP, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
-            help="Let a paused group continue from its watermarks; a second run changes nothing",
+            help="Resume a paused group from its position; a second run changes nothing",
             func=resume,
             args=(_STREAM, _GROUP, DRY_RUN, *_LOOK),
         ),

@@ -36,7 +36,7 @@ _ACTION = Arg(  # type: ignore[no-untyped-call]
     default="start",
 )
 _AT_ONCE = Arg(  # type: ignore[no-untyped-call]
-    ("--at-once",), help="Apply nothing any more; what was captured is applied after it is resumed",
+    ("--at-once",), help="Stop applying, too; captured events are applied after it is resumed",
     action="store_true",
 )  # fmt: skip
 _FROM = Arg(  # type: ignore[no-untyped-call]
@@ -62,7 +62,7 @@ def replication_acts() -> tuple[ActionCommand, ...]:
     return (
         ActionCommand(
             name="pause",
-            help="Let a replication drain: nothing new is captured; a second run changes nothing",
+            help="Drain and pause a replication; a second run changes nothing",
             func=pause,
             args=(_NAME, _AT_ONCE, WHY, *_ANSWERS),
         ),
@@ -92,7 +92,7 @@ def replication_acts() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="drop",
-            help="End a replication, its slot and publication; targets stay; a second run needs --if-exists",
+            help="Drop a replication, its slot and its publication; targets stay; a second run needs --if-exists",
             func=drop,
             args=(_NAME, IF_EXISTS, _WITHOUT_SOURCE, _FORCE, WHY, ARG_YES, *_ANSWERS),
         ),

@@ -54,7 +54,7 @@ _IF_NOT_EXISTS = Arg(  # type: ignore[no-untyped-call]
     ("--if-not-exists",), help="Keep streams of the same names and their places", action="store_true"
 )
 _DRY_RUN = Arg(  # type: ignore[no-untyped-call]
-    ("--dry-run",), help="Check all and say what would be done; store nothing", action="store_true"
+    ("--dry-run",), help="Check everything and show what would be done; store nothing", action="store_true"
 )
 _NO_CHECK = Arg(  # type: ignore[no-untyped-call]
     ("--no-check",), help="Do not look into the logs of the sources", action="store_true"
