@@ -205,7 +205,7 @@ def test_what_may_be_an_excluded_table_of_another_cluster_is_refused_until_it_is
     without_u(shop)
     shop.prepare()
     another_cluster(shop, "ALTER TABLE u_old RENAME TO x")
-    with pytest.raises(ReplicationRefused, match=r"public\.u_old is not found.*public\.x may be it"):
+    with pytest.raises(ReplicationRefused, match=r"public\.u_old is not found.*public\.x may be that table"):
         shop.recover("now")
     shop.select(Selection(include=("public",), exclude=("public.u", "public.x")))
     shop.recover("now")
@@ -241,7 +241,7 @@ def test_a_table_of_hidden_columns_that_another_cluster_calls_otherwise_is_refus
     shop.sql("ALTER TABLE t RENAME TO t_2")
     shop.prepare()
     another_cluster(shop, "ALTER TABLE t_2 RENAME TO t_3")
-    with pytest.raises(ReplicationRefused, match=r"public\.t_2 is not found.*public\.t_3 may be it"):
+    with pytest.raises(ReplicationRefused, match=r"public\.t_2 is not found.*public\.t_3 may be that table"):
         shop.recover("now")
     shop.sql("ALTER TABLE t_3 RENAME TO t_2")
     shop.recover("now")

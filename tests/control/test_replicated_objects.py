@@ -135,7 +135,7 @@ class TestFinding:
         seen = world.register(found("s.a"), found("s.b"))
         assert seen.deselected == ("s.a",)
         assert (world.object("s.a").state, world.object("s.a").selected) == (ObjectState.STOPPED, False)
-        assert "names it no more" in str(world.apply("s.a").reason)
+        assert "no longer names it" in str(world.apply("s.a").reason)
         assert world.register(found("s.a"), found("s.b")).deselected == ()
         definitions.alter_selection(world.store, "r", Selection(), by=ME)
         assert world.register(found("s.a"), found("s.b")).selected_again == ("s.a",)
@@ -154,7 +154,7 @@ class TestFinding:
         assert [one.name.text for one in objects.to_work_at(world.store, "r")] == ["s.a"]
         assert world.apply("s.a").report is not None
         assert objects.to_work_at(world.store, "r") == ()
-        with pytest.raises(ObjectNotReplicable, match="has it no more"):
+        with pytest.raises(ObjectNotReplicable, match="no longer has it"):
             objects.request_backfill(world.store, "r", ["s.a"], by=ME)
 
     def test_one_that_was_made_anew_keeps_its_target_until_a_backfill_is_asked_for(self, world: World) -> None:

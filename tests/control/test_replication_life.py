@@ -260,7 +260,7 @@ class TestLife:
             ObjectState.COMPLETED,
             None,
         )
-        assert "not captured is lost" in str(world.apply("s.a").reason)
+        assert "not captured are lost" in str(world.apply("s.a").reason)
         world.backfill("s.a")
         assert world.object("s.a").needs_backfill is None
 

@@ -245,7 +245,7 @@ def _drop_and_add(world: World, second: TableSchema) -> None:
     [
         (column("n", TypeKind.STRING), "column n changed its type from integer to string"),
         (column("n", TypeKind.INTEGER, key=True), None),
-        (None, "it has no key any more"),
+        (None, "it no longer has a key"),
     ],
 )
 def test_what_only_a_backfill_can_tell_needs_one(world: World, change: Any, why: str | None) -> None:

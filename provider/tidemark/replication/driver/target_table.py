@@ -268,7 +268,7 @@ class Target:
         found = {app for app in log.state().transactions if app.startswith(APPS)}
         return bool(found) and found <= apps
 
-    def _lost(self, problem: str = "does not exist any more") -> TargetLost:
+    def _lost(self, problem: str = "no longer exists") -> TargetLost:
         return TargetLost(target=self.ref.name, problem=problem, remedy=f"Nothing was written. {_BACKFILL}")
 
 

@@ -25,7 +25,7 @@ from tidemark.replication.worker.transitions import transition_object
 
 __all__ = ["GONE", "HIDDEN_ANEW", "CatalogChanges"]
 
-GONE = "the source shows it no more: it was dropped, or made a partition; its target stays as it is"
+GONE = "the source no longer shows it: it was dropped, or became a partition; its target stays as it is"
 RENAMED = "its table is called {name} in the source now; its target keeps its name"
 TAKEN = (
     ", and another table is called {name} there, which is not replicated. Drop or exclude the renamed table, then"

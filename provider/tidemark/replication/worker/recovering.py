@@ -146,7 +146,7 @@ def _require_in_slot(
         remedy = f"Recover it from {NOW!r}." if for_good else "Its next run continues from there."
         wanted = position_text(asked)
         problem = (
-            f"its slot {replication.slot} gives nothing before {first}, so {wanted} cannot be read any more. {remedy}"
+            f"its slot {replication.slot} gives nothing before {first}, so {wanted} can no longer be read. {remedy}"
         )
         raise ReplicationRefused(replication=replication.name, problem=problem)
     if asked > end:
