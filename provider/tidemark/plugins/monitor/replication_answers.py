@@ -45,7 +45,7 @@ class Urgency(IntEnum):
     PENDING = 4
     BEHIND = 5
     CURRENT = 6
-    LEFT = 7  # the selection or the source has it no more
+    LEFT = 7  # the selection or the source no longer has it
 
 
 @dataclass(frozen=True)

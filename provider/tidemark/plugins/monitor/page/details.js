@@ -91,7 +91,7 @@ function transactions(found) {
     h("table", { id: "transactions" },
       columns(["Run", "State", "Windows", "Opened", "Ended", "Targets"]),
       h("tbody", {}, found.transactions.map((one) => h("tr", { class: one.asked_for ? "asked" : null },
-        h("th", { scope: "row" }, who(one.owner), one.asked_for ? badge("note", "the window you came for") : null),
+        h("th", { scope: "row" }, who(one.owner), one.asked_for ? badge("note", "the requested window") : null),
         h("td", {}, one.state),
         h("td", {}, one.windows.map((window) => h("div", {}, windowWords(window)))),
         h("td", {}, moment(one.opened_at, found.now)),

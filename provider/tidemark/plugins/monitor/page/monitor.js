@@ -1,4 +1,4 @@
-// The page: what needs somebody, all objects, or streams or replications, all or one, as the address says; read anew
+// The page: what needs attention, all objects, or streams or replications, all or one, as the address says; read anew
 // every ten seconds while it is seen.
 
 import { address, linkTo, whenTurned } from "./address.js";

@@ -89,7 +89,7 @@ function nothingYet(found) {
       : `The connection ${found.connection} has no stream.`),
     h("p", {}, "A stream is made by a task such as"),
     h("pre", {}, 'CreateStreamOperator(task_id="create", stream="order_changes", on="shop.orders")'),
-    h("p", {}, "and is shown here as soon as that has run. If streams use another connection, name it in " +
+    h("p", {}, "and is shown here after its first run. If streams use another connection, name it in " +
       "[tidemark] monitor_conn_ids of Airflow's configuration."),
     h("p", {}, airflowLink("dags", "To the DAGs")),
   );
