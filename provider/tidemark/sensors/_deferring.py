@@ -111,7 +111,7 @@ class StreamSensor(BaseSensorOperator):
         try:
             return self.poke(context)
         except PASSING as error:
-            self.log.warning("Nothing can be said now, the triggerer asks again: %s", error)
+            self.log.warning("The state is unknown now, and the triggerer asks again: %s", error)
         except TidemarkError as error:
             if self.never_fail:
                 raise AirflowSkipException("Skipping due to never_fail is set to True.") from error

@@ -193,7 +193,7 @@ def discard(connection: sa.Connection, batch: CaptureBatch) -> ChangeStream:
     uid = batch.stream.uid
     gone = capture_batches.discard(connection, uid, batch.number)
     if not gone or not change_streams.skip_batch(connection, uid, number=batch.number):
-        raise _refused(batch, "it is not open any more")
+        raise _refused(batch, "it is no longer open")
     return change_streams.by_uid(connection, uid)
 
 
