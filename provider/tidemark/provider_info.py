@@ -116,7 +116,7 @@ _CONNECTION_TYPE: dict[str, object] = {
             "SQLAlchemy URL without its password. Empty: SQLite in tidemark.db under AIRFLOW_HOME.",
         ),
         "lake_root": _text(
-            "Lake root", "Where schema.table names live, as a path or URI. Empty: lake under AIRFLOW_HOME."
+            "Lake root", "Path or URI below which schema.table names are looked up. Empty: lake under AIRFLOW_HOME."
         ),
         "spark_conn_id": _text("Spark connection", "Id of the Spark connection that runs jobs. Empty: local[*]."),
         "spark_mode": _text(
@@ -160,8 +160,7 @@ _CONNECTION_TYPE: dict[str, object] = {
         ),
         "full_listing_seconds": _text(
             "Full listing",
-            "Seconds after which a look for files of a pipe asks an object store for all names, and not only for later "
-            "ones. Empty: 3600.",
+            "Seconds after which a pipe lists all names of its bucket again, and not only later ones. Empty: 3600.",
         ),
         "keep_history": _text(
             "Keep history",
@@ -172,7 +171,7 @@ _CONNECTION_TYPE: dict[str, object] = {
 
 _OPTIONS: dict[str, object] = {
     "lake_root": {
-        "description": "Where schema.table names live, if the connection does not say. Empty: lake under AIRFLOW_HOME.",
+        "description": "Lake root, if the connection names none. Empty: lake under AIRFLOW_HOME.",
         "version_added": "0.1.0",
         "type": "string",
         "example": "/data/lake",

@@ -1,4 +1,4 @@
-"""A control store with objects of many kinds that need somebody, each for a reason of its own. No Spark."""
+"""A control store with objects of many kinds that need attention, each for a reason of its own. No Spark."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_what_no_catalog_has_is_said(shop: Shop, hook: TidemarkHook) -> None:
     create(shop, shop.table)
     with pytest.raises(TargetNotFound, match="nothing does not exist"):
         run(appending(shop, nothing))
-    with pytest.raises(InvalidArgument, match="give the path of the table"):
+    with pytest.raises(InvalidArgument, match="Give the path of the table"):
         hook.table(nothing)
 
 

@@ -65,9 +65,9 @@ def test_an_operator_is_led_from_nothing_to_a_store_that_can_be_used(
 ) -> None:
     assert "Run `airflow tidemark db migrate`" in refused(check)
     migrate(ARGUMENTS)
-    assert "has come there from nothing" in capsys.readouterr().out
+    assert "was migrated from an empty database" in capsys.readouterr().out
     migrate(ARGUMENTS)
-    assert "was there already" in capsys.readouterr().out
+    assert "was there before" in capsys.readouterr().out
     check(ARGUMENTS)
     (row,) = json.loads(capsys.readouterr().out)
     assert row["store_id"] == TidemarkHook().open_store().store_id

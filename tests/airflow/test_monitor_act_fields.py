@@ -104,7 +104,7 @@ def test_who_may_not_edit_the_dag_is_offered_commands_alone(desk: Desk, orders: 
 def test_a_refresh_that_is_asked_for_starts_no_spark_and_the_command_asks_alike(desk: Desk, world: Needing) -> None:
     world._views()
     offered = offers(desk, "dynamic_table", "late_counts")
-    assert "as that takes Spark" in next(one["loses"] for one in offered["acts"] if one["name"] == "refresh")
+    assert "since that takes Spark" in next(one["loses"] for one in offered["acts"] if one["name"] == "refresh")
     assert desk.act(offered, "refresh").status_code == 200
     first = get_view(world.store, "late_counts").asked_at
     assert first is not None

@@ -31,7 +31,7 @@ USER = "user"
 
 
 class Desk:
-    """Somebody at the page: sees what needs somebody, and acts on it."""
+    """Somebody at the page: sees what needs attention, and acts on it."""
 
     def __init__(self, world: Needing) -> None:
         self.world = world

@@ -1,4 +1,4 @@
-"""The overview: what needs somebody, of every kind, from the store alone; page, route and command say the same."""
+"""The overview: what needs attention, of every kind, from the store alone; page, route and command say the same."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_nothing_wrong_is_said_with_figures(app: FastAPI, use: Callable[[str], N
     assert (found["needs"], found["objects"], found["total"], found["not_looked_at"]) == ([], {"stream": 3}, 0, 0)
     said = run_airflow("tidemark", "overview", "--output", "json")
     assert (said.returncode, json.loads(said.stdout)) == (0, [])
-    assert "Nothing needs anybody: 3 streams." in said.stderr
+    assert "Nothing needs attention: 3 streams." in said.stderr
 
 
 def test_a_store_that_no_task_has_made_yet_needs_nobody(

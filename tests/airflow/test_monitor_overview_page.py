@@ -108,7 +108,7 @@ def test_one_look_says_what_is_wrong_why_since_when_and_the_way_out(viewer: Over
     viewer.whole(inside=True)
     viewer.picture("overview", height=1250)
     assert viewer.needs()[:3] == ["replicated_table shop/shop.payments", "stream clicks", "stream returns"]
-    assert "objects need somebody" in viewer.reads("#figures")
+    assert "objects need attention" in viewer.reads("#figures")
     stock = viewer.need("stream stock")
     for said in ("stale", "a column has another type", "ago", "UTC", "task log", "scheduled__failed", DAG):
         assert said in stock
@@ -133,7 +133,7 @@ def test_links_lead_to_the_run_and_to_the_tasks_log(viewer: Overview) -> None:
 
 def test_nothing_wrong_is_said_with_figures(viewer: Overview) -> None:
     viewer.open("?view=overview&connection=tidemark_well")
-    viewer.until(lambda: "Nothing needs anybody" in viewer.reads("#empty"))
+    viewer.until(lambda: "Nothing needs attention" in viewer.reads("#empty"))
     assert "3 streams" in viewer.reads("#empty")
     assert viewer.barriers() == []
 

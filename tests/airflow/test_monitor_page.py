@@ -351,7 +351,7 @@ def test_a_tree_of_partitions_says_the_state_of_each(page: Page) -> None:
 def test_a_link_leads_to_a_window_and_the_window_to_its_run(page: Page) -> None:
     page.open_inside(f"?dag_id={DAG}&run_id=payments__0&task_id=deliver_payments")  # as of a task that names no stream
     page.until(lambda: "payments" in page.reads("#where"))
-    assert "the window you came for" in page.reads("tr.asked")
+    assert "the requested window" in page.reads("tr.asked")
     page.click("tr.asked a.out")
     page.chrome.switch_to.default_content()
     page.until(lambda: page.chrome.current_url == f"{page.url}/dags/{DAG}/runs/payments__0")
@@ -612,7 +612,7 @@ def test_a_session_that_ends_is_said(page: Page) -> None:
     page.open()
     page.one("tr[data-stream]")
     page.chrome.delete_all_cookies()
-    page.until(lambda: "You are not logged in any more" in page.text, patience=3 * REFRESH)
+    page.until(lambda: "You are logged out" in page.text, patience=3 * REFRESH)
     assert page.streams() == []
     page.chrome.switch_to.default_content()
     page.chrome.get(f"{page.url}/tidemark/")
@@ -622,5 +622,5 @@ def test_a_session_that_ends_is_said(page: Page) -> None:
 def test_somebody_without_rights_is_told_so(page: Page) -> None:
     page.log_in("guest")
     page.chrome.get(f"{page.url}/tidemark/")
-    assert "You may not see streams" in page.text
+    assert "you may not see streams" in page.text
     assert "order_changes" not in page.chrome.page_source

@@ -1,4 +1,4 @@
-"""A notifier of Airflow reports the objects that need somebody, in its own templates. Nothing goes over a network."""
+"""A notifier of Airflow reports the objects that need attention, in its own templates. Nothing goes over a network."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_failed_objects_of_every_kind_are_told_with_their_way_out(tmp_path: Path
     notifier, file = told(tmp_path, "{{ needs | length }} {{ needs_message }}", at_least="{{ word }}")
     notifier({"word": "failed"})
     lines = file.read_text().splitlines()
-    assert lines[0] == "4 4 objects need somebody: 4 failed."
+    assert lines[0] == "4 4 objects need attention: 4 failed."
     assert lines[1].startswith("failed: replicated table shop/shop.payments is failed since ")
     assert "  airflow tidemark replications errors shop --object shop.payments" in lines
     said = file.read_text()
@@ -57,7 +57,7 @@ def test_a_kind_alone_is_told_in_slacks_markup_by_the_triggerer(tmp_path: Path) 
     notifier, file = told(tmp_path, "{{ needs_slack }}", kind="pipe", at_least="stopped")
     asyncio.run(notifier.async_notify({}))
     head, *lines = file.read_text().splitlines()
-    assert head == "2 objects need somebody: 1 warning, 1 stopped."
+    assert head == "2 objects need attention: 1 warning, 1 stopped."
     assert next(line for line in lines if line.startswith("*")).startswith("*warning*: ")
     assert "a file was skipped" in lines
 

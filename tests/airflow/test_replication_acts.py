@@ -214,7 +214,7 @@ def test_a_recovery_is_told_in_advance_then_done_once_for_a_position(shop: Repli
     store = shop.hook.open_store()
     assert "it is running" in refused("recover", REPLICATION, "--from", "now")
     lifecycle.failed(store, REPLICATION, error="the network went away", by=ME)
-    assert "which 'now' would throw away" in refused("recover", REPLICATION, "--from", "now")
+    assert "'now' would discard the slot" in refused("recover", REPLICATION, "--from", "now")
     assert "looks like 16/B374D848" in refused("recover", REPLICATION, "--from", "yesterday")
     assert "ObjectNotFound" in refused("recover", REPLICATION, "--from", "now", "--keep", "shop.nowhere")
     ((place,),) = shop.sql("SELECT pg_current_wal_lsn()")

@@ -84,8 +84,8 @@ def test_a_target_that_cannot_be_written_stops_all_before_the_first_is_written(
         ({"targets": ["several.mirror"]}, "the arguments of a target by name"),
         ({"targets": [{**MIRROR, "key": "id"}]}, "a target has no argument 'key'"),
         ({"targets": [{**MIRROR, "keys": []}]}, "a merge needs key columns"),
-        ({"targets": [MIRROR], "write_as": "append"}, "each of the targets has its own"),
-        ({"targets": [MIRROR], "quarantine": "several.bad"}, "each of the targets has its own"),
+        ({"targets": [MIRROR], "write_as": "append"}, "every target has its own"),
+        ({"targets": [MIRROR], "quarantine": "several.bad"}, "every target has its own"),
         ({}, "or give targets"),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_lake_that_does_not_answer_is_no_alarm(
 
     monkeypatch.setattr(Storage, "names", gone)
     assert run_dag(watching("unreachable", stream="customers")).task("watch") == "skipped"
-    assert "Nothing is known of stream customers now" in caplog.text + capfd.readouterr().out
+    assert "The state of stream customers is unknown now" in caplog.text + capfd.readouterr().out
 
 
 def test_a_stream_that_is_not_there_fails_the_sensor(run_dag: RunDag) -> None:

@@ -178,8 +178,8 @@ def test_R66_a_task_notes_the_files_of_an_external_table(
         ("ALTER EXTERNAL TABLE q.nowhere REFRESH", "Object 'q.nowhere' does not exist or not authorized."),
         ("SHOW STREAMS", "airflow tidemark streams list"),
         ("SELECT * FROM there", "a SELECT writes nothing"),
-        ("SELECT * FROM q.source CHANGES(INFORMATION => DEFAULT) AT(VERSION => 1)", "use lake.sql in a @task"),
-        ("INSERT INTO q.copy VALUES (1, 'x')", "is for SparkSqlOperator"),
+        ("SELECT * FROM q.source CHANGES(INFORMATION => DEFAULT) AT(VERSION => 1)", "lake.sql in a @task"),
+        ("INSERT INTO q.copy VALUES (1, 'x')", "Use SparkSqlOperator"),
         ("BEGIN", "the task group stream_transaction"),
     ],
 )

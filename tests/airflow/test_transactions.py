@@ -123,4 +123,4 @@ def test_a_writer_outside_a_group_says_where_it_belongs(
     with DAG("alone", schedule=None) as dag:
         WriteStreamOperator(task_id="w", target="g.mirror", write_as="append", stream="g")
     assert run_dag(dag).task("w") == "failed"
-    assert "stands inside a stream_transaction" in caplog.text + capfd.readouterr().out
+    assert "belongs into a stream_transaction" in caplog.text + capfd.readouterr().out

@@ -28,6 +28,7 @@ __all__ = [
     "sentences_of_page",
 ]
 
+PARSER = MarkdownIt("commonmark").enable("table")
 LONGEST = 22  # words
 FIRST_WORDS = {
     "what": "name the noun",
@@ -118,7 +119,7 @@ def broken_rules(sentence: Sentence) -> Iterator[Finding]:
 def sentences_of_page(text: str) -> Iterator[Sentence]:
     """The sentences of a page in Markdown, in their order."""
     line, kind, skipped = 1, "text", False
-    for token in MarkdownIt("commonmark").enable("table").parse(text):
+    for token in PARSER.parse(text):
         line = token.map[0] + 1 if token.map else line
         if token.type == "html_block":
             skipped = "arguments, by make" in token.content or (skipped and "end of arguments" not in token.content)
@@ -158,5 +159,6 @@ def sentences_of_docstrings(source: str) -> Iterator[Sentence]:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node) or ""
             prose = re.sub(r"\[?\{[^}]*\}\]?", "`code`", re.sub(r"^ *:param", "\n:param", text, flags=re.MULTILINE))
+            prose = re.sub(r"`code`(?=\s+[A-Z][a-z])", "`code`.", prose)  # a fact in an error ends a sentence
             first = node.body[0].lineno if text else 1
             yield from (Sentence(first, one.text, one.kind) for one in sentences_of_page(prose))

@@ -1,4 +1,7 @@
-"""The prose of pages and docstrings keeps the mechanical rules: short sentences, known words, the subject first."""
+"""The prose of pages, docstrings and texts keeps the mechanical rules: short sentences, known words, the subject first.
+
+Texts are what the product shows a person: errors, lines of the log, help of commands, and the page.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.prose import FIRST_WORDS, LONGEST, broken_rules, sentences_of_docstrings, sentences_of_page
+from tests.architecture.texts import sentences_of_script, sentences_of_texts
 
 ROOT = Path(__file__).parents[2]
 PROSE = ("*.md", "provider/CHANGELOG.md", "provider/docs/**/*.md")
 """The pages that are checked, as globs from the top of the repository."""
 
-MESSAGES = "errors"
-"""The package whose docstrings are messages with facts in them; all others of the product are checked."""
-
 ALLOWED: dict[str, str] = {}
 """Sentences that may break a rule, word for word, and the reason."""
 
 PAGES = sorted({page for glob in PROSE for page in ROOT.glob(glob)})
-MODULES = sorted(one for one in (ROOT / "provider" / "tidemark").rglob("*.py") if MESSAGES not in one.parts)
+PRODUCT = ROOT / "provider" / "tidemark"
+MODULES = sorted(PRODUCT.rglob("*.py"))
+SCRIPTS = sorted((PRODUCT / "plugins" / "monitor" / "page").glob("*.js"))
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
@@ -37,14 +40,23 @@ def test_the_sentences_of_a_page_keep_the_rules(page: Path) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.relative_to(ROOT).as_posix())
-def test_the_docstrings_of_a_module_keep_the_rules(module: Path) -> None:
-    sentences = sentences_of_docstrings(module.read_text(encoding="utf-8"))
+def test_the_docstrings_and_texts_of_a_module_keep_the_rules(module: Path) -> None:
+    source = module.read_text(encoding="utf-8")
+    sentences = [*sentences_of_docstrings(source), *sentences_of_texts(source)]
     found = [finding for sentence in sentences for finding in broken_rules(sentence)]
     assert not found, "\n".join(finding.report(module.relative_to(ROOT).as_posix()) for finding in found)
 
 
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_the_texts_of_the_page_keep_the_rules(script: Path) -> None:
+    sentences = sentences_of_script(script.read_text(encoding="utf-8"))
+    found = [finding for sentence in sentences for finding in broken_rules(sentence)]
+    assert not found, "\n".join(finding.report(script.name) for finding in found)
+
+
 def test_every_glob_finds_pages() -> None:
     assert [glob for glob in PROSE if not [*ROOT.glob(glob)]] == []
+    assert SCRIPTS
 
 
 def test_every_sentence_that_is_allowed_breaks_a_rule_of_a_page_and_has_a_reason() -> None:
@@ -109,3 +121,38 @@ def test_a_sentence_within_a_block_has_the_line_on_which_it_begins() -> None:
         one.line for one in sentences_of_page("One sentence\nof two lines. Another\none.\n\n| a |\n| --- |\n| cell |")
     ]
     assert lines == [1, 2, 5, 7]
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ('raise Refused("a writer stands inside already")', ["a writer stands inside already"]),
+        ('problem = f"the table {name} lies " + "there now"', ["the table `field` lies there now"]),
+        ("f\"{say('what it said stands here')} of all rows\"", ["`field` of all rows", "what it said stands here"]),
+        ('log.info("Stream %s is read. %d rows go on.", a, b)', ["Stream `field` is read.", "`field` rows go on."]),
+        ('f"it failed: {problem} Try the task again."', ["it failed: `field`.", "Try the task again."]),
+    ],
+)
+def test_strings_that_a_person_reads_are_texts(source: str, texts: list[str]) -> None:
+    assert [one.text for one in sentences_of_texts(source)] == texts
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"three words alone"',
+        '"""A docstring that lies there."""',
+        '"SELECT id FROM orders WHERE id in (SELECT 1)"',
+        '"name STRING, version BIGINT, at TIMESTAMP"',
+        '"all and or in is not where".split()',
+        'r"could not (?:connect|send)|refused"',
+    ],
+)
+def test_other_strings_are_no_texts(source: str) -> None:
+    assert [one.text for one in sentences_of_texts(source)] == []
+
+
+def test_a_script_has_texts_in_strings_and_templates() -> None:
+    script = 'h("p", {}, "None of them stands here."); // what lies there\nconst text = `${n} of ${all} rows go on`;'
+    found = [(one.line, one.text) for one in sentences_of_script(script)]
+    assert found == [(1, "None of them stands here."), (2, "`field` of `field` rows go on")]

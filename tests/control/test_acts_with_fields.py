@@ -190,7 +190,7 @@ def test_one_revision_does_one_act_even_if_that_changes_no_other_fact(views: Vie
     shown = offers(views.store, "dynamic_table", "counts")
     wish = Act(shown.kind, shown.uid, "refresh", shown.revision, "ann", WHY)
     act_on(views.store, ActTools(open_table), wish)
-    with pytest.raises(ObjectChanged, match="somebody has acted on it"):
+    with pytest.raises(ObjectChanged, match="another person has acted on it"):
         act_on(views.store, ActTools(open_table), wish)
     assert len(history(views.store)) == 1
 

@@ -369,7 +369,7 @@ def test_records_that_are_left_of_a_table_can_be_asked_for_by_its_name(world: Ch
 
 Harm = Callable[[CountingTable, ChangeStreamWorld], None]
 HARMED: dict[str, tuple[Harm, str]] = {
-    "dropped": (lambda table, _: table.remove(), "not there any more"),
+    "dropped": (lambda table, _: table.remove(), "it no longer exists"),
     "recreated": (lambda table, world: table.begin_anew("other", world.clock.go()), "another table"),
     "set back": (lambda table, world: table.begin_anew(table.table_id, world.clock.go()), "set back to version 0"),
     "without key": (lambda table, world: table.define(table.table_id, world.clock.go(), ("x",)), "lost id"),
@@ -455,7 +455,7 @@ def test_a_clock_that_is_ahead_is_said_and_the_promise_stays_with_this_clock(
     assert result is not None
     assert result.published_until == world.clock() + CLOCKS_DIFFER + MICROSECOND
     (said,) = [record.getMessage() for record in caplog.records if "ahead" in record.getMessage()]
-    assert "commits of db.t bear times up to 1:00:00 ahead of this clock" in said
+    assert "commits of db.t have times up to 1:00:00 ahead of this clock" in said
 
 
 def test_a_job_that_failed_leaves_the_batch_open_for_the_next(world: ChangeStreamWorld) -> None:

@@ -137,8 +137,8 @@ def test_an_excluded_column_that_is_renamed_stays_out_and_says_so(shop: Shop) ->
 
 
 STAYS_OUT = (
-    "table public.u is called public.u_old now, and stays excluded: name public.u_old in exclude, too, or in include,"
-    " by just this name, to have it."
+    "table public.u is called public.u_old now, and stays excluded. Name public.u_old in exclude, too, or in include,"
+    " by exactly this name, to replicate it."
 )
 
 
@@ -205,7 +205,7 @@ def test_what_may_be_an_excluded_table_of_another_cluster_is_refused_until_it_is
     without_u(shop)
     shop.prepare()
     another_cluster(shop, "ALTER TABLE u_old RENAME TO x")
-    with pytest.raises(ReplicationRefused, match=r"public\.u_old is not found.*public\.x may be it"):
+    with pytest.raises(ReplicationRefused, match=r"public\.u_old is not found.*public\.x may be that table"):
         shop.recover("now")
     shop.select(Selection(include=("public",), exclude=("public.u", "public.x")))
     shop.recover("now")
@@ -241,7 +241,7 @@ def test_a_table_of_hidden_columns_that_another_cluster_calls_otherwise_is_refus
     shop.sql("ALTER TABLE t RENAME TO t_2")
     shop.prepare()
     another_cluster(shop, "ALTER TABLE t_2 RENAME TO t_3")
-    with pytest.raises(ReplicationRefused, match=r"public\.t_2 is not found.*public\.t_3 may be it"):
+    with pytest.raises(ReplicationRefused, match=r"public\.t_2 is not found.*public\.t_3 may be that table"):
         shop.recover("now")
     shop.sql("ALTER TABLE t_3 RENAME TO t_2")
     shop.recover("now")
@@ -295,7 +295,7 @@ def test_a_masked_key_and_another_secret_are_refused(shop: Shop) -> None:
     shop.prepare()
     assert columns(shop) == {"id": Shown.HASHED, "secret": Shown.PLAIN}
     other = ReplicationOptions(target="lake", hash_columns=("public.t.id",), hash_mark="other")
-    with pytest.raises(InvalidArgument, match="Put the old one back"):
+    with pytest.raises(InvalidArgument, match="Restore the old one"):
         alter_options(shop.store, "r", other, by=ME)
     with pytest.raises(InvalidArgument, match=r"schema\.table\.column"):
         alter_options(shop.store, "r", ReplicationOptions(target="lake", mask_columns=("public.t",)), by=ME)

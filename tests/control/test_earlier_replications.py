@@ -27,7 +27,7 @@ from tidemark.replication.store.object_writes import WriteKind, WriteState
 from tidemark.replication.worker import objects, status
 from tidemark.replication.worker.definitions import get_replication
 
-WHY = 'column y was added with a default that its log does not tell ("flagged": so to speak)'
+WHY = 'column y was added with a default that its log does not have ("flagged": so to speak)'
 OPTIONS = (
     '{"backfill":true,"backfill_exclude":[],"gives_way_after":5.0,"hash_columns":[],"hash_mark":null,'
     '"mask_columns":[],"max_events":7,"mode":"merge","numeric_as":null,"target":"lake","unfit_values":"null",'

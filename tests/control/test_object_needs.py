@@ -1,4 +1,4 @@
-"""The list of what needs somebody, read from the store: places, findings, and a bounded number of queries."""
+"""The list of what needs attention, read from the store: places, findings, and a bounded number of queries."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_a_table_that_is_watched_by_name_is_no_sink_of_its_own_stream(reading: R
     for one in (target, moved):
         with pytest.raises(InvalidArgument, match=r"change stream s watches it.*without end"):
             require_target(reading.store, "s", one)
-    with pytest.raises(InvalidArgument, match="take this one off the watch list"):
+    with pytest.raises(InvalidArgument, match="remove this one from the watch list"):
         reading.read(chunks, written)
     assert reading.asks == []
     watch(reading.store, "s", [reading.world.table.watched()], everything=False)

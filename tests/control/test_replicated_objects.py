@@ -135,7 +135,7 @@ class TestFinding:
         seen = world.register(found("s.a"), found("s.b"))
         assert seen.deselected == ("s.a",)
         assert (world.object("s.a").state, world.object("s.a").selected) == (ObjectState.STOPPED, False)
-        assert "names it no more" in str(world.apply("s.a").reason)
+        assert "no longer names it" in str(world.apply("s.a").reason)
         assert world.register(found("s.a"), found("s.b")).deselected == ()
         definitions.alter_selection(world.store, "r", Selection(), by=ME)
         assert world.register(found("s.a"), found("s.b")).selected_again == ("s.a",)
@@ -154,7 +154,7 @@ class TestFinding:
         assert [one.name.text for one in objects.to_work_at(world.store, "r")] == ["s.a"]
         assert world.apply("s.a").report is not None
         assert objects.to_work_at(world.store, "r") == ()
-        with pytest.raises(ObjectNotReplicable, match="has it no more"):
+        with pytest.raises(ObjectNotReplicable, match="no longer has it"):
             objects.request_backfill(world.store, "r", ["s.a"], by=ME)
 
     def test_one_that_was_made_anew_keeps_its_target_until_a_backfill_is_asked_for(self, world: World) -> None:
@@ -556,7 +556,7 @@ class TestApply:
             return _answer(world, ApplyReport(at(17), columns("id"), 1, 1, {}))
 
         outcome = world.apply("s.a", run=run)
-        assert outcome.reason == "a backfill of it has begun meanwhile"
+        assert outcome.reason == "a backfill of it has begun during the apply"
         assert world.object("s.a").schema == columns("id", "x")
 
     def test_one_that_needs_a_backfill_needs_a_backfill_where_it_stopped(self, world: World) -> None:

@@ -54,7 +54,7 @@ def test_a_table_that_comes_back_into_the_publication_needs_a_backfill(
             shop.prepare()
     shop.prepare()
     one = shop.object("public.t")
-    assert (one.state, "publication did not have it" in str(one.needs_backfill)) == (ObjectState.PENDING, True)
+    assert (one.state, "publication lacked it" in str(one.needs_backfill)) == (ObjectState.PENDING, True)
     assert shop.object("public.u").needs_backfill is None
 
 
@@ -69,7 +69,7 @@ def test_what_somebody_takes_out_of_the_publication_needs_a_backfill(shop: Shop,
     assert shop.object("public.t").needs_backfill is None
     shop.sql(f"ALTER PUBLICATION {shop.replication.publication} {act}")
     shop.prepare()
-    assert "publication did not have it" in str(shop.object("public.t").needs_backfill)
+    assert "publication lacked it" in str(shop.object("public.t").needs_backfill)
     assert (shop.object("public.u").needs_backfill is None) == ("publish" not in act)
 
 

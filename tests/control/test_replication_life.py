@@ -260,7 +260,7 @@ class TestLife:
             ObjectState.COMPLETED,
             None,
         )
-        assert "not captured is lost" in str(world.apply("s.a").reason)
+        assert "not captured are lost" in str(world.apply("s.a").reason)
         world.backfill("s.a")
         assert world.object("s.a").needs_backfill is None
 
@@ -273,7 +273,7 @@ class TestLife:
         with pytest.raises(ReplicationRefused, match="new one"):
             lifecycle.recover(world.store, "r", position=at(3), system_id="c2", by=ME)
         events = (world.root / "second").as_uri()
-        with pytest.raises(ReplicationRefused, match=r"s\.a cannot go on"):
+        with pytest.raises(ReplicationRefused, match=r"s\.a cannot continue"):
             lifecycle.recover(world.store, "r", position=at(3), system_id="c2", keep=["s.a"], event_log=events, by=ME)
         after = lifecycle.recover(
             world.store, "r", position=at(3), system_id="c2", keep=["s.b"], event_log=events, by=ME

@@ -76,7 +76,7 @@ def test_an_empty_table_of_another_statement_is_not_taken(desk):
     ("text", "problem"),
     [
         ("CREATE OR REPLACE TABLE kept AS SELECT * FROM s", "OR REPLACE cannot read a stream"),
-        ("CREATE TABLE kept (a, b) AS SELECT id, v FROM s", "a list of columns cannot stand here"),
+        ("CREATE TABLE kept (a, b) AS SELECT id, v FROM s", "a list of columns is not allowed here"),
     ],
 )
 def test_forms_that_cannot_be_repeated_are_refused(desk, text, problem):

@@ -155,7 +155,7 @@ def test_a_store_that_is_away_is_only_logged(world: World, caplog: pytest.LogCap
             raise StoreUnreachable(url="postgresql://h", problem="refused")
 
     assert count_failure(Away(world.url), ["s"], STALE, run=key_of("r")) == {}
-    assert "was not counted" in caplog.text
+    assert "were not counted" in caplog.text
 
 
 def test_a_dropped_and_a_new_stream_of_the_name_are_counted_apart(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Texts of what needs somebody: for people, for e-mail and for Slack. No name and no reason adds markup."""
+"""Texts of what needs attention: for people, for e-mail and for Slack. No name and no reason adds markup."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Seen(HTMLParser):
 
 def test_a_text_has_figures_then_each_object_with_its_reason_and_its_way_out() -> None:
     assert texts(STOCK, ODD, total=5)["needs_message"].splitlines() == [
-        "5 objects need somebody: 1 failed, 1 warning.",
+        "5 objects need attention: 1 failed, 1 warning.",
         "failed: stream stock is may be stale since 2026-11-27 10:00 UTC: a column has another type",
         "  airflow tidemark streams show stock",
         "warning: replicated table shop/<b>|a&b is failed: <script>alert('x')</script> & `<!channel>`",
         "3 objects more: airflow tidemark overview",
     ]
-    assert texts(STOCK)["needs_message"].startswith("1 object needs somebody: 1 failed.")
+    assert texts(STOCK)["needs_message"].startswith("1 object needs attention: 1 failed.")
 
 
 def test_html_links_to_the_page_and_takes_names_and_reasons_as_text() -> None:

@@ -18,10 +18,10 @@ __all__ = ["DRY_RUN", "IF_EXISTS", "WHY", "by_me", "confirm", "runtime_of", "sto
 
 WHY = Arg(("--why",), help="A reason, which the history keeps", default="", metavar="TEXT")  # type: ignore[no-untyped-call]
 DRY_RUN = Arg(  # type: ignore[no-untyped-call]
-    ("--dry-run",), help="Check all and say what would be done; do nothing", action="store_true"
+    ("--dry-run",), help="Check everything and show what would be done; do nothing", action="store_true"
 )
 IF_EXISTS = Arg(  # type: ignore[no-untyped-call]
-    ("--if-exists",), help="One that is not there is fine, so a second run is", action="store_true"
+    ("--if-exists",), help="Do not fail if it does not exist, so a second run is fine", action="store_true"
 )
 
 

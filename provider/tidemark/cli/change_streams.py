@@ -38,7 +38,7 @@ def change_stream_commands() -> tuple[ActionCommand, ...]:
     return (
         ActionCommand(
             name="list",
-            help="List change streams: what each watches, up to when it is captured",
+            help="List change streams with their tables and the time up to which they are captured",
             func=list_change_streams,
             args=_LOOK,
         ),
@@ -56,19 +56,19 @@ def change_stream_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="suspend",
-            help="Watch nothing any more; a second run changes nothing",
+            help="Stop watching all tables; a second run changes nothing",
             func=suspend,
             args=(_NAME, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
-            help="Let a suspended change stream watch these tables; a second run changes nothing",
+            help="Resume a suspended change stream on these tables; a second run changes nothing",
             func=resume,
             args=(_NAME, _ON, _KEYS, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="drop",
-            help="End a change stream, its records and its consumer groups; a second run needs --if-exists",
+            help="Drop a change stream, its records and its consumer groups; a second run needs --if-exists",
             func=drop,
             args=(_NAME, IF_EXISTS, ARG_YES, DRY_RUN, *_LOOK),
         ),

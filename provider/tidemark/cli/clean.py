@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["clean_command"]
 
 _KEEP = Arg(  # type: ignore[no-untyped-call]
-    ("--keep",), help="How long what failed jobs left is kept, at least 1d (default: 7d)", default="7d", metavar="DAYS"
+    ("--keep",), help="Age of the files that are kept, at least 1d (default: 7d)", default="7d", metavar="DAYS"
 )
-_DRY_RUN = Arg(("--dry-run",), help="Say what would be removed; remove nothing", action="store_true")  # type: ignore[no-untyped-call]
+_DRY_RUN = Arg(("--dry-run",), help="Show what would be removed; remove nothing", action="store_true")  # type: ignore[no-untyped-call]
 _MOST_ANSWERS = 10_000
 _LEAST = timedelta(days=1)  # a job stops itself after six hours, and nobody's clock is a day off
 
@@ -54,7 +54,7 @@ def clean(args: Namespace) -> None:
     rows.append(_answers(TidemarkHook(args.conn_id), datetime.now(UTC) - keep, dry_run=args.dry_run))
     print_rows(rows, args.output)
     if any(row["left"] for row in rows):
-        raise SystemExit("Not everything could be removed; the reasons stand in the column `problem`.")
+        raise SystemExit("Not everything could be removed; the column `problem` has the reasons.")
 
 
 def _days(text: str) -> timedelta:

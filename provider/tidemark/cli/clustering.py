@@ -53,13 +53,13 @@ def clustering_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="suspend",
-            help="Let a table not be reclustered; a second run changes nothing",
+            help="Stop reclustering a table; a second run changes nothing",
             func=suspend,
             args=(_TABLE, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
-            help="Let a table be reclustered again; a second run changes nothing",
+            help="Resume reclustering a table; a second run changes nothing",
             func=resume,
             args=(_TABLE, DRY_RUN, *_LOOK),
         ),

@@ -37,7 +37,7 @@ def consumer_group_commands() -> tuple[ActionCommand, ...]:
     return (
         ActionCommand(
             name="list",
-            help="List the consumer groups of a change stream, and how far each is behind",
+            help="List the consumer groups of a change stream with their lags",
             func=list_groups,
             args=(_STREAM, *_LOOK),
         ),
@@ -49,19 +49,19 @@ def consumer_group_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="pause",
-            help="Hand out nothing more; what was handed out goes on; a second run changes nothing",
+            help="Stop assigning chunks; assigned ones are finished; a second run changes nothing",
             func=pause,
             args=(_STREAM, _GROUP, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
-            help="Let a paused group go on where it was; a second run changes nothing",
+            help="Resume a paused group from its position; a second run changes nothing",
             func=resume,
             args=(_STREAM, _GROUP, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="reset",
-            help="Deliver records again from a time on, on purpose; a second run sets it back again",
+            help="Deliver records again from a time on; a second run delivers them once more",
             func=reset,
             args=(_STREAM, _GROUP, _FROM, ARG_YES, DRY_RUN, *_LOOK),
         ),

@@ -36,7 +36,7 @@ def lineage_command() -> ActionCommand:
     """One more command of `objects`."""
     return ActionCommand(
         name="lineage",
-        help="Show the tables and objects from which an object gets rows, and those that get rows from it",
+        help="Show the tables and objects upstream and downstream of an object",
         func=show_lineage,
         args=(_KIND, _NAME, _DEPTH, _DRAW, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
     )

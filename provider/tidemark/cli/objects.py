@@ -63,7 +63,7 @@ def object_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="acts",
-            help="List the newest acts that persons did on the page, with who did them and why",
+            help="List the newest acts on the page, with person and reason",
             func=list_acts,
             args=(_OF_KIND, _LIMIT, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),

@@ -1,4 +1,4 @@
-"""`airflow tidemark overview`: all objects that need somebody, as the page and its route show them."""
+"""`airflow tidemark overview`: all objects that need attention, as the page and its route show them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def overview_command() -> ActionCommand:
     """The only command that is no part of a group."""
     return ActionCommand(
         name="overview",
-        help="List what needs somebody, the worst first: why, since when, and the way out",
+        help="List the objects that need attention, the worst first: reason, time and remedy",
         func=overview,
         args=(_OF_KIND, _SEARCH, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
     )
@@ -38,7 +38,7 @@ def overview_command() -> ActionCommand:
 @suppress_logs_and_warning
 def overview(args: Namespace) -> None:
     """One row per object: need, kind, name, state, since, reason, owner, run, what to do and the command for it.
-    `since_seen`: since is the time of this look. Logs are waited for as by `objects list`. If nothing needs anybody,
+    `since_seen`: since is the time of this look. Logs are waited for as by `objects list`. If nothing needs attention,
     standard error says so with figures. It also says how many objects were not looked at, as their logs have not
     answered.
     """
@@ -53,7 +53,7 @@ def overview(args: Namespace) -> None:
     if page.not_looked_at:
         print(f"{_objects(page.not_looked_at)} not looked at: the logs have not answered.", file=sys.stderr)
     elif not page.needs:
-        print(f"Nothing needs anybody: {_figures(page.kinds)}.", file=sys.stderr)
+        print(f"Nothing needs attention: {_figures(page.kinds)}.", file=sys.stderr)
     print_rows([_row(one, args.conn_id) for one in page.needs], args.output)
 
 

@@ -36,19 +36,19 @@ def pipe_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="pause",
-            help="Load no more files; a second run changes nothing",
+            help="Stop loading files; a second run changes nothing",
             func=pause,
             args=(_NAME, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
-            help="Let a paused pipe load files again; a second run changes nothing",
+            help="Resume a paused pipe; a second run changes nothing",
             func=resume,
             args=(_NAME, _FORCE, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="drop",
-            help="End a pipe, and keep its table of files; a second run needs --if-exists",
+            help="Drop a pipe and keep its table of files; a second run needs --if-exists",
             func=drop,
             args=(_NAME, IF_EXISTS, ARG_YES, DRY_RUN, *_LOOK),
         ),

@@ -36,7 +36,7 @@ _ACTION = Arg(  # type: ignore[no-untyped-call]
     default="start",
 )
 _AT_ONCE = Arg(  # type: ignore[no-untyped-call]
-    ("--at-once",), help="Apply nothing any more; what was captured is applied after it is resumed",
+    ("--at-once",), help="Stop applying, too; captured events are applied after it is resumed",
     action="store_true",
 )  # fmt: skip
 _FROM = Arg(  # type: ignore[no-untyped-call]
@@ -62,19 +62,19 @@ def replication_acts() -> tuple[ActionCommand, ...]:
     return (
         ActionCommand(
             name="pause",
-            help="Let a replication drain: nothing new is captured; a second run changes nothing",
+            help="Drain and pause a replication; a second run changes nothing",
             func=pause,
             args=(_NAME, _AT_ONCE, WHY, *_ANSWERS),
         ),
         ActionCommand(
             name="resume",
-            help="Let a paused or draining replication run on; a second run changes nothing",
+            help="Resume a paused or draining replication; a second run changes nothing",
             func=resume,
             args=(_NAME, WHY, *_ANSWERS),
         ),
         ActionCommand(
             name="recover",
-            help="Let a replication that failed go on from a position; a second run from there changes nothing",
+            help="Let a failed replication continue from a position; a second run from there changes nothing",
             func=recover,
             args=(_NAME, _FROM, _KEEP, WHY, ARG_YES, *_ANSWERS),
         ),
@@ -92,7 +92,7 @@ def replication_acts() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="drop",
-            help="End a replication, its slot and publication; targets stay; a second run needs --if-exists",
+            help="Drop a replication, its slot and its publication; targets stay; a second run needs --if-exists",
             func=drop,
             args=(_NAME, IF_EXISTS, _WITHOUT_SOURCE, _FORCE, WHY, ARG_YES, *_ANSWERS),
         ),
@@ -235,8 +235,8 @@ def _given_up(found: Recovery) -> str:
     captured, again = found.replication.captured, [name for name, act in found.acts.items() if act is not None]
     since = "" if captured is None else f" since {_place(captured)}"
     return (
-        f"Let replication {found.replication.name} go on from now? Changes that were committed{since} and not captured "
-        f"are lost. Tables that need a backfill then: {', '.join(again) or 'none'}."
+        f"Let replication {found.replication.name} continue from now? Changes that were committed{since} and not "
+        f"captured are lost. Tables that need a backfill then: {', '.join(again) or 'none'}."
     )
 
 

@@ -37,7 +37,7 @@ def replication_looks() -> tuple[ActionCommand, ...]:
     return (
         ActionCommand(
             name="discover",
-            help="Show the tables of a source database, and which of them can be replicated; makes nothing",
+            help="Show the tables of a source database, and which of them can be replicated; creates nothing",
             func=discover,
             args=(_SOURCE, _SCHEMA, _COLUMNS, ARG_OUTPUT, ARG_VERBOSE),
         ),

@@ -29,7 +29,7 @@ def replication_commands() -> tuple[ActionCommand, ...]:
     return (
         ActionCommand(
             name="list",
-            help="List replications: how many objects each has, how far behind they are",
+            help="List replications with their objects and lags",
             func=list_replications,
             args=(CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),

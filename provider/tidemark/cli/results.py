@@ -33,7 +33,7 @@ def result_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="clear",
-            help="Let no answer be reused; their files are removed an hour later",
+            help="Stop reusing the stored answers; their files are removed an hour later",
             func=clear_results,
             args=(_TABLE, _DRY_RUN, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),

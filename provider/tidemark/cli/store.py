@@ -33,7 +33,7 @@ def store_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="check",
-            help="Say whether the control store can be used",
+            help="Check whether the control store can be used",
             func=check,
             args=(CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
@@ -54,7 +54,7 @@ def migrate(args: Namespace) -> None:
         before = store.revision()
         store.migrate()
         after = store.revision()
-    moved = "was there already" if before == after else f"has come there from {before or 'nothing'}"
+    moved = "was there before" if before == after else f"was migrated from {before or 'an empty database'}"
     print(f"The control store {store.url} is at revision {after}; it {moved}.")
 
 

@@ -35,7 +35,7 @@ _STREAMS = Arg(  # type: ignore[no-untyped-call]
 )
 _TO_TABLE = Arg(  # type: ignore[no-untyped-call]
     ("--to",),
-    help="Where the table is: a path, schema.table or catalog.schema.table",
+    help="Location of the table: a path, schema.table or catalog.schema.table",
     required=True,
     metavar="TABLE",
 )
@@ -43,10 +43,10 @@ _TARGETS = Arg(  # type: ignore[no-untyped-call]
     ("--target",), help="Further targets to look at", nargs="+", action="extend", metavar="TABLE", dest="targets"
 )
 _TO_VERSION = Arg(  # type: ignore[no-untyped-call]
-    ("--to",), help="Where it goes on, if its targets differ", type=int, metavar="VERSION", dest="to_version"
+    ("--to",), help="Version at which it continues, if targets differ", type=int, metavar="VERSION", dest="to_version"
 )
 _TO_FILE = Arg(("--output",), help="The file to write (default: stdout)", metavar="FILE")  # type: ignore[no-untyped-call]
-_FROM_FILE = Arg(("file",), help="What `export` has written; - for stdin")  # type: ignore[no-untyped-call]
+_FROM_FILE = Arg(("file",), help="File that `export` wrote; - for stdin")  # type: ignore[no-untyped-call]
 _OR_REPLACE = Arg(  # type: ignore[no-untyped-call]
     ("--or-replace",), help="End streams of the same names; their places are lost", action="store_true"
 )
@@ -54,7 +54,7 @@ _IF_NOT_EXISTS = Arg(  # type: ignore[no-untyped-call]
     ("--if-not-exists",), help="Keep streams of the same names and their places", action="store_true"
 )
 _DRY_RUN = Arg(  # type: ignore[no-untyped-call]
-    ("--dry-run",), help="Check all and say what would be done; store nothing", action="store_true"
+    ("--dry-run",), help="Check everything and show what would be done; store nothing", action="store_true"
 )
 _NO_CHECK = Arg(  # type: ignore[no-untyped-call]
     ("--no-check",), help="Do not look into the logs of the sources", action="store_true"
@@ -108,7 +108,7 @@ def _look_commands() -> tuple[ActionCommand, ...]:
     return (
         ActionCommand(
             name="list",
-            help="List streams: where each stands and how far behind it is",
+            help="List streams with their offsets and lags",
             func=list_streams,
             args=(CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
@@ -132,7 +132,7 @@ def _transfer_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="import",
-            help="Make exported streams in this control store, all or none, each where it stood",
+            help="Create exported streams in this control store, all or none, each at its exported offset",
             func=import_streams,
             args=(_FROM_FILE, *how, CONNECTION, ARG_VERBOSE),
         ),
@@ -250,7 +250,7 @@ def redo(args: Namespace) -> None:
         store = hook.open_store()
         key = open_transaction(store, args.name).key
         redo_transaction(store, key, tables=hook.open_table)
-    print(f"Transaction {key} goes on with the targets as they are now: run its task again.")
+    print(f"Transaction {key} continues with the targets as they are now: run its task again.")
 
 
 @suppress_logs_and_warning

@@ -28,7 +28,7 @@ _MODE = Arg(  # type: ignore[no-untyped-call]
 _BY_NEXT_RUN = Arg(  # type: ignore[no-untyped-call]
     ("--by-next-run",), help="Start no Spark: the next run that refreshes due views takes it", action="store_true"
 )
-_WHY = Arg(("--why",), help="A reason, which SHOW tells", default=None, metavar="TEXT")  # type: ignore[no-untyped-call]
+_WHY = Arg(("--why",), help="A reason, which SHOW displays", default=None, metavar="TEXT")  # type: ignore[no-untyped-call]
 _LIMIT = Arg(("--limit",), help="At most so many refreshes", type=int, default=20)  # type: ignore[no-untyped-call]
 _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
@@ -48,19 +48,19 @@ def view_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="suspend",
-            help="Refresh a view no more; a second run changes nothing",
+            help="Stop refreshing a view; a second run changes nothing",
             func=suspend,
             args=(_NAME, _WHY, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
-            help="Let a suspended view be refreshed again; a second run changes nothing",
+            help="Resume refreshing a suspended view; a second run changes nothing",
             func=resume,
             args=(_NAME, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="drop",
-            help="End a view, and keep its table; a second run needs --if-exists",
+            help="Drop a view and keep its table; a second run needs --if-exists",
             func=drop,
             args=(_NAME, IF_EXISTS, ARG_YES, DRY_RUN, *_LOOK),
         ),

@@ -285,7 +285,7 @@ def _name_of(function: SinkFunction) -> str:
     """`module:function`, by which a job finds it."""
     name = getattr(function, "__qualname__", "")
     if not name.isidentifier():
-        problem = "give a function that stands at the top of a module, so that a job can find it by its name"
+        problem = "give a function at the top level of a module, so that a job can find it by its name"
         raise InvalidArgument(argument="write_as", value=function, problem=problem)
     return f"{function.__module__}:{name}"
 

@@ -80,7 +80,7 @@ def pass_on(lake: Lake, context: ClientContext, text: str, *, consumes: bool = T
         return _read(lake, context, parsed, read)
     if not consumes:
         problem = (
-            "CHANGES, AT | BEFORE and BACKLOG cannot stand in a write that reads a stream; write them on their own"
+            "CHANGES, AT | BEFORE and BACKLOG cannot be part of a write that reads a stream; query them on their own"
         )
         raise StatementRefused(problem=problem, sql=text)
     return _consume(context, text)

@@ -330,7 +330,7 @@ class LakeTransaction:
         except TidemarkError as problem:  # the commit's own error is the one to be seen
             held, why = get_transaction(context.store, self._key).windows, str(problem)
         if held:
-            said = f"Transaction {self._key} stays open, since {why}. When this is mended, the next transaction on"
+            said = f"Transaction {self._key} stays open, since {why}. When this is fixed, the next transaction on"
             names = " or ".join(window.stream_name for window in held)
             error.add_note(f"{said} {names} finishes it first; so does lake.finish({held[0].stream_name!r}).")
             logger.warning("Transaction %s stays open, since %s", self._key, why)

@@ -237,7 +237,7 @@ def _require_same(one: ShownObject, shown: Facts, now: Facts) -> None:
 
 
 def _said(name: str, shown: str, now: str) -> str:
-    words = {"problem": "it has another problem", ACTED: "somebody has acted on it"}
+    words = {"problem": "it has another problem", ACTED: "another person has acted on it"}
     return words.get(name) or f"{name} was {shown or 'none'} and is {now or 'none'}"
 
 

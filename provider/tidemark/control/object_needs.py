@@ -1,4 +1,4 @@
-"""The places of objects that need somebody, the worst first, by the table of objects and by the findings of looks."""
+"""The places of objects that need attention, the worst first, by the table of objects and by the findings of looks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def place_of_cursor(cursor: str) -> Place:
 def places(
     connection: sa.Connection, wish: ObjectsWish, late: Mapping[Key, Severity], findings: Mapping[Key, Finding]
 ) -> list[Place]:
-    """The places of all that need somebody and fit the wish, in their order. `late`: objects that are worse than the
+    """The places of all that need attention and fit the wish, in their order. `late`: objects that are worse than the
     store knows, by what their logs or their lags say. `findings`: see `findings_of`. Two queries, and one for each
     further 500 objects of `late` and `findings`.
     """

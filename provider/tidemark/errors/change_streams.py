@@ -71,8 +71,8 @@ class WatchedTableChanged(ChangeStreamError):
 
 class KeyTwiceInTransaction(ChangeStreamError):
     """Change stream {stream}: version {version} of {table} has {times} {mod_type} of the key {key}. Its key columns
-    {columns} do not identify a row. Nothing of the batch was captured. Repair the table, then alter the change
-    stream with restart=[{table!r}]: it is watched from its newest version on, and commits between are not captured. If
+    {columns} do not identify a row. Nothing of the batch was captured. Repair the table, then alter the change stream
+    with restart=[{table!r}]. It is then watched from its newest version on, and commits between are not captured. If
     other columns identify a row, give them as keys together with restart.
     """
 
@@ -88,8 +88,8 @@ class BatchBarred(CaptureChanged):
 
 
 class DiscardedBatchCaptured(ChangeStreamError):
-    """Batch {number} of change stream {stream} was discarded when the stream was altered, but a running capture had put
-    it into the log already. It counts. The batch that was opened after it was not captured.
+    """Batch {number} of change stream {stream} was discarded when the stream was altered. But a running capture had
+    already written it to the log. It counts. The batch that was opened after it was not captured.
     """
 
 

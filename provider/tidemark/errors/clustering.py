@@ -29,8 +29,8 @@ class ClusteringKeyRefused(ClusteringError):
 
 class ClusteredTableRecreated(ClusteringError):
     """{table} at {path} is another table than the one that is kept clustered: its id is {found}, and {expected} was
-    registered. Give it a key of its own, ALTER TABLE {table} CLUSTER BY (column, …), or end the upkeep, ALTER TABLE
-    {table} DROP CLUSTERING KEY.
+    registered. To give it a key of its own, run ALTER TABLE {table} CLUSTER BY (column, …). To end the upkeep, run
+    ALTER TABLE {table} DROP CLUSTERING KEY.
     """
 
 

@@ -62,8 +62,8 @@ class SparkNotFound(JobError):
 
 
 class JobFilesUnusable(JobError):
-    """The files of the job for {key} cannot be written or read in {directory}: {problem}. Make room there, or mend the
-    directory. A retry continues, and each statement still happens once.
+    """The files of the job for {key} cannot be written or read in {directory}: {problem}. Make room there, or repair
+    the directory. A retry continues, and each statement still happens once.
     """
 
 

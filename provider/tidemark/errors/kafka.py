@@ -1,4 +1,4 @@
-"""What is wrong with a Kafka topic or its brokers."""
+"""Errors of Kafka topics and their brokers."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ class PipePaused(PipeError):
 
 
 class PipeStale(PipeError):
-    """Pipe {pipe} is paused since {since}, which is longer than its history of {days} days: older files that came since
-    are left out, and older names in its queue are forgotten. `SELECT SYSTEM$PIPE_FORCE_RESUME('{pipe}',
+    """Pipe {pipe} is paused since {since}, which is longer than its history of {days} days. Older files that arrived
+    since are left out, and older names in its queue are forgotten. `SELECT SYSTEM$PIPE_FORCE_RESUME('{pipe}',
     'STALENESS_CHECK_OVERRIDE')` resumes it all the same.
     """
 
@@ -105,7 +105,7 @@ class PipeBusy(PipeError):
 
 
 class FilesNotQueued(PipeError):
-    """It is unknown whether the files are in the queue of pipe {pipe}: {problem} Send them again; a file that is in the
+    """It is unknown whether the files are in the queue of pipe {pipe}: {problem} Send them again. A file that is in the
     queue already stays there once.
     """
 

@@ -102,8 +102,8 @@ class SourceRefused(ReplicationError):
 
 
 class SourceLocked(SourceRefused):
-    """{source}: another session holds a lock on {what}: {problem}. Nothing was changed, and no session waits behind
-    this one any more. Try again. {remedy}
+    """{source}: another session holds a lock on {what}: {problem}. Nothing was changed, and no session still waits
+    behind this one. Try again. {remedy}
     """
 
 

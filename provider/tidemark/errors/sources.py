@@ -90,8 +90,8 @@ class SourceCopied(TableNotFound):
 class RowTrackingDisabled(SourceError):
     """Row tracking is off on {table}, so its rows have no stable ids and no stream can read it. Enable it with
     ALTER TABLE {sql_name} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true'), or create the stream with
-    enable_row_tracking=True. Either makes up to three commits on the live table and upgrades its protocol: writers that
-    do not support the rowTracking feature (delta-rs up to 1.6, Delta before 3.2) can no longer write to it.
+    enable_row_tracking=True. Either makes up to three commits on the live table and upgrades its protocol. Writers that
+    lack the rowTracking feature can no longer write to it, such as delta-rs up to 1.6 and Delta before 3.2.
     """
 
 
@@ -135,7 +135,7 @@ class VersionVacuumed(SourceError):
     lake.rebase_stream. To keep the files that streams need, use VacuumTableOperator or lake.vacuum instead of VACUUM.
     """
 
-    def __init__(self, *, reader: str = "who reads them now", **facts: Any) -> None:
+    def __init__(self, *, reader: str = "this reader", **facts: Any) -> None:
         super().__init__(reader=reader, **facts)
 
 

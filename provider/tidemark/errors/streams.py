@@ -39,8 +39,8 @@ class StreamNotFound(StreamError):
 
 
 class StreamExists(StreamError):
-    """Object {stream!r} already exists: a stream on {source}. Use if_not_exists to keep it and its offset, or
-    or_replace to start a new one at the current version (the offset is lost).
+    """Object {stream!r} already exists: a stream on {source}. Use if_not_exists to keep it and its offset. Use
+    or_replace to start a new one at the current version, which loses the offset.
     """
 
 
@@ -55,9 +55,9 @@ class StreamStale(StreamError):
 
 
 class SourceRecreated(StreamError):
-    """Base table {table!r} dropped, cannot read from stream {stream!r}: the table at {path} now has the id {found}, the
-    stream was created on {expected}. A recreated table is another table, whatever its name. Re-base the stream onto it,
-    or recreate the stream.
+    """Base table {table!r} dropped, cannot read from stream {stream!r}: the table at {path} has the id {found}, and
+    not {expected}. A recreated table is another table, also under the same name. Re-base the stream onto it, or
+    recreate the stream.
     """
 
 
@@ -68,8 +68,8 @@ class TrackingInterrupted(StreamError):
 
 
 class KeyNotUnique(StreamError):
-    """The key columns {columns} do not identify a row of {table}: version {version} has {times} rows with {key} among
-    those that changed, so the stream {stream!r} cannot compare by them. Nothing was delivered. Make the keys unique
+    """The key columns {columns} do not identify a row of {table}: version {version} has {times} changed rows with
+    {key}. So the stream {stream!r} cannot compare by them. Nothing was delivered. Make the keys unique
     and advance the stream past version {version}, or recreate it with other keys.
     """
 

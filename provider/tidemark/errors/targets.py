@@ -64,11 +64,11 @@ class QuarantineDoesNotFit(TargetError):
 
 
 class SplitUnreadable(TargetError):
-    """The rows of a window were sorted by {table} at version {version}, and files of that version are missing ({count},
-    the first {first}): VACUUM has removed them. The rest of the window cannot be written without them, and nothing was
-    written. Restore them from a backup and run the task again. Or recreate {table} (CREATE OR REPLACE TABLE, with its
-    constraints; a quarantine without the rows of this run), run `airflow tidemark streams redo`, and run the task
-    again: the window is sorted by the new table.
+    """VACUUM has removed files of version {version} of {table}, by which the rows of a window were sorted ({count}, the
+    first {first}). The rest of the window cannot be written without them, and nothing was written. Restore them from a
+    backup and run the task again. Or recreate {table} (CREATE OR REPLACE TABLE, with its constraints; a quarantine
+    without the rows of this run). Then run `airflow tidemark streams redo` and the task again. The window is sorted by
+    the new table.
     """
 
 
@@ -104,7 +104,7 @@ class TargetRewound(TargetError):
 
 
 class SerialReused(TargetError):
-    """The log of {target} holds transaction {app_id} at version {found}, but not with the mark of version {txn_version}
-    of this window: another control store gave out the number, or this one was restored from a backup. Nothing of this
+    """The log of {target} holds transaction {app_id} at version {found}, but lacks this window's mark of version
+    {txn_version}. Another control store gave out the number, or this one was restored from a backup. Nothing of this
     window was written there. Recreate the stream to get a new identity.
     """

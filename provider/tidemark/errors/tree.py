@@ -1,5 +1,6 @@
 """The root of the error tree. The docstring of each class is its message.
 
+```text
 TidemarkError
 ├── NotYetSupported
 ├── InvalidArgument
@@ -79,6 +80,7 @@ TidemarkError
 └── JobError
     └── JobDied · JobLeftNoResult · JobCancelled · JobDeadlineExceeded · JobFailed · JavaNotFound · SparkNotFound
         SparkMasterUnfit · DirectoryNotPrivate · JobFilesUnusable · DriverDied
+```
 """
 
 from __future__ import annotations

@@ -28,6 +28,6 @@ class ViewNotUnderstood(ViewError):
 
 
 class ViewChanged(ViewError):
-    """View {view!r} is not the one that the stream {stream!r} was created on: its text, or that of a view in it, has
-    changed. Re-base or recreate the stream.
+    """View {view!r}, or a view in it, has another text than when the stream {stream!r} was created. Re-base or
+    recreate the stream.
     """

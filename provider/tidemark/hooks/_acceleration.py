@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["require_submitted", "run_kept"]
 
 _INSTEAD = {
-    SparkMode.WARM: "jobs share the warm Spark of this host, which runs in one process; set spark_mode to submit, and "
+    SparkMode.WARM: "jobs share the warm Spark of this host, which runs in one process. Set spark_mode to submit, and "
     "name a Spark connection to a cluster",
-    SparkMode.CONNECT: "jobs run in a Spark Connect server, which decides on its executors; set dynamic allocation "
+    SparkMode.CONNECT: "jobs run in a Spark Connect server, which decides on its executors. Set dynamic allocation "
     "there, or name a Spark connection to a cluster",
 }
 

@@ -152,8 +152,8 @@ def _require_one_host(url: str | None, executor: str) -> None:
         raise InvalidArgument(
             argument="control_store",
             value=url or "SQLite (the default)",
-            problem=f"a SQLite control store is a file on one host, but {', '.join(spread)} spreads tasks over hosts; "
-            "name a PostgreSQL store in the connection",
+            problem=f"a SQLite control store is a file on one host, but {', '.join(spread)} spreads tasks over hosts. "
+            "Name a PostgreSQL store in the connection",
         )
 
 

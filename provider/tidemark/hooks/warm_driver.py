@@ -84,7 +84,7 @@ class WarmDriver(ConnectDriver):
             if (now := last_sign(server.place)) != pulse:
                 pulse, seen = now, time.monotonic()
             if time.monotonic() - seen > _SECONDS_WITHOUT_PULSE:
-                self.log.error("The warm Spark of this host gave no sign of life for two minutes; it is ended.")
+                self.log.error("The warm Spark of this host did not respond for two minutes and is ended.")
                 end_server(server)
             if not is_alive(server):
                 self.server_ended = True

@@ -198,7 +198,7 @@ class YarnDrivers:
                 asked_at = time.monotonic()
                 self._ask_to_stop(driver.job_id, application_id)
             if asked_at is not None and time.monotonic() - asked_at > _SECONDS_TO_END:
-                problem = f"YARN still calls it {application.state} a minute after it was told to end"
+                problem = f"YARN still reports the state {application.state} a minute after the request to end it"
                 raise self.may_run_on(driver, application_id, problem)
             if asked_at is None and leaves:
                 raise DriverGoesOn(application_id, driver.job_id, driver.deadline, own=driver.own)

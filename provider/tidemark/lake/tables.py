@@ -15,8 +15,8 @@ from tidemark.sql.table_names import table_name
 __all__ = ["location_of", "resolve", "table_ref"]
 
 ONLY_SPARK_KNOWS = (
-    "only Spark's catalog knows its path, and it is not asked here; give the path of the table, or schema.table if it"
-    " is below the lake root"
+    "only Spark's catalog knows its path, and is not asked here. Give the path of the table, or schema.table if it is"
+    " below the lake root"
 )
 WITH_ITS_CATALOG = "For a table of Spark's catalog, give its catalog, too: spark_catalog.schema.table."
 

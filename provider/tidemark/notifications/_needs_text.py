@@ -1,4 +1,4 @@
-"""Texts about objects that need somebody: plain, as HTML, and in Slack's markup. Names and reasons add no markup."""
+"""Texts about objects that need attention: plain, as HTML, and in Slack's markup. Names and reasons add no markup."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["NeedLine", "needs_texts"]
 
 @dataclass(frozen=True)
 class NeedLine:
-    """One object that needs somebody. `need`: failed, warning, behind, locked or stopped. `since`: as it is shown.
+    """One object that needs attention. `need`: failed, warning, behind, locked or stopped. `since`: as it is shown.
     `commands`: the way out.
     """
 
@@ -35,11 +35,11 @@ class NeedLine:
 def needs_texts(
     lines: Sequence[NeedLine], *, total: int, counts: Mapping[str, int], base_url: str, unknown: int = 0
 ) -> dict[str, str]:
-    """`needs_message`, `needs_html` and `needs_slack`: how many objects need somebody, then each of the lines with its
+    """`needs_message`, `needs_html` and `needs_slack`: how many objects need attention, then each of the lines with its
     reason and its way out. `total`: with those that have no line. `base_url`: Airflow's; without one there is no link.
     `unknown`: how many objects were not looked at.
     """
-    head = f"{_objects(total)} {'needs' if total == 1 else 'need'} somebody: {_counted(counts)}."
+    head = f"{_objects(total)} {'needs' if total == 1 else 'need'} attention: {_counted(counts)}."
     if unknown:
         head += f" {_objects(unknown)} not looked at: the logs have not answered."
     more = "" if total == len(lines) else f"{_objects(total - len(lines))} more: airflow tidemark overview"

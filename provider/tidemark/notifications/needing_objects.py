@@ -1,4 +1,4 @@
-"""Notifications about all objects that need somebody."""
+"""Notifications about all objects that need attention."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RANKS = ("failed", "warning", "stopped")
 
 
 class NeedingObjectsNotifier(TellingNotifier):
-    """Reports all objects that need somebody, as the overview lists them: streams, replications, pipes, views and all
+    """Reports all objects that need attention, as the overview lists them: streams, replications, pipes, views and all
     others.
 
     It is for callbacks of tasks and DAGs, and for deadlines (`AsyncCallback(NeedingObjectsNotifier, kwargs={…})`). In
@@ -69,7 +69,7 @@ class NeedingObjectsNotifier(TellingNotifier):
         if unknown:
             self.log.warning("%s objects were not looked at, as their logs have not answered.", unknown)
         elif not needs:
-            self.log.info("No object needs anybody.")
+            self.log.info("No object needs attention.")
         if not needs:
             return None
         lines = [_line(one, self.conn_id) for one in needs]

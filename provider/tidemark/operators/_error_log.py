@@ -30,7 +30,7 @@ def useful_line_first(execute: Execute) -> Execute:
             if not getattr(error, "logged", False):  # an operator that calls its parent's execute logs it once
                 error.logged = True  # type: ignore[attr-defined]
                 log.error("%s: %s", type(error).__name__, error)
-                log.debug("Where %s came from", type(error).__name__, exc_info=True)
+                log.debug("Traceback of %s", type(error).__name__, exc_info=True)
             error.__cause__, error.__suppress_context__ = None, True
             raise raised_by(self, error).with_traceback(None)  # noqa: B904 - without frames and cause
 

@@ -86,7 +86,7 @@ def require_targets(targets: Any, given: Mapping[str, Any]) -> None:
     """Raises InvalidArgument for targets of another form, and for arguments beside them that each has for itself."""
     beside = [name for name in OF_TARGETS if given.get(name) and given.get(name) != SchemaEvolution.FAIL]
     if beside:
-        problem = "each of the targets has its own; leave it out"
+        problem = "every target has its own; leave it out"
         raise InvalidArgument(argument=beside[0], value=given[beside[0]], problem=problem)
     if not isinstance(targets, list | tuple) or not targets:
         problem = "give a list with the arguments of each target"

@@ -31,7 +31,7 @@ def report_status(status: ReplicationStatus, *, of_source: Sequence[str] = ()) -
 
 
 def told_of(status: ReplicationStatus) -> tuple[ObjectStatus, ...]:
-    """The objects that are reported: all of some, and of many those that are behind, or need somebody to look."""
+    """The objects that are reported: all of some, and of many those that are behind, or need a look."""
     if len(status.objects) <= MOST_TOLD:
         return status.objects
     return tuple(one for one in status.objects if not _is_well(one))

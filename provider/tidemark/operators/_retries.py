@@ -40,7 +40,7 @@ def _policy(hopeless: Kinds, passing: Kinds) -> sdk.ExceptionRetryPolicy:
     rules = []
     if passing:
         rules.append(sdk.RetryRule(exception=_dotted(passing), action=sdk.RetryAction.DEFAULT))
-    reason = "Trying again cannot help; see the message."
+    reason = "A retry cannot help; see the message."
     rules.append(sdk.RetryRule(exception=_dotted(hopeless), action=sdk.RetryAction.FAIL, reason=reason))
     return sdk.ExceptionRetryPolicy(rules)
 

@@ -105,7 +105,7 @@ class CreateChangeStreamOperator(_WithOptions):
         store = self.hook.open_store()
         kept = defining.find(store, self.change_stream)
         if kept is not None:
-            self.log.info("Change stream %s is there already.", kept.name)
+            self.log.info("Change stream %s exists already.", kept.name)
             return facts_of(kept, left_out_of(self.hook, kept), created=False)
         made = defining.create(
             store,

@@ -94,7 +94,7 @@ class KeepChannelsOperator(SparkOperator):
                 names = ", ".join(kept.idle)
                 self.log.warning("Channels of %s that nobody uses, and that will be removed: %s", kept.table, names)
         if gone := end_missing_tables(self.hook.open_store(), self.hook.open_table):
-            self.log.info("Tables with channels that exist no more: %s", ", ".join(gone))
+            self.log.info("Tables with channels that no longer exist: %s", ", ".join(gone))
         found: list[dict[str, Any]] = to_plain(done.tables)
         return found
 

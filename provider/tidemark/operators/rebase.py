@@ -91,7 +91,7 @@ class RebaseStreamOperator(SparkOperator):
             tables=self.hook.open_table,
         )
         if rebased.after == rebased.before:
-            self.log.info("This task has re-based stream %s already.", old.name)
+            self.log.info("This task has already re-based stream %s.", old.name)
         else:
             self.log.warning("Stream %s left version %s behind: %s", old.name, old.offset.version, self.why)
         return facts_of_stream(rebased.after, created=False)

@@ -167,7 +167,7 @@ class _Rounds:
 
         name, key, log = self.task.replication, key_of(self.context), self.task.log
         if self._is_paused():
-            log.info("Replication %s is paused; resume it to go on.", name)
+            log.info("Replication %s is paused; resume it to continue.", name)
             return False
         if backfilled_by(self.store, name, key=key):
             self.copied_at = self.store.clock()

@@ -32,7 +32,7 @@ class PauseReplicationOperator(ReplicationOperator):
     changes nothing. Returns {replication, state, captured}. Raises ReplicationNotFound, ReplicationRefused.
 
     :param replication: its name. (templated)
-    :param at_once: apply nothing any more; what was captured is applied after it is resumed. (templated)
+    :param at_once: stop applying, too; captured events are applied after it is resumed. (templated)
     :param why: a reason, which the history keeps. (templated)
     """
 
@@ -126,7 +126,7 @@ class RecoverReplicationOperator(ReplicationOperator):
             event_log=event_log_path(self.hook),
             by=by_of(context, self.why),
         )
-        self.log.warning("Replication %s goes on from %s.", after.name, place_text(after.captured))
+        self.log.warning("Replication %s continues from %s.", after.name, place_text(after.captured))
         return _report(after)
 
 

@@ -144,8 +144,8 @@ class CreateReplicationOperator(ReplicationOperator):
         self.log.info("Replication %s is %s.", made.name, "new" if created else f"there already, {made.state}")
         if not same:
             self.log.warning(
-                "Its connection, target, mode and other options stay as they were made; to change them drop it, and "
-                "make it anew: its objects are then backfilled into the same targets."
+                "Its connection, target, mode and other options stay as they are. To change them, drop and recreate "
+                "the replication: its objects are then backfilled into the same targets."
             )
 
 
@@ -192,7 +192,7 @@ class PrepareReplicationOperator(ReplicationOperator):
         requested = names_of("backfill", self.backfill)
         replication, by = get_replication(store, self.replication), by_of(context)
         if replication.state is ReplicationState.PAUSED:
-            raise AirflowSkipException(f"Replication {replication.name} is paused; resume it to go on.")
+            raise AirflowSkipException(f"Replication {replication.name} is paused; resume it to continue.")
         prepared = prepare(
             store,
             replication.name,

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["StreamSQLOperator"]
 
 INSTEAD = (
-    "it reads no stream; a statement of Spark's own is for SparkSqlOperator, and StreamSQLOperator for CREATE, ALTER"
-    " and DROP of streams and views, the system functions of streams, and writes that read a stream"
+    "it reads no stream. Use SparkSqlOperator for statements of Spark's own. StreamSQLOperator runs CREATE, ALTER and"
+    " DROP of streams and views, the system functions of streams, and writes that read a stream"
 )
 
 _SHOWN_ELSEWHERE = "nobody sees what it shows; use `airflow tidemark {} list`, the page Tidemark, or lake.sql"

@@ -233,7 +233,7 @@ class WriteStreamOperator(LineageMixin, SparkOperator):
 
         if self.transaction is None:
             raise InvalidArgument(
-                argument="task", value=self.task_id, problem="a WriteStreamOperator stands inside a stream_transaction"
+                argument="task", value=self.task_id, problem="a WriteStreamOperator belongs into a stream_transaction"
             )
         return get_transaction(self.hook.open_store(), key_of(context, self.transaction))
 

@@ -94,6 +94,6 @@ class VacuumTableOperator(SparkOperator):
                 *(late.stream, late.until.isoformat(), late.version, late.files),
             )
         if result.changed_meanwhile:
-            self.log.warning("No table property was set, for these were meanwhile: %s.", result.changed_meanwhile)
+            self.log.warning("No table property was set, since these have changed: %s.", result.changed_meanwhile)
         if result.settings:
             self.log.info("Table properties: %s", result.settings)

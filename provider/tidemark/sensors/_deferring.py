@@ -68,7 +68,7 @@ class StreamSensor(BaseSensorOperator):
         if looked:
             return getattr(looked, "xcom_value", None)
         if self.timeout <= 0:
-            raise self._over(f"Nothing was there, and the timeout is {self.timeout} seconds.")
+            raise self._over(f"The condition is not met, and the timeout is {self.timeout} seconds.")
         return self.wait_until(end)
 
     def wait_until(self, end: datetime) -> Any:
@@ -111,7 +111,7 @@ class StreamSensor(BaseSensorOperator):
         try:
             return self.poke(context)
         except PASSING as error:
-            self.log.warning("Nothing can be said now, the triggerer asks again: %s", error)
+            self.log.warning("The state is unknown now, and the triggerer asks again: %s", error)
         except TidemarkError as error:
             if self.never_fail:
                 raise AirflowSkipException("Skipping due to never_fail is set to True.") from error

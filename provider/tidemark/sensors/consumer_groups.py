@@ -97,7 +97,7 @@ def _seconds_left(argument: str, value: float | str | None) -> float | None:
 def _require_stream(change_stream: str | None, consumer_group: str | None) -> None:
     """Raises InvalidArgument."""
     if consumer_group and not change_stream:
-        problem = "say of which change stream"
+        problem = "name its change stream"
         raise InvalidArgument(argument="consumer_group", value=consumer_group, problem=problem)
 
 

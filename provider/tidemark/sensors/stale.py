@@ -72,7 +72,7 @@ class StreamStaleSensor(StreamSensor):
         limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
         found = risk_report(hook.open_store(), names, hook.open_table, limit)
         for name, problem in found.unknown:
-            self.log.warning("Nothing is known of stream %s now: %s", name, problem)
+            self.log.warning("The state of stream %s is unknown now: %s", name, problem)
         for one in found.at_risk:
             self.log.info("%s", one)
         return PokeReturnValue(

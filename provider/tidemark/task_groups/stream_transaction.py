@@ -137,7 +137,7 @@ def _refuse_mapped(transaction: TaskGroup, body: Sequence[Any]) -> None:
         if writes and (isinstance(task, MappedOperator) or _in_mapped_group(task, transaction)):
             raise NotYetSupported(
                 feature=f"A mapped WriteStreamOperator ({task.task_id}) in a stream_transaction",
-                instead="The plan is written ahead, so every writer must be known when the DAG is parsed: write them "
+                instead="The plan is written ahead, so every writer must be known when the DAG is parsed. Write them "
                 "out, or use one writer with a function.",
             )
 

@@ -67,5 +67,5 @@ class StreamStaleTrigger(WaitTrigger):
     def value_of(self, answer: RiskReport) -> list[dict[str, Any]] | None:
         """Those at risk, if there are any."""
         for name, problem in answer.unknown:
-            self.log.warning("Nothing is known of stream %s now: %s", name, problem)
+            self.log.warning("The state of stream %s is unknown now: %s", name, problem)
         return [one.plain() for one in answer.at_risk] or None

@@ -1,4 +1,4 @@
-"""Alarms by mail, while there is still time: streams that soon can no longer be read, and all that needs somebody."""
+"""Alarms by mail, while there is still time: streams that soon can no longer be read, and all that needs attention."""
 
 from __future__ import annotations
 

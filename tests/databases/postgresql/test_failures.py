@@ -52,7 +52,7 @@ def test_what_may_pass_is_unreachable(said: str) -> None:
         ('FATAL:  role "ann" is not permitted to log in', 'ALTER ROLE "an""n" LOGIN'),
         ('invalid sslmode value: "nonsense"', "Correct the connection's parameters"),
         ('certificate "x" could not be read', "Correct the connection's parameters"),
-        ("SCHWERWIEGEND:  etwas anderes", "Look into the server's log"),
+        ("SCHWERWIEGEND:  etwas anderes", "Check the server's log"),
     ],
 )
 def test_what_will_not_pass_by_itself_is_refused_with_a_remedy(said: str, remedy: str) -> None:

@@ -148,7 +148,7 @@ def test_a_default_of_a_hidden_column_is_in_no_schema(world: SourceWorld) -> Non
     assert PRIVATE not in str((schema, event))
     assert event["payload"] == {"id": "2", "m": "****", "h": hashed(PRIVATE)}
     change = change_of(known, from_plain(TableSchema, schema["payload"]))
-    assert change.needs_backfill == "column m was added with a default that its log does not tell"
+    assert change.needs_backfill == "column m was added with a default that its log does not have"
 
 
 def test_a_column_that_is_hidden_from_now_on_asks_for_a_backfill(world: SourceWorld) -> None:
@@ -164,6 +164,6 @@ def test_a_key_that_comes_to_have_a_masked_or_excluded_column_is_none(world: Sou
         known = looked_at(world, rules)
         world.sql("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id, ssn)", ROW_OF_T, "DELETE FROM t")
         schemas = [row["payload"] for row in told(world) if row["change"] == "SCHEMA"]
-        assert change_of(known, from_plain(TableSchema, schemas[-1])).needs_backfill == "it has no key any more"
+        assert change_of(known, from_plain(TableSchema, schemas[-1])).needs_backfill == "it no longer has a key"
         assert PRIVATE not in str(told(world))
         world.sql("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id)")

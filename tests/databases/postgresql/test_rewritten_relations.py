@@ -18,7 +18,7 @@ from tidemark.replication.sources.postgresql.catalog import columns_of
 from tidemark.replication.sources.postgresql.connection import connect
 from tidemark.replication.sources.postgresql.fingerprints import seen_tables
 
-UNKNOWN = "column c was added with a default that its log does not tell"
+UNKNOWN = "column c was added with a default that its log does not have"
 
 
 @pytest.fixture

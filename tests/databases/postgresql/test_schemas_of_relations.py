@@ -145,7 +145,7 @@ def test_a_column_that_is_not_excluded_any_more_asks_for_a_backfill(world: Sourc
     world.sql("INSERT INTO t VALUES (2, 's')")
     without = TableSchema(tuple(one for one in known.columns if one.name != "secret"))
     (told,) = changes(world, without)
-    assert told.needs_backfill == "column secret was added with a default that its log does not tell"
+    assert told.needs_backfill == "column secret was added with a default that its log does not have"
 
 
 def test_the_key_of_a_whole_row_is_the_catalogs_and_one_that_is_less_sure_asks_for_a_backfill(
@@ -165,12 +165,12 @@ def test_the_key_of_a_whole_row_is_the_catalogs_and_one_that_is_less_sure_asks_f
     (narrower,) = changes(world, wider.new)
     assert (narrower.new.keys, narrower.needs_backfill) == (
         ("id",),
-        "its key changed at a time that its log does not tell",
+        "its key changed at a time that its log does not show",
     )
     assert not change_of(now(world), narrower.new).is_something
     world.sql("ALTER TABLE t DROP CONSTRAINT pk", "INSERT INTO t VALUES (2, 2)")
     (keyless,) = changes(world, narrower.new)
-    assert keyless.needs_backfill == "it has no key any more"
+    assert keyless.needs_backfill == "it no longer has a key"
 
 
 def test_a_deferrable_key_is_no_key(world: SourceWorld) -> None:

@@ -124,7 +124,7 @@ def test_rows_and_records_together_are_the_table_whatever_is_captured_between(wo
 def test_rows_that_would_go_are_asked_for_first(world: World) -> None:
     point = world.begin("g")
     world.spark.sql(f"INSERT INTO delta.`{world.target.path}` VALUES (9, 'mine')")
-    with pytest.raises(InvalidArgument, match="say overwrite=True"):
+    with pytest.raises(InvalidArgument, match="set overwrite=True"):
         world.backfill(point)
     assert world.rows(world.target) == [(9, "mine")]
     world.backfill(point, overwrite=True)

@@ -433,7 +433,7 @@ def test_a_function_of_a_notebook_gets_records_and_one_that_no_job_can_find_is_r
     lake.create_consumer_group("SingersNameStream", "g")
     bench.singers("1, 'Marc', 'Richards', 40")
     bench.capture()
-    with pytest.raises(InvalidArgument, match="at the top of a module"):
+    with pytest.raises(InvalidArgument, match="at the top level of a module"):
         lake.consume_partitions("SingersNameStream", "g", lambda records, chunk: None)
     seen.clear()
     lake.consume_partitions("SingersNameStream", "g", see)

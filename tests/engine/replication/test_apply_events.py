@@ -245,7 +245,7 @@ def _drop_and_add(world: World, second: TableSchema) -> None:
     [
         (column("n", TypeKind.STRING), "column n changed its type from integer to string"),
         (column("n", TypeKind.INTEGER, key=True), None),
-        (None, "it has no key any more"),
+        (None, "it no longer has a key"),
     ],
 )
 def test_what_only_a_backfill_can_tell_needs_one(world: World, change: Any, why: str | None) -> None:
@@ -376,7 +376,7 @@ def test_a_table_with_rows_of_others_is_refused(world: World) -> None:
     ("change", "row", "problem"),
     [
         ("UPDATE", "a", "only one half.*Backfill the object"),  # as captures of an older release have left them
-        ("DELETE", "b", "1 rows that are alike are to go, of which the target has 0"),
+        ("DELETE", "b", "1 equal rows are to be deleted, and the target has 0"),
     ],
 )
 def test_a_mirror_without_a_key_stops_before_what_it_cannot_follow(

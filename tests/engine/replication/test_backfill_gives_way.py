@@ -66,7 +66,7 @@ def test_an_alter_table_while_it_is_copied_goes_through_and_the_copy_begins_anew
     application.end()
     assert report.rows == 500
     assert set(world.rows("w")) == {(7,)}
-    assert [one for one in told if "gave way to other sessions of the source" in one and "begins anew" in one]
+    assert [one for one in told if "gave way to other sessions of the source" in one and "starts again" in one]
 
 
 def test_a_copy_that_is_never_left_the_table_fails_and_may_be_tried_again(world: ReplicatedWorld) -> None:
@@ -88,7 +88,7 @@ def test_a_pause_ends_when_the_job_is_told_to(world: ReplicatedWorld) -> None:
 
     def say(text: str) -> None:
         application.say(text)
-        if "begins anew" in text:
+        if "starts again" in text:
             due.append(True)
 
     def stop_if_due() -> None:

@@ -302,7 +302,7 @@ def test_events_that_somebody_deleted_before_they_were_written_are_an_error(worl
     with pytest.raises(_Died):
         write_event_files(world.spark, STORE, request_of(world), stop_if_due=stop)
     world.spark.sql(f"DELETE FROM delta.`{world.request.event_log}` WHERE payload LIKE '%\"4\"%'")
-    with pytest.raises(EventFilesIncomplete, match="11 events were begun, of which the event log has 10"):
+    with pytest.raises(EventFilesIncomplete, match="11 events were begun, and the event log has 10"):
         write(world)
     assert contents(world) == {}
 

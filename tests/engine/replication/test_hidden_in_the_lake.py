@@ -116,7 +116,7 @@ def test_another_secret_or_none_hashes_nothing(make: Make) -> None:
     world = make("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     options = ReplicationOptions(target="mirror", hash_columns=("public.t.id",), hash_mark=mark_of(SECRET))
     rules = look(world, options)
-    for secret, told in ((None, "has none"), ("short", "5 characters"), (SECRET + "!", "Put the old one back")):
+    for secret, told in ((None, "has none"), ("short", "5 characters"), (SECRET + "!", "Restore the old one")):
         world.source.hash_secret = secret
         with pytest.raises(InvalidArgument, match=told):
             world.capture()

@@ -55,7 +55,7 @@ def test_a_target_that_is_gone_is_made_anew_by_a_backfill(world: ReplicatedWorld
     known = world.target
     shutil.rmtree(world.home / "target")
     world.source.sql("UPDATE t SET v = 'c' WHERE id = 1")
-    with pytest.raises(TargetLost, match=r"does not exist any more\. Nothing was written\. Request a backfill"):
+    with pytest.raises(TargetLost, match=r"no longer exists\. Nothing was written\. Request a backfill"):
         apply_events_to(world, known)
     assert not (world.home / "target").exists()
     request = backfill_of(world, known)

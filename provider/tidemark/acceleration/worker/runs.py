@@ -94,7 +94,7 @@ def _predicted(run: JobRun, place: KeptRuns, factor: int) -> JobRun:
 
     before = place.store.read(look)
     if before is None:
-        return replace(run, note=run.note or "no run without acceleration is kept, from which it could be predicted")
+        return replace(run, note=run.note or "no run without acceleration is kept, which a prediction needs")
     try:
         predicted = predicted_seconds(_read(before.application, place), factor)
     except TidemarkError as error:

@@ -56,7 +56,7 @@ def backfill_table(
     shaped = rows.select(*(column.expression for column in fitted))
     mode = "append" if session.read.format("delta").load(request.target.path).isEmpty() else "overwrite"
     if mode == "overwrite" and not request.overwrite:
-        problem = f"{request.target.name} has rows, which would go; say overwrite=True if they may"
+        problem = f"{request.target.name} has rows, which would be lost; set overwrite=True to replace them"
         raise InvalidArgument(argument="overwrite", value=False, problem=problem)
     writer = shaped.write.format("delta").mode(mode)
     return write_statement(session, delivering, statement, lambda: writer.save(request.target.path))

@@ -184,8 +184,8 @@ def _lacking(log: DeltaLog, batch: CaptureBatch) -> CaptureChanged:
     if never_came:
         return BatchBarred(number=batch.number, stream=batch.stream.name)
     problem = (
-        "the log had that number, and its records have expired: the control store was put back from a backup that is "
-        "older than the retention. Put a newer one back, or drop the change stream and create it anew"
+        "the log had that number, and its records have expired. The control store was restored from a backup that is "
+        "older than the retention. Restore a newer one, or drop and recreate the change stream"
     )
     return CaptureChanged(number=batch.number, stream=batch.stream.name, problem=problem)
 

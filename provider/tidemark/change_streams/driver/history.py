@@ -40,10 +40,10 @@ __all__ = ["SourceCommit", "TableHistory", "open_history", "read_modifications"]
 
 ROWS_PER_PAGE = 50_000_000  # a page is a plan of its own, and all pages are one query
 _REWATCH = (
-    "Nothing of the batch was captured, and each capture tries it again, as it was opened, until the change stream is"
-    " altered: that discards it, and the next takes what the others have. Take the table off the watch list (ALTER"
-    " CHANGE STREAM … SET FOR … without it; of FOR ALL say SET FOR ALL again, when it is gone), or, where a table lies"
-    " there, watch it from its newest version on: restart=[<the table>]."
+    "Nothing of the batch was captured, and each capture tries the same batch again. Altering the change stream "
+    "discards the batch, and the next capture takes the changes of the other tables. Remove the table from the watch "
+    "list: ALTER CHANGE STREAM … SET FOR … without it. If a stream of FOR ALL lost the table, SET FOR ALL again. If a "
+    "table exists at the path, you can watch it from its newest version on: restart=[<the table>]."
 )
 _CHANGES = (
     TableNotFound,

@@ -179,7 +179,7 @@ def decide_watch(
     by_id = {table.table.table_id: table for table in known}
     for request, table in found:
         if table.ref.table_id in watched:
-            raise _refused(stream, f"table {request.name} stands in FOR more than once")
+            raise _refused(stream, f"table {request.name} is listed in FOR more than once")
         old = by_id.get(table.ref.table_id)
         given = keys.get(request.name.casefold()) or (old.keys if old is not None else ())
         key = decide_keys(stream, table.ref.name, table.metadata, given)
@@ -238,7 +238,7 @@ def require_room(
     ids = [table.table.table_id for table in tables]
     for table in tables:
         if ids.count(table.table.table_id) > 1:
-            raise _refused(stream, f"table {table.table.name} stands in FOR more than once")
+            raise _refused(stream, f"table {table.table.name} is listed in FOR more than once")
         crowded = _crowded(table, others)
         if crowded is not None:
             what = f"table {table.table.name}" if crowded == "" else f"column {crowded} of table {table.table.name}"
@@ -277,11 +277,11 @@ def _watched_columns(
         if field is None:
             raise _refused(stream, f"table {request.name} has no column {column}; it has {_names(metadata)}")
         if field.name in chosen:
-            raise _refused(stream, f"column {field.name} of table {request.name} stands in FOR more than once")
+            raise _refused(stream, f"column {field.name} of table {request.name} is listed in FOR more than once")
         if field.name in keys:
             problem = (
-                f"FOR should not list {field.name}, which is in the primary key of table {request.name}; the key of a"
-                " watched table is always in its records"
+                f"FOR should not list {field.name}, which is in the primary key of table {request.name}. Its records"
+                " always have the key"
             )
             raise _refused(stream, problem)
         if _GENERATED in field.form.get("metadata", {}):

@@ -49,8 +49,9 @@ def require_target(stream: ChangeStream, own: OwnTables, target: TableRef, *, of
         problem = "it is the table whose records are read; they would change it again"
     elif not stream.everything and any(one.table.is_table(target.path, target.table_id) for one in stream.tables):
         problem = (
-            f"change stream {stream.name} watches it, so what a group writes there comes back as records, without end;"
-            " write another table, or take this one off the watch list (ALTER CHANGE STREAM … SET FOR …)"
+            f"change stream {stream.name} watches it, so each row that a group writes there becomes a new record, "
+            "without end. Write another table, or remove this one from the watch list (ALTER CHANGE STREAM … SET FOR "
+            "…)"
         )
     if problem is not None:
         raise InvalidArgument(argument="target", value=target.name, problem=problem)

@@ -47,13 +47,14 @@ SPLIT_ROWS = 1_000_000  # of a partition in a batch
 MERGE_ROWS = SPLIT_ROWS // 8
 
 _AHEAD = (
-    "Change stream %s: commits of %s bear times up to %s ahead of this clock, and are published as of %s; their own"
-    " times stand in raw_commit_timestamp. Set the clock of who writes the table, or this one."
+    "Change stream %s: commits of %s have times up to %s ahead of this clock. They are published as of %s, and keep"
+    " their own times in raw_commit_timestamp. Set the clock of the table's writer, or the clock of this host."
 )
 
 _OLDER = (
-    "Change stream %s: its log has batch %d already, with other versions: the control store is older, as one that was"
-    " put back from a backup. The log counts, nothing was captured again, and the next capture goes on from it."
+    "Change stream %s: its log already has batch %d with other versions. The control store is older than the log, as"
+    " after a restore from a backup. The log counts. Nothing was captured again, and the next capture continues"
+    " from the log."
 )
 
 NewTables = Callable[[ChangeStream, Sequence[WatchedTable]], Sequence[WatchedTable]]
@@ -199,7 +200,7 @@ def discard(connection: sa.Connection, batch: CaptureBatch) -> ChangeStream:
     uid = batch.stream.uid
     gone = capture_batches.discard(connection, uid, batch.number)
     if not gone or not change_streams.skip_batch(connection, uid, number=batch.number):
-        raise _refused(batch, "it is not open any more")
+        raise _refused(batch, "it is no longer open")
     return change_streams.by_uid(connection, uid)
 
 

@@ -39,8 +39,8 @@ _FOLLOWED = "Change stream %s continues at %s: its table %s was renamed or moved
 _RENAMED = "If the table was renamed, give its new name in the watch list: it continues where it is captured. "
 
 REMEDY = (
-    "Alter the change stream: with restart=[<the table>] it is watched from its newest version on, and what was"
-    " committed between is not captured; or take it off the watch list (ALTER CHANGE STREAM … SET FOR …)."
+    "Alter the change stream: restart=[<the table>] watches the table from its newest version on, and does not capture"
+    " the commits between. Or remove the table from the watch list (ALTER CHANGE STREAM … SET FOR …)."
 )
 
 
@@ -125,7 +125,7 @@ def without_missing_tables(stream: ChangeStream, tables: Tables) -> ChangeStream
             if tables(watched.table).state().table_id == watched.table.table_id:
                 kept.append(watched)
                 continue
-            problem = "another table has its place"
+            problem = "its path now has another table"
         except (SourceMoved, SourceCopied):
             kept.append(watched)
             continue
@@ -142,7 +142,7 @@ def _opened(stream: ChangeStream, watched: WatchedTable, tables: Tables) -> tupl
     except SourceMoved as moved:
         return _opened(stream, said_to_follow(stream, watched, replace(watched, table=moved.to)), tables)
     except (TableNotFound, NotADeltaTable) as error:
-        raise _changed(stream, watched, f"it is not there any more ({error})") from error
+        raise _changed(stream, watched, f"it no longer exists ({error})") from error
 
 
 def _head(stream: ChangeStream, watched: WatchedTable, log: DeltaLog) -> int:
@@ -153,7 +153,7 @@ def _head(stream: ChangeStream, watched: WatchedTable, log: DeltaLog) -> int:
     except LogIncomplete as error:
         raise _changed(stream, watched, str(error)) from error
     if found != watched.table.table_id:
-        problem = f"another table lies there now (id {found}, not {watched.table.table_id})"
+        problem = f"its path now has another table (id {found}, not {watched.table.table_id})"
         raise _changed(stream, watched, problem, _RENAMED + REMEDY)
     if head < watched.captured:
         raise _changed(stream, watched, f"its log was set back to version {head}")
@@ -183,7 +183,7 @@ def _require_columns(stream: ChangeStream, watched: WatchedTable, log: DeltaLog,
         raise _changed(stream, watched, f"by version {end} it has lost {', '.join(gone)}, which the stream needs")
     rewritten = rewritten_key(watched.keys, log.state(max(watched.captured, 0)).metadata, metadata)
     if rewritten is not None:
-        problem = f"by version {end} {rewritten}; records of one key would stand in two partitions"
+        problem = f"by version {end} {rewritten}; records of one key would be in two partitions"
         raise _changed(stream, watched, problem)
 
 

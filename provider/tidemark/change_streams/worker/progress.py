@@ -104,7 +104,7 @@ def _advance(connection: sa.Connection, stream: ChangeStream, group: ConsumerGro
     """Raises ChunkChanged if a watermark is not where its chunk begins; nothing is moved then."""
     if not group_partitions.advance(connection, group.uid, moves):
         tokens = ", ".join(move.token for move in moves[:3])
-        expected, found = "one that goes on from the watermark", f"one of {len(moves)} that does not"
+        expected, found = "a move that continues from the watermark", f"one of {len(moves)} moves that does not"
         raise ChunkChanged(number="of this wave", token=tokens, group=group.name, expected=expected, found=found)
 
 

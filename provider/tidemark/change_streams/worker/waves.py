@@ -247,9 +247,9 @@ def _require_kept(connection: sa.Connection, asked: _Request, scope: GroupScope)
         return
     for one in group_partitions.expired(connection, scope, until, token=asked.token):
         problem = (
-            f"consumer group {asked.group.name!r} of change stream {asked.stream.name} has read it up to "
-            f"{one.watermark.at.isoformat()} only, and its records before {until.isoformat()} are gone, as their "
-            "retention is over; reset the group to go on without them"
+            f"consumer group {asked.group.name!r} of change stream {asked.stream.name} has read it only up to "
+            f"{one.watermark.at.isoformat()}. Records before {until.isoformat()} have expired. Reset the group to "
+            "continue without them"
         )
         raise PartitionExpired(argument="partition_token", value=one.partition.token, problem=problem)
 
@@ -262,7 +262,7 @@ def _both(connection: sa.Connection, stream: str, group: str) -> tuple[ChangeStr
 def _require_known(connection: sa.Connection, group: ConsumerGroup, token: str) -> None:
     """Raises PartitionTokenInvalid."""
     if token not in group_partitions.states_of(connection, group.uid, (token,)):
-        problem = f"consumer group {group.name!r} has no such partition, or has not come to it yet"
+        problem = f"consumer group {group.name!r} has no such partition, or has not reached it yet"
         raise PartitionTokenInvalid(argument="token", value=token, problem=problem)
 
 

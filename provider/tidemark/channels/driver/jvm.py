@@ -149,7 +149,7 @@ def _address(process: subprocess.Popen[bytes], log: IO[str], seconds: float) -> 
     except subprocess.TimeoutExpired:
         end()
     log.seek(0)
-    said = log.read()[-_SHOWN:].strip() or "it ended without a word"
+    said = log.read()[-_SHOWN:].strip() or "it ended without output"
     raise _not_started(f"it hangs, and was ended after {seconds:g} seconds" if hangs.is_set() else said)
 
 

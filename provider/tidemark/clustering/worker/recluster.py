@@ -85,7 +85,7 @@ class _Work:
         if self.table.suspended is not None and not by_hand:
             return self._nothing(f"suspended: {self.table.suspended}")
         if not self._has_key(state):
-            return self._nothing("the table has no clustering key any more")
+            return self._nothing("the table no longer has a clustering key")
         kept = None if self.within else self.table.seen
         seen = seen_now(log, state, self.table.key, kept, table=self.table.name)
         why = None if seen is None else within_goal(self._for_plan(seen, by_hand=by_hand), self.goal)

@@ -53,7 +53,7 @@ def create_kept(
             spark.sql(f"ALTER TABLE {path_name(log.uri)} CLUSTER BY ({clustered})")
     if _kinds(struct_type(log.state().metadata.schema_json)) != _kinds(schema):
         if not wanted.replace:
-            problem = "a table with other columns is there; drop it, or create the view with OR REPLACE"
+            problem = "a table with other columns exists at its path; drop it, or create the view with OR REPLACE"
             raise InvalidArgument(argument="name", value=name, problem=problem)
         rows = spark.createDataFrame([], schema).write.format("delta").mode("overwrite")
         rows.option("overwriteSchema", "true").save(log.uri)

@@ -116,7 +116,7 @@ def _drop(cursor: Cursor) -> DropView:
 
 
 def _undrop(cursor: Cursor) -> ViewStatement:
-    raise cursor.fails("a dropped view cannot be brought back; its kept table is still there, and CREATE uses it again")
+    raise cursor.fails("a dropped view cannot be brought back; its kept table still exists, and CREATE uses it again")
 
 
 def _describe(cursor: Cursor) -> DescribeView:

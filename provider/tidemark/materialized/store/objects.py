@@ -35,7 +35,7 @@ _ADVICE = {
         "A change of a table that it reads has suspended it. Fix that table or create the view again, then resume it.",
         ("airflow tidemark views describe {name}", "airflow tidemark views resume {name}"),
     ),
-    ViewState.FAILING.value: Advice("Fix what the problem says. The next refresh tries again.", (_HISTORY,)),
+    ViewState.FAILING.value: Advice("Fix the problem. The next refresh tries again.", (_HISTORY,)),
     "": Advice("Refresh it, or look at what its refreshes take.", ("airflow tidemark views refresh {name}", _HISTORY)),
 }
 

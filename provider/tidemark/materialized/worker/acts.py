@@ -20,7 +20,7 @@ VIEW_ACTS = (
     ObjectAct(
         name="refresh",
         words="Ask for a refresh",
-        loses="Nothing, and nothing is refreshed at once, as that takes Spark. The next run that refreshes due views "
+        loses="Nothing. It is not refreshed at once, since that takes Spark. The next run that refreshes due views "
         "takes it with it, at any lag. A run that names other views does not.",
         command="airflow tidemark views refresh {name} --by-next-run",
         fits=lambda states, facts: not _stands(states, facts),
@@ -29,8 +29,8 @@ VIEW_ACTS = (
     ObjectAct(
         name="suspend",
         words="Suspend",
-        loses="Nothing at once. It is refreshed no more, and dynamic tables that read it wait, too. If its tables "
-        "forget their changes meanwhile, it is later refreshed in full.",
+        loses="Nothing at once. It is no longer refreshed, and dynamic tables that read it wait, too. If its tables "
+        "forget their changes before it is resumed, it is then refreshed in full.",
         command="airflow tidemark views suspend {name} --why <reason>",
         fits=lambda states, facts: not _stands(states, facts),
         do=lambda step: suspend_view(step.guarded, step.name, why=step.why, by=step.who),

@@ -19,7 +19,7 @@ from tidemark.lake.storage import Storage
 
 __all__ = ["GONE", "broken_file", "may_be_of_a_file", "opened", "reason_of", "spark_name"]
 
-GONE = "it does not exist any more"
+GONE = "it no longer exists"
 _NOT_FOUND = "[PATH_NOT_FOUND] Path does not exist: "
 _AWAY = re.compile(  # network, disk and processes
     r"java\.net\.(?!URI|Malformed)|javax\.net\.ssl|SocketTimeout|ConnectTimeout|PoolTimeout|NoHttpResponse|SdkClientException"

@@ -57,7 +57,7 @@ _ADVICE = {
         "It loads nothing until it is resumed. After a long pause, older files that came since are left out.",
         ("airflow tidemark pipes resume {name}", _SHOW),
     ),
-    "": Advice("Fix what the problem says, then run the pipe again.", (_SHOW,)),
+    "": Advice("Fix the problem, then run the pipe again.", (_SHOW,)),
 }
 
 PIPE = ObjectKind(

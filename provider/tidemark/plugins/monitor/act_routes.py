@@ -46,8 +46,8 @@ __all__ = ["add_acts"]
 
 PATIENCE = 30.0  # seconds for an act, which may read a log
 AT_ONCE, OF_ONE_OBJECT = 4, 1
-NO_RIGHT = "You may not do this: it takes the right to edit the DAG that owns the object. The command is beside it."
-NO_END = "The act has not ended within 30 s. The history of acts says whether it was done: look before you try again."
+NO_RIGHT = "You lack the right to edit the DAG that owns the object. The command beside it does the same."
+NO_END = "The act has not ended within 30 s. Check the history of acts before you try again: the act may be done."
 
 ObjectsKind = Annotated[str, InPath(pattern=f"^({'|'.join(KINDS)})$", description=f"One of {', '.join(KINDS)}.")]
 Uid = Annotated[str, InPath(max_length=100, pattern=NO_NUL)]

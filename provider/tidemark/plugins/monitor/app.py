@@ -51,7 +51,8 @@ PAGE = Path(__file__).parent / "page"
 
 _REFUSALS = {
     401: 'You are not logged in. <a href="../">Log in to Airflow</a> and open this page again.',
-    403: "You may not see streams or replications: that needs the right to read assets. Ask whoever runs Airflow.",
+    403: "You lack the right to read assets, so you may not see streams or replications. "
+    "Ask your Airflow administrator.",
 }
 _REFUSED = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
@@ -111,7 +112,7 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     gates = Gates()
     app = FastAPI(
         title="Tidemark",
-        description="Streams, replications and all other objects: where each stands, what needs somebody, and acts.",
+        description="Streams, replications and all other objects: states, problems, and acts.",
         version=__version__,
         docs_url=None,
         redoc_url=None,
@@ -267,7 +268,7 @@ async def _in_words(_: Request, error: Exception) -> JSONResponse:
 async def _in_general_words(_: Request, error: Exception) -> JSONResponse:
     """A fault of ours: only the API server's log says what it is, with its traceback."""
     return JSONResponse(
-        {"detail": f"{type(error).__name__}: what it is about stands in the API server's log."}, 500, headers=SECURITY
+        {"detail": f"{type(error).__name__}: the API server's log has the details."}, 500, headers=SECURITY
     )
 
 
@@ -286,7 +287,7 @@ def _words(error: Exception) -> str:
     if isinstance(error, StoreTooNew):
         return "The control store was migrated by a newer release than the API server has. Install that release here."
     if isinstance(error, StoreError | SQLAlchemyError | OSError):
-        return "The control store does not answer. What it said stands in the API server's log."
+        return "The control store does not answer. The API server's log has its error."
     if isinstance(error, AirflowNotFoundException | InvalidArgument):
-        return "The Tidemark connection is missing or cannot be used. What is wrong stands in the API server's log."
-    return f"{type(error).__name__}: what it is about stands in the API server's log."
+        return "The Tidemark connection is missing or cannot be used. The API server's log has the reason."
+    return f"{type(error).__name__}: the API server's log has the details."

@@ -27,7 +27,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _FULL = "Too many readers wait for the control store of this connection. Try again in a moment."
-_NO_ANSWER = "The control store does not answer. What it said stands in the API server's log."
+_NO_ANSWER = "The control store does not answer. The API server's log has its error."
 
 
 class Gate:

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-OF_OTHERS = "who did it, and why, is shown to those who may read the DAG of the object"
+OF_OTHERS = "only readers of the object's DAG see the name and the reason"
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class OfferedAnswer:
 
 @dataclass(frozen=True)
 class NeedAnswer:
-    """One object that needs somebody. `need`: failed, warning, behind, locked or stopped. `since`: the first time that
+    """One object that needs attention. `need`: failed, warning, behind, locked or stopped. `since`: the first time that
     is known; `since_seen`: it is that of the look which found it, so it may be older. `reason`: for those who may read
     the DAGs of the runs that met it. `run`: the task that met it last, with the paths of its run and of its log below
     Airflow's address. `advice` and `commands`: the way out. `revision`: the token that an act hands back.
@@ -117,9 +117,9 @@ class NeedAnswer:
 
 @dataclass(frozen=True)
 class OverviewAnswer:
-    """A part of what needs somebody, the worst first. `looked_at`: when logs and lags were looked at last, in the
+    """A part of what needs attention, the worst first. `looked_at`: when logs and lags were looked at last, in the
     background; None: not yet. `not_looked_at`: how many objects of these kinds wait for a look, or for the answer
-    of their logs. `total`: how many need somebody and fit. `counts`: the same by urgency.
+    of their logs. `total`: how many need attention and fit. `counts`: the same by urgency.
     `objects`: how many live, by kind. `cursor`: for the part that follows; None on the last one.
     """
 

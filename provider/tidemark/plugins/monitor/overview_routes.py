@@ -39,7 +39,7 @@ def add_overview(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> OverviewAnswer:
-        """A part of the objects of every kind that need somebody, the worst first: why, since when, and the way out.
+        """A part of the objects of every kind that need attention, the worst first: why, since when, and the way out.
 
         It reads the control store alone. Logs are looked at in the background while somebody asks.
         """

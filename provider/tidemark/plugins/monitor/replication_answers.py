@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 ALERTS = 20
-FOR_OTHERS = "what a run met is shown to those who may read its DAG"
+FOR_OTHERS = "only readers of a run's DAG see its errors"
 
 
 class Urgency(IntEnum):
@@ -45,7 +45,7 @@ class Urgency(IntEnum):
     PENDING = 4
     BEHIND = 5
     CURRENT = 6
-    LEFT = 7  # the selection or the source has it no more
+    LEFT = 7  # the selection or the source no longer has it
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from tidemark.streams.worker.runs import RunShown, shown_run
 
 __all__ = ["RunAnswer", "TouchedAnswer", "add_runs"]
 
-NO_RIGHT = "You may not see this DAG, or there is none of that id."
+NO_RIGHT = "You may not see this DAG, or no DAG has that id."
 
 
 @dataclass(frozen=True)

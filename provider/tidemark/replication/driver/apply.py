@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["apply_events", "position_text"]
 
-REMEDY = "Backfill the object; it goes on from there."
+REMEDY = "Backfill the object. It continues from there."
 
 
 def _nothing(*_: str) -> None:

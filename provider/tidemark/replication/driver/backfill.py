@@ -247,11 +247,11 @@ def _anew(
         except BackfillGaveWay as error:
             if pause is None:
                 raise
-            say(f"{error} It begins anew in {pause:g} s.")
+            say(f"{error} It starts again in {pause:g} s.")
         except RowsTooWide as error:
             if careful or pause is None:
                 raise BackfillInterrupted(**error.facts) from error
-            say(f"{error} It begins anew, with fewer rows at once.")
+            say(f"{error} It starts again, with fewer rows at once.")
             careful, pause = True, 0.0
         _rest(pause, stop_if_due)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["merge_bag", "missing_rows"]
 
 _SIGN = "TidemarkRowsAreMissing"
-_HALF = "an update of which the log has only one half"
+_HALF = "the log has only one half of an update"
 _UUID, _GOES, _COUNT, _NTH = "row_uuid", "row_goes", "row_count", "row_nth"
 
 
@@ -97,7 +97,7 @@ def _goes(session: SparkSession, target: Target, rows: DataFrame, folding: Foldi
         F.row_number().over(alike.orderBy(_UUID)).alias(_NTH),
     )  # fmt: skip
     problem = F.concat(
-        F.col(_COUNT).cast("string"), F.lit(" rows that are alike are to go, of which the target has "),
+        F.col(_COUNT).cast("string"), F.lit(" equal rows are to be deleted, and the target has "),
         F.col("there").cast("string"),
     )  # fmt: skip
     facts = F.struct(F.lit(folding.name).alias("object"), problem.alias("problem"))

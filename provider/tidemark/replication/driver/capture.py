@@ -185,7 +185,7 @@ class _Run:
                 events = without_overtaken(self.session, self.log, events)
             newest = append_events(self.log, self.app_id, request, batch, events)
         if newest != batch:
-            self.say(f"another capture has written batch {batch.number}; going on behind {newest.end}")
+            self.say(f"another capture has written batch {batch.number}; continuing behind {newest.end}")
             self._catch_up(newest)
             if newest.server:  # the other one may have read another server
                 self.source.resume(self.position, self.origin)

@@ -153,8 +153,8 @@ class _Writing:
             raise EventFilesIncomplete(
                 replication=self.request.stream,
                 target=self.request.target,
-                problem=f"files of {one.events} events were begun, of which the event log has {found}",
-                remedy="Somebody deleted events before they were written. Begin again with an empty target.",
+                problem=f"files of {one.events} events were begun, and the event log has {found} of these events",
+                remedy="Events were deleted before they were written. Begin again with an empty target.",
             )
 
     def _wrote(self, one: FileRange) -> FileRange | None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MarkedCommit", "Target"]
 
-_BACKFILL = "Request a backfill of its object: that makes the table anew, or overwrites it."
+_BACKFILL = "Request a backfill of its object, which recreates or overwrites the table."
 _REPLACED = ("CREATE OR REPLACE", "REPLACE", "CLONE", "RESTORE")
 
 
@@ -253,8 +253,9 @@ class Target:
         if self._is_of(earlier) or session.read.format("delta").load(self.ref.path).isEmpty():
             return
         problem = (
-            f"its target {self.ref.name} has rows that are not of this object. Request a backfill where they are of a "
-            "replication that was dropped, which takes the table over; else drop the table, or choose another target."
+            f"its target {self.ref.name} has rows that are not of this object. If they are of a replication "
+            "that was dropped, request a backfill, which takes the table over. Else drop the table, or choose another "
+            "target."
         )
         raise ReplicationRefused(replication=replication, problem=problem)
 
@@ -267,7 +268,7 @@ class Target:
         found = {app for app in log.state().transactions if app.startswith(APPS)}
         return bool(found) and found <= apps
 
-    def _lost(self, problem: str = "does not exist any more") -> TargetLost:
+    def _lost(self, problem: str = "no longer exists") -> TargetLost:
         return TargetLost(target=self.ref.name, problem=problem, remedy=f"Nothing was written. {_BACKFILL}")
 
 

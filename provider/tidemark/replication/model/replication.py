@@ -283,7 +283,7 @@ class ReplicatedObject:
     `snapshot`, except for an append-only target, in which a copy takes the place of no event. Both are None until the
     first backfill is complete. For an object without a backfill they are the position at which it began. `writes`:
     numbers drawn for writes to the target, backfills as well as apply jobs, so that an older write is known.
-    `needs_backfill`: why it should be backfilled again; `gone`: the source has it no more. `problem`: what the last run
+    `needs_backfill`: why it should be backfilled again; `gone`: the source lacks it. `problem`: what the last run
     met.
     """
 

@@ -249,8 +249,8 @@ def _notice(payload: Mapping[str, Any]) -> Notice:
     if set(payload) <= {"ts_ms", "ts_us", "ts_ns"} and payload:
         return Notice(NoticeKind.HEARTBEAT)
     raise ValueError(
-        "it has no op and no source, so it is no envelope of Debezium; rows that ExtractNewRecordState has unwrapped"
-        " cannot be read, as they do not say what happened to them"
+        "it has no op and no source, so it is no envelope of Debezium. Rows that ExtractNewRecordState has unwrapped"
+        " cannot be read, since they do not show their operation"
     )
 
 

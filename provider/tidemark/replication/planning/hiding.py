@@ -88,8 +88,8 @@ def require_secret(secret: str | None, mark: str | None, *, why: str) -> str:
 def another_secret(why: str) -> InvalidArgument:
     """The error for a secret that changed."""
     return _invalid(
-        f"the secret for {why} is another than when the replication was made, so that equal values would have other"
-        " hashes. Put the old one back, or drop the replication and make it anew"
+        f"the secret for {why} has changed since the replication was created, so that equal values would have other"
+        " hashes. Restore the old one, or drop and recreate the replication"
     )
 
 

@@ -48,8 +48,8 @@ def kept_out_notices(selection: Selection, held: Iterable[HeldTable], known: Col
         if one.source_id not in known and _stays_out(selection, one) and is_included(selection, one.name):
             was = ", ".join(name.text for name in one.names if names_object(selection.exclude, name))
             yield (
-                f"table {was} is called {one.name.text} now, and stays excluded: name {one.name.text} in exclude, too,"
-                " or in include, by just this name, to have it"
+                f"table {was} is called {one.name.text} now, and stays excluded. Name {one.name.text} in exclude, too,"
+                " or in include, by exactly this name, to replicate it"
             )
 
 

@@ -63,7 +63,7 @@ class ObjectAct(StrEnum):
     COMPLETE = "complete"
     FAIL = "fail"
     STOP = "stop"
-    LEAVE = "leave"  # the selection names it no more
+    LEAVE = "leave"  # the selection no longer names it
     REFUSE = "refuse"  # it cannot be replicated as it is now
     ALLOW = "allow"  # it can again; a backfill is requested, or not
 
@@ -120,8 +120,8 @@ _REFUSED = {
     _S.RUNNING: "it is running",
     _S.DRAINING: "it is being paused: what was captured is applied first",
     _S.PAUSED: "it is paused; resume it",
-    _S.FAILED: "its last run failed; the next one tries again by itself",
-    _S.FAILED_PERMANENTLY: "its log cannot be read on; recover it from an explicit position",
+    _S.FAILED: "its last run failed; the next one tries again",
+    _S.FAILED_PERMANENTLY: "its log can no longer be read; recover it from an explicit position",
 }
 
 
@@ -170,9 +170,9 @@ def why_no_backfill(replicated: ReplicatedObject) -> str | None:
     if replicated.state is _O.UNSUPPORTED:
         return replicated.problem or "it cannot be replicated"
     if replicated.gone:
-        return "the source has it no more"
+        return "the source no longer has it"
     if not replicated.selected:
-        return "the selection names it no more"
+        return "the selection no longer names it"
     return None
 
 
@@ -183,7 +183,7 @@ def why_not_applied(replicated: ReplicatedObject) -> str | None:
     if replicated.state is _O.UNSUPPORTED:
         return replicated.problem or "it cannot be replicated"
     if not replicated.selected:
-        return "the selection names it no more"
+        return "the selection no longer names it"
     if replicated.state is _O.ACTIVE:
         return "its backfill is under way"
     if replicated.applied is None:

@@ -19,11 +19,11 @@ __all__ = ["REWRITTEN", "WENT", "beyond", "carried", "hidden", "parts_notices", 
 _MOST_NAMES = 20
 WENT = (
     "partitions of it were dropped or detached since its last backfill ({names}): their rows made no event, and stay in"
-    " the target. Request a backfill, or leave it so"
+    " the target. Request a backfill to remove them"
 )
 REWRITTEN = (
-    "partitions of it were rewritten since its last backfill ({names}): nothing is wrong after a VACUUM FULL or"
-    " CLUSTER; after a TRUNCATE of a partition its rows made no event, and stay in the target: request a backfill"
+    "partitions of it were rewritten since its last backfill ({names}). Nothing is wrong after a VACUUM FULL or"
+    " CLUSTER. After a TRUNCATE of a partition, request a backfill: its rows made no event, and stay in the target"
 )
 
 

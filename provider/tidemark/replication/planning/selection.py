@@ -224,7 +224,7 @@ def _with_columns(rules: ColumnRules, found: FoundObject) -> FoundObject:
         if keys:
             what = f"the key column {', '.join(keys)} is excluded"
         elif masked:
-            what = f"the key column {', '.join(masked)} is masked, so that its rows could not be told apart"
+            what = f"the key column {', '.join(masked)} is masked, so that nothing would identify its rows"
             remedy = "Hash it (hash_columns), leave it plain, or exclude the whole table."
         raise ObjectNotReplicable(object=found.name.text, problem=what, remedy=remedy)
     return replace(

@@ -153,7 +153,7 @@ def _why_backfill(
     if not keyed:
         return None
     if change.old.keys and not change.new.keys:
-        return "it has no key any more"
+        return "it no longer has a key"
     return _why_of_old_rows(change) if rows else None
 
 
@@ -171,9 +171,9 @@ def _why_of_pair(before: Column, after: Column, *, rows: bool) -> str | None:
 
 def _why_of_old_rows(change: SchemaChange) -> str | None:
     if change.rekeyed and any(column.key and column.unknown_fill for column in change.new.columns):
-        return "its key changed at a time that its log does not tell"
+        return "its key changed at a time that its log does not show"
     if unknown := [column.name for column in change.added if column.unknown_fill]:
-        return f"column {unknown[0]} was added with a default that its log does not tell"
+        return f"column {unknown[0]} was added with a default that its log does not have"
     numbered = all(column.number is not None for column in (*change.old.columns, *change.new.columns))
     if change.added and change.dropped and not numbered:
         came, went = change.added[0].name, change.dropped[0].name

@@ -115,9 +115,9 @@ def _view(name: str, within: str | None) -> Mapping[str, str]:
 _ERRORS, _RESUME = "airflow tidemark replications errors {name}", "airflow tidemark replications resume {name}"
 _SHOW = "airflow tidemark replications show {name}"
 _OF_REPLICATIONS = {
-    "failed": Advice("Fix what the error says. The next run tries again by itself.", (_ERRORS,)),
+    "failed": Advice("Fix the cause of the error. The next run tries again.", (_ERRORS,)),
     "failed_permanently": Advice(
-        "Its log cannot be read on. Recover it from a position; what was committed before and not captured is lost.",
+        "Its log can no longer be read. Recover it from a position; earlier changes that were not captured are lost.",
         (_ERRORS, _SHOW),
     ),
     "paused": Advice("It captures nothing, and the source keeps its log. Resume it, or drop it.", (_RESUME,)),
@@ -126,18 +126,18 @@ _OF_REPLICATIONS = {
 }
 _OF_TABLES = {
     "failed": Advice(
-        "Fix what the error says, then request another backfill.",
+        "Fix the cause of the error, then request another backfill.",
         (
             "airflow tidemark replications errors {within} --object {name}",
             "airflow tidemark replications backfill {within} {name} --why <reason>",
         ),
     ),
     "unsupported": Advice(
-        "The source's table cannot be replicated as it is. Fix it there, or select it no more.",
+        "The source's table cannot be replicated as it is. Fix it there, or exclude it.",
         ("airflow tidemark replications show {within}",),
     ),
     "": Advice(
-        "It needs a backfill, or somebody should know of a change in the source.",
+        "It needs a backfill, or a person must check a change in the source.",
         (
             "airflow tidemark replications show {within}",
             "airflow tidemark replications backfill {within} {name} --why <reason>",

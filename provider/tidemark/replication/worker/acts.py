@@ -78,18 +78,18 @@ REPLICATION_ACTS = (
     ObjectAct(
         name="pause",
         words="Pause",
-        loses="Nothing at once. Nothing new is captured, and what was captured is still applied. The source keeps its "
-        "log for it meanwhile, which may fill its disk.",
+        loses="Nothing at once. Nothing new is captured, and what was captured is still applied. Until it is resumed, "
+        "the source keeps its log for it, which may fill its disk.",
         command="airflow tidemark replications pause {name} --why <reason>",
         fits=_runs,
         do=lambda step: let_drain(step.guarded, step.name, by=_by(step), at_once=step.flag("at_once")),
         fields=(
             ActField(
                 "at_once",
-                "Apply nothing any more, either",
+                "Stop applying, too",
                 FieldType.FLAG,
                 "--at-once",
-                help="What was captured is applied after it is resumed.",
+                help="Captured events are applied after it is resumed.",
             ),
         ),
     ),
@@ -184,7 +184,7 @@ REPLICATED_TABLE_ACTS = (
     ObjectAct(
         name="restart",
         words="Restart its backfill",
-        loses="What the backfill that is under way has copied so far. Its worker ends its job, and the next run begins "
+        loses="All rows that the running backfill has copied so far. Its worker ends its job, and the next run begins "
         "with the first row.",
         command="airflow tidemark replications backfill {within} {name} --action restart --why <reason>",
         fits=lambda states, _: ObjectState.ACTIVE.value in states,
@@ -193,7 +193,7 @@ REPLICATED_TABLE_ACTS = (
     ObjectAct(
         name="stop",
         words="Stop its backfill",
-        loses="What the backfill has copied so far. The target is not written to until the next backfill.",
+        loses="All rows that the backfill has copied so far. The target is not written to until the next backfill.",
         command="airflow tidemark replications backfill {within} {name} --action stop --why <reason>",
         fits=lambda states, _: _within(states, _DUE),
         do=lambda step: stop_backfill(step.guarded, step.within, [step.name], by=_by(step)),

@@ -113,7 +113,7 @@ def _ran(
             ended[uid] = _ended(reports, one, error)
             continue
         if report is None:
-            ended[uid] = ApplyOutcome(_together(reports[uid]), "a backfill of it has begun meanwhile")
+            ended[uid] = ApplyOutcome(_together(reports[uid]), "a backfill of it has begun during the apply")
         else:
             reports[uid].append(report)
     return ended
@@ -267,7 +267,7 @@ def _stored(
         came_to = position_text(report.applied)
         raise ObjectFailed(
             object=one.name.text,
-            problem=f"its apply {write.number} answers that it came to {came_to}, which was not asked for",
+            problem=f"its apply {write.number} reports {came_to}, which was not requested",
             position="its start" if one.applied is None else position_text(one.applied),
             remedy="Backfill it.",
         )

@@ -208,7 +208,7 @@ class _Capturing:
     ) -> tuple[CaptureEvents, bool]:
         found = replications.by_uid(connection, self.replication.uid)
         if found.dropping or not captures(found.replication.state):
-            problem = f"nothing is captured any more: {why_not(found.replication)}."
+            problem = f"nothing is captured now: {why_not(found.replication)}."
             raise ReplicationRefused(replication=found.replication.name, problem=problem)
         replications.begin_capture(connection, found.replication.uid, attempt, until=deadline)
         objects = replicated_objects.of_replication(connection, found.replication.uid)

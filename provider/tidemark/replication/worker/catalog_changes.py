@@ -35,13 +35,13 @@ from tidemark.replication.worker.transitions import transition_object
 
 __all__ = ["GONE", "HIDDEN_ANEW", "CatalogChanges"]
 
-GONE = "the source shows it no more: it was dropped, or made a partition; its target stays as it is"
+GONE = "the source no longer shows it: it was dropped, or became a partition; its target stays as it is"
 RENAMED = "its table is called {name} in the source now; its target keeps its name"
 TAKEN = (
-    ", and another table is called {name} there, of which nothing is replicated. Drop or exclude the one that was"
-    " renamed, then request a backfill of {name}"
+    ", and another table is called {name} there, which is not replicated. Drop or exclude the renamed table, then"
+    " request a backfill of {name}"
 )
-NEW_BESIDE_HIDDEN = "column {name} is new and replicated as it is, in a table of which other columns are hidden"
+NEW_BESIDE_HIDDEN = "column {name} is new and replicated as it is, and other columns of the table are hidden"
 ENTERED_ANEW = "publication {publication} was altered: changes of the table in between may not be in the event log"
 HIDDEN_ANEW = "columns are hashed or masked otherwise than before ({columns}); its rows have them as they were"
 

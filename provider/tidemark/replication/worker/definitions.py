@@ -150,8 +150,8 @@ def begin_drop(store: ControlStore, name: str, *, by: Actor, force: bool = False
         until = max((time for time in (alive, capture) if time is not None and time > now), default=None)
         if until is not None and not force:
             problem = (
-                f"a job of it may run until {until.isoformat()}. Wait for its end, or drop it with force=True: then "
-                "that job finds nothing to report to, and may still write to its target."
+                f"a job of it may run until {until.isoformat()}. Wait for its end, or drop it with force=True. Then "
+                "the job cannot report its result, and may still write to its target."
             )
             raise ReplicationRefused(replication=found.replication.name, problem=problem)
         replications.begin_drop(connection, found.replication, at=now, by=by)

@@ -128,9 +128,9 @@ def _require_sure(replication: Replication, before: Remembered, everything: Sequ
     lost, new = unsure_tables(replication.selection, before.last_seen, before.tables, everything)
     if new:
         problem = (
-            f"the source is another cluster, where {', '.join(lost)} is not found, of which values are hidden. One of"
-            f" {', '.join(new)} may be it, under another name. Name each of these in include, by just its name, to have"
-            " it, or in exclude; then recover it again."
+            f"the source is another cluster, where {', '.join(lost)} is not found, and values of it are hidden. One of"
+            f" {', '.join(new)} may be that table under another name. Name each of these in include, by exactly its"
+            " name, to replicate it, or in exclude. Then recover the replication again."
         )
         raise ReplicationRefused(replication=replication.name, problem=problem)
 
@@ -229,8 +229,8 @@ def missing_from_log(one: FoundObject, known: Collection[ObjectName] = ()) -> It
     if one.parted and one.name not in known:
         yield (
             f"{one.name.text} is partitioned: TRUNCATE, DROP, DETACH and ATTACH of a single partition make no event."
-            " The next run sees that a partition went or was rewritten, and alerts; a table to which one with"
-            " rows was attached needs a backfill. Rows of one that came and went between two runs it does not see."
+            " The next run alerts if a partition was dropped or rewritten. If a partition with rows was attached, the"
+            " table needs a backfill. Partitions that were created and dropped between two runs stay unseen."
         )
     if one.generated:
         names = ", ".join(one.generated)

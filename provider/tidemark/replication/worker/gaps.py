@@ -17,9 +17,9 @@ from tidemark.replication.worker.transitions import transition_object
 
 __all__ = ["mark_copied_ahead", "mark_unpublished", "missed"]
 
-UNCAPTURED = "it was not captured for a while; what happened meanwhile is not in the event log"
+UNCAPTURED = "it was not captured for a while, and its changes of that time are not in the event log"
 COPIED_AHEAD = "the source has failed over, and its copy is of a later position than was captured of the former server"
-UNPUBLISHED = "its publication did not have it for a while; what happened meanwhile is not in the event log"
+UNPUBLISHED = "its publication lacked it for a while, and its changes of that time are not in the event log"
 
 
 def mark_unpublished(

@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 _REASON = ReplicationError.__name__
-LOST = "it was recovered from {position}: what was committed before that and not captured is lost"
+LOST = "it was recovered from {position}: changes that were committed before it and not captured are lost"
 
 
 def start(store: ControlStore, name: str, *, by: Actor) -> Replication:
@@ -233,8 +233,8 @@ def recover(
         kept = _kept(found, objects, keep, anew=anew)
         if anew and event_log in (None, found.event_log):
             problem = (
-                "positions of this source cannot go on in its event log, as they are of another cluster or come before "
-                "those that are there. Give it a new one (event_log)."
+                "its event log cannot take positions of this source: they are of another cluster, or before those that "
+                "it has. Give it a new one (event_log)."
             )
             raise ReplicationRefused(replication=found.name, problem=problem)
         at = store.clock()
@@ -297,8 +297,8 @@ def _kept(
             raise ObjectNotFound(replication=replication.name, object=name, known=known)
         if anew and not has_all(by_name[name], replication.captured):
             problem = (
-                f"{name} cannot go on as it is: what was captured of it is not applied yet, and the new event log "
-                "does not have it. Write it down first, or let it be backfilled."
+                f"{name} cannot continue as it is: some captured events are not applied yet, and the new event log "
+                "lacks them. Apply them first, or let it be backfilled."
             )
             raise ReplicationRefused(replication=replication.name, problem=problem)
     return {by_name[name].uid for name in keep}

@@ -239,7 +239,7 @@ def request_backfill(
         for one in objects:
             problem = why_no_backfill(one.object)
             if problem is not None:
-                remedy = "Select it, or mend it in the source, and let a run look at the source again."
+                remedy = "Select it, or fix it in the source, and let a run look at the source again."
                 raise ObjectNotReplicable(object=one.object.name.text, problem=problem, remedy=remedy)
         for one in objects:
             act = ObjectAct.RESTART if restart else ObjectAct.REQUEST

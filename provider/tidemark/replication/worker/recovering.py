@@ -115,8 +115,8 @@ def _require_failed(replication: Replication, asked: LogPosition | None) -> None
         problem = f"it is {replication.state}; only one that failed is recovered."
     elif asked is None and replication.state is ReplicationState.FAILED:
         problem = (
-            "its last run failed, and the next one tries again by itself: nothing is lost while its slot is there, "
-            f"which {NOW!r} would throw away. Run it, or recover it from an explicit position."
+            "its last run failed, and the next one tries again. Nothing is lost while its slot exists, but "
+            f"{NOW!r} would discard the slot. Run it, or recover it from an explicit position."
         )
     if problem is not None:
         raise ReplicationRefused(replication=replication.name, problem=problem)
@@ -141,12 +141,12 @@ def _require_in_slot(
     begins = source.slot_position(replication)
     another = system_id != (replication.system_id or system_id) and not replication.kind.logs_by_file
     if begins is None or begins > asked or another:
-        first = "the time at which it is made anew" if begins is None else position_text(begins)
+        first = "the time of its recreation" if begins is None else position_text(begins)
         for_good = replication.state is ReplicationState.FAILED_PERMANENTLY
-        remedy = f"Recover it from {NOW!r}." if for_good else "Its next run goes on from there."
+        remedy = f"Recover it from {NOW!r}." if for_good else "Its next run continues from there."
         wanted = position_text(asked)
         problem = (
-            f"its slot {replication.slot} gives nothing before {first}, so {wanted} cannot be read any more. {remedy}"
+            f"its slot {replication.slot} gives nothing before {first}, so {wanted} can no longer be read. {remedy}"
         )
         raise ReplicationRefused(replication=replication.name, problem=problem)
     if asked > end:

@@ -41,7 +41,7 @@ from tidemark.replication.worker.transitions import transition_object
 
 __all__ = ["Outcome", "register_objects"]
 
-UNCAPTURED = "it was not captured for a while, as {reason}; what happened meanwhile is not in the event log"
+UNCAPTURED = "it was not captured for a while, since {reason}: its changes of that time are not in the event log"
 
 INCLUDED = "columns that it was replicated without are selected now ({columns}); its rows do not have them"
 

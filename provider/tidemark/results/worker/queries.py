@@ -108,7 +108,7 @@ def _run(cache: ResultCache, sql: str, asked: Asked, runtime: Runtime, key: Tran
     others = difference(asked.settings, report.settings)
     if others:
         log.warning(
-            "The session of the job has settings that the task does not know (%s), so the next task does not find this"
+            "The job's session has settings that the task does not know (%s), so the next task cannot reuse this"
             " answer. Add them to the argument `settings`, or to spark_conf of the connection.",
             ", ".join(others),
         )

@@ -40,7 +40,7 @@ class VacuumResult:
     def __str__(self) -> str:
         would = "would remove" if self.dry_run else "removed"
         size = "" if self.bytes is None else f" of {self.bytes:,} bytes"
-        what = "what was not needed" if self.files is None else f"{self.files:,} files{size}"
+        what = "unneeded files" if self.files is None else f"{self.files:,} files{size}"
         kept = f"{self.bytes_kept:,} bytes stay for streams, {self.bytes_past_retention:,} of them for streams alone"
         return f"VACUUM of {self.table} {would} {what}; {kept}."
 

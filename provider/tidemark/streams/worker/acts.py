@@ -158,8 +158,8 @@ _REBASE = ObjectAct(
             "Key columns",
             FieldType.NAMES,
             "--key",
-            help="With commas between them. Its next window is then the difference between the state that it knew last "
-            "and the new one, if the log still has both. It compares by them from now on.",
+            help="With commas between them. Its next window is then the difference between its last known state and "
+            "the new one, if the log still has both. It compares by them from now on.",
         ),
         _INITIAL_ROWS,
         ActField(
@@ -174,7 +174,7 @@ _REBASE = ObjectAct(
 _REPLAY = ObjectAct(
     name="replay",
     words="Deliver again from a window on",
-    loses="Nothing of its table. All changes since the start of that window are delivered again: a target that appends "
+    loses="Nothing of its table. All changes since the start of that window are delivered again. A target that appends "
     "has them twice, a merge by key has them once. For its targets it is another stream: exactly once starts again.",
     command="airflow tidemark streams replay {name} --from <version> --why <reason>",
     fits=_has_delivered,

@@ -64,7 +64,7 @@ def unless_half_written(begin: Callable[[], Answer], runtime: Runtime) -> Answer
                 or (other.amended and amend(runtime, key, other.amended, holder=holder))
             ):
                 raise _refusal(other, remains, runtime.host.name) from None
-            log.info("Transaction %s goes on with another plan: %s", key, other.problem)
+            log.info("Transaction %s continues with another plan: %s", key, other.problem)
 
 
 def _shut_out(runtime: Runtime, stored: Transaction, remains: Remains) -> bool:

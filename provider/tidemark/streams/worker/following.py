@@ -35,8 +35,8 @@ def relocate(
         problem = "it reads a view; rename its tables back, or re-base the stream onto the view as it is now"
         raise RelocationRefused(stream=stream.name, problem=problem)
     if not streams.relocate(connection, stream, to, at=store.clock(), who=who, why=words):
-        problem = f"at {to.path} lies the table {to.table_id}, and its own is {stream.source.table_id}"
-        raise RelocationRefused(stream=stream.name, problem=f"{problem}; to go on with another table, re-base it")
+        problem = f"{to.path} has the table {to.table_id}, and its own is {stream.source.table_id}"
+        raise RelocationRefused(stream=stream.name, problem=f"{problem}; to continue with another table, re-base it")
     held_by = streams.holder(connection, stream.uid)
     if held_by is not None:
         transactions.relocate_window(connection, held_by, stream.uid, to)

@@ -1,4 +1,4 @@
-"""Gauges of every object, by one look at store and logs: lag, time to stale, severity, and what needs somebody."""
+"""Gauges of every object, by one look at store and logs: lag, time to stale, severity, and what needs attention."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def look_for_gauges(store: ControlStore, tables: Tables) -> tuple[Reading, ...]:
 def readings_of(
     found: Sequence[ShownObject], seen: Mapping[str, Seen], needs: Mapping[str, int], now: datetime
 ) -> Iterator[Reading]:
-    """The gauges of these objects, with the answers of their logs by uid, and the counts of those that need somebody.
+    """The gauges of these objects, with the answers of their logs by uid, and the counts of those that need attention.
     Every kind and severity has a count, so that none stays as it was. An object whose log has not answered
     has a severity, and is counted, only if the store knows a problem.
     """

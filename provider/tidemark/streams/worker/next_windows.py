@@ -119,7 +119,7 @@ def _outcome(stored: StoredTransaction, window: StreamWindow) -> str:
         return "so no job was run" if window.empty else "in which no commit changes data, so no job was run"
     already = sum(one.found for one in evidence.values())
     if already:
-        return f"of which an earlier attempt had written {already} of {len(evidence)} targets"
+        return f"after an earlier attempt had written {already} of {len(evidence)} targets"
     return f"written to {len(evidence)} {'target' if len(evidence) == 1 else 'targets'}"
 
 

@@ -1,4 +1,4 @@
-"""The objects that need somebody, by the store and by earlier looks at logs and lags.
+"""The objects that need attention, by the store and by earlier looks at logs and lags.
 
 Reading a page asks the store alone. Looks are separate, since a lake may be slow. The page's server does them in the
 background, and a command does one before it answers.
@@ -70,7 +70,7 @@ class _Beside:
 
 @dataclass(frozen=True)
 class Need:
-    """One object that needs somebody. `need`: `failed`, `warning`, `behind`, `locked` or `stopped`. `since`: the first
+    """One object that needs attention. `need`: `failed`, `warning`, `behind`, `locked` or `stopped`. `since`: the first
     time that is known; `since_seen`: that of the look which found it, so it may be older. `run`: key of the run that
     met it last. `advice`: the way out. `acts`: those that it is offered. `revision`: the token of what is shown.
     `stopped_for`: the reason of the person who stopped it.
@@ -87,14 +87,14 @@ class Need:
     since_seen: bool = False
 
     def reason(self, shown: ShownObject) -> str:
-        """Why it needs somebody, from the object as its reader may see it."""
+        """Why it needs attention, from the object as its reader may see it."""
         said = f"it is {shown.state.replace('_', ' ').lower()}"
         return shown.trouble or (said if self.stopped_for is None else f"{said}: {self.stopped_for}")
 
 
 @dataclass(frozen=True)
 class NeedsPage:
-    """`total`: how many objects need somebody and fit. `counts`: the same by `RANKS`. `kinds`: how many objects live,
+    """`total`: how many objects need attention and fit. `counts`: the same by `RANKS`. `kinds`: how many objects live,
     by kind. `not_looked_at`: how many of the wished kinds wait for a look, or for the answer of their logs.
     `following`: the place after which the next page begins; None on the last one.
     """

@@ -30,7 +30,7 @@ def move_offsets(
             streams.keep_offset(connection, stands, at=at, who=who, why=why, run=str(key))
         elif not _move(connection, key, window, at, who):
             found = streams.by_uid(connection, window.stream_uid).offset.version
-            problem = f"stream {window.stream_name} stands at {found}, not at {window.start}, or is another stream now"
+            problem = f"stream {window.stream_name} is at {found}, not at {window.start}, or is another stream now"
             raise CommitRefused(key=str(key), problem=problem)
 
 

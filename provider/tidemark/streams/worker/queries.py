@@ -23,8 +23,8 @@ from tidemark.streams.worker.opening import Tables
 __all__ = ["answer_query"]
 
 WITHOUT_SPARK = (
-    "a task without Spark only reads logs; use lake.sql in a @task or a notebook for it, or write what it finds with an"
-    " INSERT that reads the stream"
+    "a task without Spark only reads logs. Use lake.sql in a @task or a notebook, or write the rows with an INSERT that"
+    " reads the stream"
 )
 
 

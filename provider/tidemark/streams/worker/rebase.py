@@ -206,7 +206,7 @@ def _require_reason(old: Stream, ground: Ground, problem: str | None) -> None:
 def _last_known(old: Stream, ground: Ground, keys: Sequence[str], tables: Tables) -> tuple[BaseOffset, ...]:
     """The versions at which the new tables' logs have the last state that the stream knew. Raises RebaseRefused."""
     if (old.view and old.view.digest) != (ground.view and ground.view.digest):
-        problem = "it was on another view, or on a table, so rows cannot be compared; take show_initial_rows instead"
+        problem = "it was on another view, or on a table, so rows cannot be compared; use show_initial_rows"
         raise RebaseRefused(stream=old.name, problem=problem)
     pairs = zip(old.bases, ground.bases, strict=True)
     found = tuple(_last_known_of(old.name, before, now.table, tables) for before, now in pairs)
@@ -224,8 +224,8 @@ def _last_known_of(stream: str, before: BaseOffset, table: TableRef, tables: Tab
         known = None
     if known != before.table.table_id:
         problem = (
-            f"the log at {log.uri} does not have version {version} of its old table, so there is nothing to compare by"
-            " key; take show_initial_rows instead"
+            f"the log at {log.uri} does not have version {version} of its old table, so keys have no state to compare."
+            " Use show_initial_rows"
         )
         raise RebaseRefused(stream=stream, problem=problem)
     return BaseOffset(table, version)
@@ -235,7 +235,7 @@ def _require_readable_start(new: Stream, tables: Tables, now: datetime) -> None:
     """All files of a view's tables as they were are needed, and VACUUM may have taken some. Raises RebaseRefused."""
     problem = status_of(new, tables, now=now).problem
     if problem is not None:
-        words = f"the rows of the view as it was cannot be read ({problem}); take show_initial_rows instead"
+        words = f"the rows of the view as it was cannot be read ({problem}); use show_initial_rows"
         raise RebaseRefused(stream=new.name, problem=words)
 
 

@@ -114,9 +114,9 @@ def _offset_after(stream: Stream, ends: Mapping[str, int], wanted: int | None) -
     if len(set(ends.values())) > 1:
         told = ", ".join(f"{target} to {end}" for target, end in sorted(ends.items()))
         problem = (
-            f"its targets have it to different versions ({told}): one of them lacks what was under way. Say with --to "
-            "where it goes on: from the lower one on what the others have is written to them again, from the higher "
-            "one on the first lacks it"
+            f"its targets have it to different versions ({told}), so one of them lacks a window. Choose one with --to. "
+            "The lower one delivers that window to the other targets again; the higher one never delivers it to the "
+            "first"
         )
         raise RecoveryRefused(stream=stream.name, problem=problem)
     return max(ends.values(), default=stream.offset.version)
@@ -134,8 +134,8 @@ def _bases_at(stream: Stream, lost: Sequence[LostMarks], to: int) -> tuple[BaseO
     if len(fitting) != 1:
         said = "tell different versions of" if fitting else "do not tell"
         problem = (
-            f"it is on a view, and the marks in its targets {said} its tables at {to}, the sum of their versions; "
-            "replace it with the rows of the view first, or re-base it"
+            f"it is on a view, and the marks in its targets {said} its tables at {to}, the sum of their versions. "
+            "Replace it with the rows of the view first, or re-base it"
         )
         raise RecoveryRefused(stream=stream.name, problem=problem)
     return tuple(BaseOffset(table, version) for table, version in zip(tables, fitting[0], strict=True))
@@ -148,7 +148,7 @@ def _require_ahead(stream: Stream, bases: Sequence[BaseOffset], to: int, tables:
         head = checked_head(stream, before, opened(before.table))
         if not before.version <= after.version <= head:
             name = "its table" if stream.view is None else before.table.name
-            problem = f"the stream stands at {before.version} of {name}, never goes back, and {name} ends with {head}"
+            problem = f"its offset in {name} is {before.version} and never moves back, and {name} ends with {head}"
             raise InvalidArgument(argument="to_version", value=to, problem=problem)
 
 

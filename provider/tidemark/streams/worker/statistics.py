@@ -73,7 +73,7 @@ def count_failure(
     try:
         return store.write(count)
     except StoreError as away:
-        log.warning("That the streams %s could not be consumed was not counted: %s", ", ".join(names), away)
+        log.warning("The failed attempts on the streams %s were not counted: %s", ", ".join(names), away)
         return {}
 
 

@@ -187,7 +187,7 @@ def _problem(stream: Stream, base: BaseOffset, log: DeltaLog, state: TableState)
 def _cut(log: DeltaLog, needed: int) -> str:
     if log.earliest() > needed:
         return f"commit {needed} is no longer in the log"
-    return f"the log has no checkpoint of version {needed - 1} any more, nor what it is made of"
+    return f"the log no longer has a checkpoint of version {needed - 1}, nor the commits to build it"
 
 
 def _stale(stream: Stream, base: BaseOffset, reason: str) -> StreamStale:

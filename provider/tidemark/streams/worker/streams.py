@@ -135,7 +135,7 @@ def advance_stream(
             run=None,
         )
         if not moved:
-            problem = f"the offset stands at {stream.offset.version} and never moves back"
+            problem = f"the offset is {stream.offset.version} and never moves back"
             raise InvalidArgument(argument="to_version", value=to_version, problem=problem)
         there = replace(stream.offset, version=to_version)
         return replace(stream, offset=there, anchor=now, view_bases=tuple(bases) or stream.view_bases)
@@ -187,7 +187,7 @@ def _forward(stream: Stream, bases: Sequence[BaseOffset]) -> Sequence[BaseOffset
         raise InvalidArgument(argument="bases", value=stream.name, problem=problem)
     for stands, to in zip(stream.view_bases, bases, strict=True):
         if to.version < stands.version:
-            problem = f"in {to.table.name} the stream stands at {stands.version} and never moves back"
+            problem = f"its offset in {to.table.name} is {stands.version} and never moves back"
             raise InvalidArgument(argument="bases", value=to.version, problem=problem)
     return bases
 

@@ -73,7 +73,7 @@ def _tell(error: BaseException, taken: Transaction) -> None:
     names = ", ".join(window.stream_name for window in taken.windows)
     said = (
         f"Raised while transaction {taken.key}, left open on {names}, was finished. It goes first, since targets may"
-        " hold a part of it. Mend what is wrong, or run its own task again, corrected; then it goes on."
+        " hold a part of it. Fix the cause, or correct its own task and run that again; then this one continues."
     )
     error.add_note(said)
     log.error("%s: %s", said, error)

@@ -108,9 +108,9 @@ def test_other_statements_are_somebody_elses(text: str) -> None:
         ("CREATE CHANGE STREAM a.b FOR ALL", 1, 22, "has one part"),
         ("CREATE CHANGE STREAM s FOR", 1, 27, "expected the name of a table"),
         ("CREATE CHANGE STREAM s FOR ALL, t", 1, 31, "unexpected ','"),
-        ("CREATE CHANGE STREAM s FOR Users, ALL", 1, 35, "ALL stands alone"),
-        ("CREATE CHANGE STREAM s FOR Users, all, Albums()", 1, 35, "ALL stands alone"),
-        ("ALTER CHANGE STREAM s SET FOR Users(ALL)", 1, 37, "ALL stands alone"),
+        ("CREATE CHANGE STREAM s FOR Users, ALL", 1, 35, "ALL excludes other names"),
+        ("CREATE CHANGE STREAM s FOR Users, all, Albums()", 1, 35, "ALL excludes other names"),
+        ("ALTER CHANGE STREAM s SET FOR Users(ALL)", 1, 37, "ALL excludes other names"),
         (
             "CREATE CHANGE STREAM s OPTIONS (invalid_option = '7d')",
             1,

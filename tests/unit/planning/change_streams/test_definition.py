@@ -115,7 +115,7 @@ def test_a_table_that_is_watched_already_keeps_its_name_unless_it_lies_elsewhere
     ("watch", "problem"),
     [
         ({"t": ["id"]}, "FOR should not list Id, which is in the primary key of table t"),
-        ({"t": ["first", "FIRST"]}, "column First of table t stands in FOR more than once"),
+        ({"t": ["first", "FIRST"]}, "column First of table t is listed in FOR more than once"),
         ({"t": ["middle"]}, "table t has no column middle; it has Id, First, Last, Age"),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_generated_column_is_refused_by_name_and_may_be_in_a_whole_table() -> 
 
 
 def test_a_table_that_stands_twice_is_refused_also_under_two_names() -> None:
-    with pytest.raises(ChangeStreamRefused, match=r"table delta\.`/lake/t` stands in FOR more than once"):
+    with pytest.raises(ChangeStreamRefused, match=r"table delta\.`/lake/t` is listed in FOR more than once"):
         decide(["t", "delta.`/lake/t`"], found("t"), found("t"))
 
 
@@ -229,7 +229,7 @@ def test_a_stream_for_all_counts_for_each_table_also_one_that_it_has_not_met_and
 
 
 def test_a_table_twice_is_refused_where_the_store_is_asked_too() -> None:
-    with pytest.raises(ChangeStreamRefused, match="table t stands in FOR more than once"):
+    with pytest.raises(ChangeStreamRefused, match="table t is listed in FOR more than once"):
         require_room("s", (watched("t"), watched("t")), (), everything=False, new=True)
 
 

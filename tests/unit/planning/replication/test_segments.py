@@ -160,9 +160,9 @@ def test_a_column_made_anew_is_another() -> None:
 
 def test_what_the_log_does_not_tell_needs_a_backfill_for_a_mirror_alone() -> None:
     unknown = of(KEY, column("v"), column("w", unknown_fill=True))
-    assert change_of(SCHEMA, unknown).needs_backfill == "column w was added with a default that its log does not tell"
+    assert change_of(SCHEMA, unknown).needs_backfill == "column w was added with a default that its log does not have"
     assert change_of(SCHEMA, unknown, keyed=False).needs_backfill is None
-    assert change_of(SCHEMA, of(column("id"), column("v"))).needs_backfill == "it has no key any more"
+    assert change_of(SCHEMA, of(column("id"), column("v"))).needs_backfill == "it no longer has a key"
     assert change_of(SCHEMA, of(KEY, column("v", key=True))).rekeyed
 
 
@@ -195,7 +195,7 @@ def test_a_target_without_rows_needs_a_backfill_for_what_it_cannot_be_and_for_no
     unknown = of(KEY, column("v"), column("w", unknown_fill=True))
     assert change_of(SCHEMA, unknown).needs_backfill is not None
     assert change_of(SCHEMA, unknown, empty=True).needs_backfill is None
-    assert change_of(SCHEMA, of(column("id"), column("v")), empty=True).needs_backfill == "it has no key any more"
+    assert change_of(SCHEMA, of(column("id"), column("v")), empty=True).needs_backfill == "it no longer has a key"
     assert change_of(SCHEMA, of(KEY, column("v", TypeKind.DATE)), empty=True).needs_backfill is not None
 
 

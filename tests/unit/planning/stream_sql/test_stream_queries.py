@@ -104,7 +104,7 @@ def test_what_has_nothing_of_it_is_left_to_spark(text):
         ("SELECT * FROM t CHANGES(INFORMATION => ALL) AT(VERSION => 1)", 40, "expected DEFAULT or APPEND_ONLY"),
         ("SELECT * FROM t CHANGES(INFORMATION => DEFAULT)", 48, "CHANGES needs its start"),
         ("SELECT * FROM t CHANGES(INFORMATION => DEFAULT) WHERE x", 49, "CHANGES needs its start"),
-        ("SELECT * FROM CHANGES(INFORMATION => DEFAULT) AT(VERSION => 1)", 15, "a table's name must stand before"),
+        ("SELECT * FROM CHANGES(INFORMATION => DEFAULT) AT(VERSION => 1)", 15, "a table's name must precede"),
         ("SELECT SYSTEM$STREAM_HAS_DATA(s)", 31, "as a constant in quotes"),
         ("SELECT SYSTEM$STREAM_HAS_DATA('a b')", 31, "'a b' is not the name of a stream"),
         ("SELECT SYSTEM$STREAM_BACKLOG('s')", 8, "is a table function: SELECT * FROM TABLE("),

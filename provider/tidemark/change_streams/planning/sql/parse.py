@@ -108,7 +108,7 @@ def _columns(cursor: Cursor) -> tuple[str, ...]:
 def _require_no_all(cursor: Cursor) -> None:
     """A reserved word, as there."""
     if cursor.sees("ALL"):
-        raise cursor.fails("ALL stands alone; what is called so stands in quotes, as in `ALL`")
+        raise cursor.fails("ALL excludes other names; put a table of that name in quotes, as in `ALL`")
 
 
 def _column(cursor: Cursor) -> str:

@@ -9,7 +9,7 @@ export function actButtons(one, found) {
   if (one.acts.length === 0) return null;
   if (!one.acts.some((act) => act.allowed)) {
     return h("details", { id: `acts-${one.uid}` },
-      h("summary", {}, "Acts for those who may edit its DAG"),
+      h("summary", {}, "Acts, for editors of its DAG"),
       one.acts.map((act) => [h("p", {}, `${act.words}. `, h("span", { class: "quiet" }, act.loses)), command(act.command)]).flat());
   }
   return h("p", { class: "acts" }, one.acts.map((act) =>
@@ -51,7 +51,7 @@ function ask(one, act, found) {
     h("p", {}, h("label", { for: "why" }, "Why? The history keeps it."), why),
     trouble,
     h("p", { class: "acts" }, yes, h("button", { type: "button", id: "act-no", onclick: () => dialog.close() }, "Do nothing")),
-    h("details", {}, h("summary", {}, "The same on the command line"), command(act.command), options(act)));
+    h("details", {}, h("summary", {}, "On the command line"), command(act.command), options(act)));
   const dialog = h("dialog", { "aria-labelledby": "act-title" }, form);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -96,7 +96,7 @@ async function sent(one, act, wish, connection) {
     return { detail: "Airflow's API server does not answer. The history of acts says whether it was done." };
   }
   if (answer.ok) return null;
-  if (answer.status === 401) return { detail: "You are not logged in any more. Log in to Airflow and open this page again." };
+  if (answer.status === 401) return { detail: "You are logged out. Log in to Airflow and open this page again." };
   try {
     const { detail, fields } = await answer.json();
     if (typeof detail === "string") return { detail, fields };
@@ -115,7 +115,7 @@ export function newestActs(history) {
   if (history.acts.length === 0) return null;
   return section("Newest acts", scroll("Newest acts",
     h("table", { id: "acts" },
-      h("caption", { class: "aside" }, "Newest acts of persons on this page"),
+      h("caption", { class: "aside" }, "Newest acts on this page"),
       columns(["When", "Act", "Object", "Who", "Why"]),
       h("tbody", {}, history.acts.map((one) => h("tr", {},
         h("td", {}, moment(one.done_at, history.now)),

@@ -31,7 +31,7 @@ function fieldsOf(part, one, fields) {
 }
 
 function figure(id, one, words, draw, legendOf, tableOf) {
-  const said = h("p", { class: "point-said", id: `${id}-said` }, "Tab leads to the newest point, and arrow keys walk on.");
+  const said = h("p", { class: "point-said", id: `${id}-said` }, "Press Tab for the newest point, and the arrow keys for the others.");
   return h("figure", { id, class: "chart" },
     h("h3", {}, one.title),
     svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-labelledby": `${id}-title`, "aria-describedby": `${id}-desc` },

@@ -76,7 +76,7 @@ function leave(event, target) {
 }
 
 export function who(actor, { short = false } = {}) {
-  if (actor.kind === "hidden") return h("span", { class: "quiet" }, "a DAG that you may not see, or that is gone");
+  if (actor.kind === "hidden") return h("span", { class: "quiet" }, "a DAG that you may not see, or that no longer exists");
   if (actor.kind === "client") return "a notebook or script";
   if (actor.kind === "person") return actor.said;
   const run = `dags/${encodeURIComponent(actor.dag_id)}/runs/${encodeURIComponent(actor.run_id)}`;
@@ -188,8 +188,8 @@ export async function fetchJson(path, parameters, signal) {
 }
 
 async function words(answer) {
-  if (answer.status === 401) return "You are not logged in any more. Log in to Airflow and open this page again.";
-  if (answer.status === 403) return "You may not see streams or replications: that needs the right to read assets. Ask whoever runs Airflow.";
+  if (answer.status === 401) return "You are logged out. Log in to Airflow and open this page again.";
+  if (answer.status === 403) return "You lack the right to read assets, so you may not see streams or replications. Ask your Airflow administrator.";
   let detail = null;
   try {
     detail = (await answer.json()).detail;

@@ -81,7 +81,7 @@ function typed(words) {
 function summary(found) {
   const centre = found.nodes.find((node) => node.id === found.centre);
   const counted = found.truncated
-    ? `The nearest ${number(found.nodes.length)} of ${number(found.total)} tables and objects. Choose one to see what is around it.`
+    ? `The nearest ${number(found.nodes.length)} of ${number(found.total)} tables and objects. Choose one to see its neighbours.`
     : `${number(found.total)} tables and objects.`;
   const looked = found.looked_at === null ? " Logs are being looked at." : [" Logs were looked at ", moment(found.looked_at, found.now)];
   return h("section", { id: "centre" }, centre ? about(centre, found) : null, h("p", { class: "quiet" }, counted, looked));
@@ -235,7 +235,7 @@ function hidden(edge) {
 }
 
 function dags(edge) {
-  const more = edge.others === 0 ? [] : [`${number(edge.others)} ${edge.others === 1 ? "DAG" : "DAGs"} that you may not see, or that are gone`];
+  const more = edge.others === 0 ? [] : [`${number(edge.others)} ${edge.others === 1 ? "DAG" : "DAGs"} that you may not see, or that no longer exist`];
   return [...edge.owners.map((name) => `DAG ${name}`), ...more];
 }
 

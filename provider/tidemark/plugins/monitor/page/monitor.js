@@ -1,4 +1,4 @@
-// The page: what needs somebody, all objects, or streams or replications, all or one, as the address says; read anew
+// The page: what needs attention, all objects, or streams or replications, all or one, as the address says; read anew
 // every ten seconds while it is seen.
 
 import { address, linkTo, whenTurned } from "./address.js";
@@ -56,7 +56,7 @@ async function refresh() {
   try {
     await shown()(mine.signal);
     trouble.hidden = true;
-    const often = again() ? `, read anew every ${EVERY / 1000} s` : "";
+    const often = again() ? `, refreshed every ${EVERY / 1000} s` : "";
     refreshed.textContent = `As of ${new Date().toISOString().slice(11, 19)} UTC${often}`;
   } catch (error) {
     if (error.name === "AbortError") return;

@@ -82,7 +82,7 @@ function nothingYet(found) {
 function table(found, wish) {
   return scroll("Objects",
     h("table", {},
-      h("caption", { class: "aside" }, "Objects of every kind, where each stands"),
+      h("caption", { class: "aside" }, "Objects of every kind with their states"),
       h("thead", {}, h("tr", {}, COLUMNS.map(([words, sort]) => heading(words, sort, wish, listWish)))),
       h("tbody", {}, found.objects.map((one) => row(one, found)))));
 }

@@ -1,4 +1,4 @@
-// What needs somebody: all kinds in one list, the worst first, each with its reason, its run, the way out and its acts.
+// What needs attention: all kinds in one list, the worst first, each with its reason, its run, the way out and its acts.
 
 import { actButtons, newestActs } from "./acts.js";
 import { address, linkTo, turn } from "./address.js";
@@ -10,7 +10,7 @@ import { connections, keepingFocus, nothingFits, PAGE, searchBox } from "./lists
 const view = document.getElementById("view");
 const SOON = 2000;
 const BADGES = { failed: "bad", warning: "warn", behind: "warn", locked: "warn", stopped: "note" };
-const GROUPS = { failed: "failed", warning: "with a warning", stopped: "stopped by somebody" };
+const GROUPS = { failed: "failed", warning: "with a warning", stopped: "stopped by a person" };
 const passed = []; // cursors of the parts before this one
 
 function listWish() {
@@ -71,7 +71,7 @@ function figures(found) {
   const looked = found.looked_at === null ? "Logs are being looked at." : ["Logs were looked at ", moment(found.looked_at, found.now)];
   const counted = Object.entries(GROUPS).filter(([name]) => found.counts[name] > 0)
     .map(([name, words]) => `${number(found.counts[name])} ${words}`);
-  const needing = found.total === 0 ? "" : `${number(found.total)} of ${number(all(found))} objects need somebody: ${counted.join(", ")}. `;
+  const needing = found.total === 0 ? "" : `${number(found.total)} of ${number(all(found))} objects need attention: ${counted.join(", ")}. `;
   return h("p", { class: "quiet" }, needing, looked, found.not_looked_at > 0 ? ` ${notLookedAt(found)}.` : "");
 }
 
@@ -94,10 +94,10 @@ function list(found, wish) {
   }
   if (found.not_looked_at > 0) {
     return h("section", { id: "empty" }, h("h2", {}, badge("note", "not known"), ` ${notLookedAt(found)}`),
-      h("p", {}, "Their logs have not answered yet. None of the others needs anybody."));
+      h("p", {}, "Their logs have not answered yet. No other object needs attention."));
   }
   return h("section", { id: "empty" },
-    h("h2", {}, badge("good", "well"), " Nothing needs anybody"),
+    h("h2", {}, badge("good", "well"), " Nothing needs attention"),
     h("p", {}, Object.entries(found.objects).sort().map(([kind, count]) => `${number(count)} ${plural(kind, count)}`).join(", "), "."));
 }
 

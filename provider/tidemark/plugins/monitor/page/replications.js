@@ -53,7 +53,7 @@ function table(found) {
   const names = ["Replication", "State", "Source", "Objects", "Behind", "Lag", "Captured", "Alerts"];
   return scroll("Replications",
     h("table", {},
-      h("caption", { class: "aside" }, "Replications, where each stands and how far it is behind its source"),
+      h("caption", { class: "aside" }, "Replications with their states and lags"),
       columns(names),
       h("tbody", {}, found.replications.map((one) => row(one, found)))));
 }
@@ -200,8 +200,8 @@ function needs(one) {
   const needed = [
     one.needs_backfill ? [badge("warn", "a backfill"), h("span", { class: "exact" }, one.needs_backfill)] : null,
     one.problem ? h("div", { class: "bad" }, one.problem) : null,
-    one.selected ? null : h("div", { class: "quiet" }, "the selection names it no more"),
-    one.gone ? h("div", { class: "quiet" }, "the source has it no more") : null,
+    one.selected ? null : h("div", { class: "quiet" }, "the selection no longer names it"),
+    one.gone ? h("div", { class: "quiet" }, "the source no longer has it") : null,
   ].filter(Boolean).flat();
   return needed.length > 0 ? needed : h("span", { class: "quiet" }, "nothing");
 }

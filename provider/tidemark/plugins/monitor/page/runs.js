@@ -53,7 +53,7 @@ function draw(found) {
 
 function touched(found) {
   const more = found.more_touched > 0 ? h("p", { class: "quiet" }, `and ${number(found.more_touched)} more`) : null;
-  return h("div", { id: "touched" }, section(found.task_id ? "What this task touched" : "What this run touched",
+  return h("div", { id: "touched" }, section(found.task_id ? "Objects of this task" : "Objects of this run",
     found.touched.length === 0 ? h("p", { class: "quiet" }, "No object that still exists.")
       : objects("Objects that were touched", found, found.touched.map((one) => [one.object, one])), more));
 }

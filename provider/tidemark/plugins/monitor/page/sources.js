@@ -29,7 +29,7 @@ export async function showSource(signal) {
     found = await fetchJson(`api/v1/source/${encodeURIComponent(name)}`, wish, signal);
   } catch (error) {
     if (error.status !== 403) throw error;
-    throw new Refused(403, "You may not see this source: that needs the rights to read assets and this connection.");
+    throw new Refused(403, "You may not see this source, since you lack the right to read assets or this connection.");
   }
   drawHeader(name, "replications", 1);
   keepingFocus(() => draw(found, wish));

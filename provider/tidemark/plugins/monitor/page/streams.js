@@ -89,7 +89,7 @@ function nothingYet(found) {
       : `The connection ${found.connection} has no stream.`),
     h("p", {}, "A stream is made by a task such as"),
     h("pre", {}, 'CreateStreamOperator(task_id="create", stream="order_changes", on="shop.orders")'),
-    h("p", {}, "and is seen here as soon as that has run. Where streams are made with another connection, name it in " +
+    h("p", {}, "and is shown here after its first run. If streams use another connection, name it in " +
       "[tidemark] monitor_conn_ids of Airflow's configuration."),
     h("p", {}, airflowLink("dags", "To the DAGs")),
   );
@@ -99,7 +99,7 @@ function table(found, wish) {
   return scroll(
     "Streams",
     h("table", {},
-      h("caption", { class: "aside" }, "Streams, where each stands and how long it can wait"),
+      h("caption", { class: "aside" }, "Streams with their offsets, lags and hours to stale"),
       h("thead", {}, h("tr", {}, COLUMNS.map(([words, sort]) => heading(words, sort, wish, listWish)))),
       h("tbody", {}, found.streams.map((one) => row(one, found)))),
   );

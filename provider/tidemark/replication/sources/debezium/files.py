@@ -20,7 +20,7 @@ from tidemark.replication.sources.debezium.settings import DebeziumSettings
 
 __all__ = ["FileInput"]
 
-REWRITE = "Land it whole, under a name that sorts behind those that were read."
+REWRITE = "Land it whole, under a name that sorts after the files that were read."
 LONGEST_LINE = 1 << 28
 BUFFER = 1 << 20
 

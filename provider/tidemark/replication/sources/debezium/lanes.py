@@ -93,7 +93,7 @@ class Lane:
         """Why something behind the mark can no longer be read; None if all can."""
         current = next((one for one in self.files if one.name == mark.name), None)
         if current is None:
-            return f"lost the file {mark.name}, of which a part was not read" if mark.is_in_part else None
+            return f"lost the file {mark.name} before all of it was read" if mark.is_in_part else None
         if current.size < mark.done:
             return f"has a shorter file {mark.name} than was read: {current.size} bytes after {mark.done}"
         return None

@@ -22,8 +22,8 @@ KEY_UNKNOWN = (
     ' or land {"key": …, "value": …}'
 )
 NO_SCHEMA = (
-    "its envelopes have no schema: dates, decimals and bytes come as the numbers and texts that they are in JSON, and a"
-    " column added with a default is NULL in older rows. Set schemas.enable=true to have their types"
+    "its envelopes have no schema. Dates, decimals and bytes arrive as numbers and texts of JSON. A column added"
+    " with a default is NULL in older rows. Set schemas.enable=true to have their types"
 )
 LOSSY = "time.precision.mode=connect cuts microseconds off: column {columns}. Set it to adaptive_time_microseconds"
 

@@ -58,4 +58,4 @@ class EventFolder(Protocol):
 
 def invalid(place: str, problem: str) -> EventFileInvalid:
     """The error for a file that is none."""
-    return EventFileInvalid(place=place, problem=problem, remedy="Have the file written again, whole.")
+    return EventFileInvalid(place=place, problem=problem, remedy="Write the whole file again.")

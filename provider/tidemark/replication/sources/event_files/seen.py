@@ -13,8 +13,8 @@ from tidemark.replication.sources.event_files.inputs import EventFolder, invalid
 __all__ = ["tables_in"]
 
 NO_SCHEMA = (
-    "its files of JSON have no schema beside them: dates, decimals and bytes are the numbers and texts that they are in"
-    " JSON. Have Datastream write Avro, or a schema file beside each file of JSON, to have their types"
+    "its files of JSON have no schema beside them. Dates, decimals and bytes arrive as numbers and texts of JSON. Have"
+    " Datastream write Avro, or a schema file beside each file of JSON, to have their types"
 )
 
 

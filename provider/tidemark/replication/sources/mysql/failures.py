@@ -30,7 +30,7 @@ _REMEDIES = {  # of a connection that the server refused
     1045: "Correct user and password of the connection.",
     1049: "Correct the database (schema) of the connection.",
     1130: "Allow this host: CREATE USER {user}, with a host pattern that fits this machine.",
-    1142: "Grant the user of the connection what it lacks.",
+    1142: "Grant the missing privileges to the user of the connection.",
     1227: "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}",
     1251: "Use a user whose authentication plugin the client knows (caching_sha2_password, mysql_native_password).",
     1698: "Correct user and password of the connection.",
@@ -64,7 +64,7 @@ def connect_failure(error: Exception, address: SourceAddress) -> TidemarkError:
     source, text, code = source_text(address), said(error, address), _code(error)
     if code in _PASSING and "SSL" not in text:
         return SourceUnreachable(source=source, problem=text)
-    remedy = _REMEDIES.get(2026 if "SSL" in text else code, "Look into the server's log.")
+    remedy = _REMEDIES.get(2026 if "SSL" in text else code, "Check the server's log.")
     remedy = remedy.format(user=quoted(address.user), database=quoted(address.database))
     return SourceRefused(source=source, what="the connection", problem=text, remedy=remedy)
 
@@ -86,7 +86,7 @@ def log_failure(error: Exception, address: SourceAddress, position: str) -> Tide
     """Of a log that could not be read: LogPurged if the server has removed it."""
     text = said(error, address)
     if _code(error) == _READING_THE_LOG and _GONE.search(text):
-        problem = f"does not have its binary log from there on any more ({text})"
+        problem = f"no longer has its binary log from there on ({text})"
         return LogPurged(source=source_text(address), problem=problem, position=position)
     return _failure(error, address)
 
@@ -97,10 +97,10 @@ def _failure(error: Exception, address: SourceAddress) -> TidemarkError:
     source, text, code = source_text(address), said(error, address), _code(error)
     if code in _LOCKED:
         remedy = "Look at performance_schema.metadata_locks or SHOW PROCESSLIST, then try again."
-        return SourceLocked(source=source, what="what a statement needs", problem=text, remedy=remedy)
+        return SourceLocked(source=source, what="one of its tables", problem=text, remedy=remedy)
     if code in _PASSING or isinstance(error, OSError) or code == 0:
         return SourceUnreachable(source=source, problem=text)
-    remedy = _REMEDIES.get(code, f"Look into the server's log (error {code}).")
+    remedy = _REMEDIES.get(code, f"Check the server's log (error {code}).")
     remedy = remedy.format(user=quoted(address.user), database=quoted(address.database))
     return SourceRefused(source=source, what="a statement", problem=text, remedy=remedy)
 

@@ -65,7 +65,7 @@ _SETTINGS = (
 _GTIDS = _Setting(
     "gtid_mode",
     "ON",
-    "nobody can tell which transactions of its log are visible",
+    "its log does not show which of its transactions are visible",
     "SET GLOBAL enforce_gtid_consistency = ON, then SET GLOBAL gtid_mode = OFF_PERMISSIVE, ON_PERMISSIVE and ON, one"
     " after the other",
 )

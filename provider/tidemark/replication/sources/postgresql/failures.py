@@ -84,9 +84,7 @@ def connect_failure(error: Exception, address: SourceAddress) -> TidemarkError:
     remedy = next((remedy for pattern, remedy in _REMEDIES if re.search(pattern, text)), None)
     if remedy is None and (_NOT_NOW.search(text) or _CLIENT_SIDE.search(text)):
         return SourceUnreachable(source=source, problem=text)
-    remedy = (remedy or "Look into the server's log.").format(
-        user=quoted(address.user), database=quoted(address.database)
-    )
+    remedy = (remedy or "Check the server's log.").format(user=quoted(address.user), database=quoted(address.database))
     return SourceRefused(source=source, what="the connection", problem=text, remedy=remedy)
 
 
@@ -119,15 +117,15 @@ def _failure(error: psycopg2.Error, address: SourceAddress) -> TidemarkError:
     if gone or (code.startswith((*_PASSING, *_LOST)) and code != "57014"):
         return SourceUnreachable(source=source, problem=text)
     if code == _LOCKED:
-        return SourceLocked(source=source, what="what a statement needs", problem=text, remedy=_statement_remedy(code))
+        return SourceLocked(source=source, what="one of its tables", problem=text, remedy=_statement_remedy(code))
     return SourceRefused(source=source, what="a statement", problem=text, remedy=_statement_remedy(code))
 
 
 def _statement_remedy(code: str) -> str:
     if code == "42501":
-        return "Grant the user of the connection what it lacks."
+        return "Grant the missing privileges to the user of the connection."
     if code in (_LOCKED, "57014"):
         return "Something else held a lock for too long; look at pg_locks, then try again."
     if code == "25006":
         return "Connect to the primary, with a role that may write (default_transaction_read_only = off)."
-    return f"Look into the server's log (SQLSTATE {code or 'none'})."
+    return f"Check the server's log (SQLSTATE {code or 'none'})."

@@ -126,7 +126,7 @@ def _without_identity(relation: Relation) -> Obstacle | None:
     full = f"ALTER TABLE {table} REPLICA IDENTITY FULL"
     if identity is Identity.NOTHING:
         back = _default(relation) if _primary(relation) else full
-        return Obstacle("has REPLICA IDENTITY NOTHING: the application could not update its rows any more", back)
+        return Obstacle("has REPLICA IDENTITY NOTHING: the application could no longer update its rows", back)
     if identity is Identity.INDEX:
         named = [index for index in relation.indexes if index.identity]
         if not named:
@@ -148,7 +148,7 @@ def _primary(relation: Relation) -> KeyIndex | None:
 def _unusable(relation: Relation, index: KeyIndex, remedy: str) -> Obstacle | None:
     if not index.usable:
         problem = f"has a key, {index.name}, that is deferrable or not valid, so is no replica identity"
-        return Obstacle(f"{problem}: the application could not update its rows any more", remedy)
+        return Obstacle(f"{problem}: the application could no longer update its rows", remedy)
     hidden = [name for name in index.columns if name not in relation.logged]
     if hidden:
         return Obstacle(f"has a key with generated columns ({', '.join(hidden)}), which are not in the log", remedy)

@@ -301,7 +301,7 @@ def _right(connection: psycopg2.extensions.connection, tables: Sequence[int]) ->
             return str(grant)
         cursor.execute(_NOT_OWNED, (list(tables),))
         found = cursor.fetchone()
-    return found[0] if found is not None else "Grant the user of the connection what it lacks."
+    return found[0] if found is not None else "Grant the missing privileges to the user of the connection."
 
 
 def _require_ours(connection: psycopg2.extensions.connection, name: str, state: PublicationState) -> None:

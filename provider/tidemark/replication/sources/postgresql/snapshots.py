@@ -234,7 +234,7 @@ def _blocked(slot: str, watch: _Watch) -> SlotBlocked:
     return SlotBlocked(
         slot=slot,
         seconds=round(seconds.total_seconds(), 1),
-        blockers=(named or "the server does not tell which") + behind,
+        blockers=(named or "the server does not name them") + behind,
         remedy=found[0].remedy if found else "SELECT * FROM pg_locks WHERE locktype = 'transactionid'",
     )
 

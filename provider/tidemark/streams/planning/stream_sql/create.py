@@ -145,7 +145,7 @@ def read_source(cursor: Cursor) -> SqlName:
     if cursor.text[span.start : span.start + 1] == "'":
         return SqlName(("delta", cursor.string("a path")), span)
     cursor.takes("@")
-    return cursor.name("what the stream is on")
+    return cursor.name("the source of the stream")
 
 
 def _mode(cursor: Cursor, kind: ObjectKind, options: _Options) -> StreamMode:

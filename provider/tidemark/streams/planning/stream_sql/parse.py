@@ -95,12 +95,12 @@ _TRANSACTION_WORDS = (
     "ROLLBACK WORK",
 )
 _TASK = (
-    "tasks are DAGs here: StreamHasDataSensor waits until a stream has data, stream_data_asset starts a DAG when it"
-    " has, and StreamSQLOperator is the statement"
+    "tasks are DAGs here. StreamHasDataSensor waits until a stream has data, stream_data_asset then starts a DAG, and"
+    " StreamSQLOperator runs the statement"
 )
 _TRANSACTION = (
-    "a transaction is a block here, so that it always ends: in Python `with lake.transaction() as tx:`, whose end"
-    " commits what tx.sql(…) has run, and whose exception rolls back; in a DAG the task group stream_transaction"
+    "a transaction is a block here, so that it always ends. In Python, use `with lake.transaction() as tx:`. Its end"
+    " commits the statements of tx.sql(…), and an exception rolls back. In a DAG, use the task group stream_transaction"
 )
 
 

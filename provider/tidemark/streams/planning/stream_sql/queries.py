@@ -112,7 +112,7 @@ def _name_before(cursor: Cursor) -> SqlName:
     while first >= 2 and cursor.tokens[first - 1].text == "." and is_name(cursor.tokens[first - 2]):
         first -= 2
     if last < 0 or not is_name(cursor.tokens[last]):
-        raise cursor.fails("syntax error: a table's name must stand before this")
+        raise cursor.fails("syntax error: a table's name must precede this")
     parts = tuple(token.text for token in cursor.tokens[first : last + 1 : 2])
     return SqlName(parts, Span(cursor.tokens[first].start, cursor.tokens[last].end + 1))
 

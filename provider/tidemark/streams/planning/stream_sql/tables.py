@@ -57,11 +57,11 @@ def created_table(text: str) -> CreatedTable | None:
     if_not_exists = cursor.takes("IF", "NOT", "EXISTS")
     name = cursor.name("the name of a table")
     if cursor.sees("("):
-        raise cursor.fails("a list of columns cannot stand here: name the columns in the query")
+        raise cursor.fails("a list of columns is not allowed here: name the columns in the query")
     created_for = sha256(text.strip().rstrip(";").encode()).hexdigest()[:32]
     head = _with_property(text, query, created_for)
     if head is None:
-        raise cursor.fails("this clause cannot stand before AS SELECT", name.span)
+        raise cursor.fails("this clause is not allowed before AS SELECT", name.span)
     if (form := _format(head)) != "delta":
         raise cursor.fails(f"a table of the format {form} cannot take a stream, only one of Delta", name.span)
     return CreatedTable(name, head, text[query:].strip().rstrip(";")[2:].strip(), created_for, if_not_exists)
