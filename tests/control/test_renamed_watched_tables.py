@@ -154,7 +154,7 @@ def test_a_named_table_whose_old_name_another_table_has_taken_goes_on_under_its_
     music.write("albums", 3)
     music.rename("albums", "albums_2025")
     singers(music.root, "music.albums", key="SingerId")
-    with pytest.raises(WatchedTableChanged, match=r"another table lies there now.*give its new name"):
+    with pytest.raises(WatchedTableChanged, match=r"its path now has another table.*give its new name"):
         music.capture()
     music.alter(["music.singers", "music.albums_2025"])
     assert music.capture() == [("music.albums_2025", 2, 3)]
