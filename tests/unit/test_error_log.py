@@ -73,4 +73,4 @@ def test_a_window_that_is_gone_names_its_stream_and_what_helps() -> None:
     assert "lost for the stream 'orders.changes'" in said
     for helps in ("AdvanceStreamOperator", "RebaseStreamOperator", "lake.rebase_stream", "VacuumTableOperator"):
         assert helps in said
-    assert "lost for who reads them now" in str(VersionVacuumed(**facts))
+    assert "lost for this reader" in str(VersionVacuumed(**facts))
