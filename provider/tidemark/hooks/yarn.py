@@ -47,7 +47,7 @@ class _NotFound(Exception):
 class ResourceManager:
     """The resource managers at `addresses`. One of them is active. It has no state, so threads may share it.
 
-    `user`: who asks, by default the one in whose name this process submits drivers; empty for nobody.
+    `user`: who asks, by default the user who submits drivers here; empty for nobody.
     """
 
     def __init__(

@@ -85,7 +85,7 @@ def surely_ended(application: YarnApplication, node: NodeView | None) -> bool:
 
     A state that is not final means no, also after a kill. A driver that said good-bye after a success has ended. For
     others the state is the resource manager's opinion: a node that it lost may still run them. Then the node manager
-    has to know nothing of the container, and must be as old as the application. A hidden one tells of no node.
+    has to know nothing of the container, and must be as old as the application. A hidden one names no node.
     """
     if not application.final:
         return False
@@ -125,7 +125,7 @@ def applications_of(answer: Mapping[str, Any]) -> tuple[YarnApplication, ...]:
 def started_on(answer: Mapping[str, Any]) -> int:
     """The start of the active resource manager in milliseconds of the epoch, in its information. Raises ValueError.
 
-    A manager in standby tells of itself, so that is a ValueError, too.
+    The answer of a manager in standby is about itself, so that is a ValueError, too.
     """
     told = answer.get("clusterInfo")
     found = told if isinstance(told, Mapping) else {}

@@ -89,7 +89,7 @@ class YarnApplicationTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """The end of the driver, by marker and kill: a person has ended the task. Its lease is given up.
 
-        What fails is logged. Airflow gives it little time. So no act waits for another, nor for a manager that keeps
+        A failure is logged. Airflow gives it little time. So no act waits for another, nor for a manager that keeps
         polls waiting.
         """
         kill = partial(self._manager.kill, self.application)

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 class LeaseKept(Repeating):
     """Renews the lease of an open transaction in the background, every third of its length, until the block ends. If a
-    driver goes on then, nobody renews, and the lease lasts longer than the driver.
+    driver continues after that, nobody renews, and the lease lasts longer than the driver.
 
     A store that cannot be reached for a while is tried again. Losing the lease harms nothing: submit and commit
     compare.
