@@ -125,7 +125,8 @@ _CONNECTION_TYPE: dict[str, object] = {
             "Connect connection. Empty: what fits the Spark connection.",
         ),
         "spark_slots": _text(
-            "Warm jobs", "How many jobs the warm Spark of a host runs at a time. Empty: its cores, 2 to 8."
+            "Warm jobs",
+            "How many jobs the warm Spark of a host runs at a time. Empty: its cores, 2 to 8, for 512 MB each.",
         ),
         "spark_idle_minutes": _text(
             "Warm minutes", "How long the warm Spark of a host stays up without a job. Empty: 10."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from datetime import UTC, datetime
@@ -50,6 +51,16 @@ def test_each_spark_has_a_mode_that_fits(mode: Any) -> None:
     assert mode(SERVER) is SparkMode.CONNECT
 
 
+def test_without_the_connect_client_jobs_are_submitted_and_the_log_says_why(
+    mode: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "grpc" else find(name, *more))
+    with caplog.at_level("INFO"):
+        assert mode(LOCAL) is SparkMode.SUBMIT
+    assert "Jobs are submitted: the warm Spark of this host needs the packages grpc." in caplog.text
+
+
 @pytest.mark.parametrize("variable", ["AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER"])
 def test_a_worker_that_ends_with_its_task_submits(mode: Any, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(variable, "True")
@@ -82,6 +93,20 @@ def test_a_mode_that_does_not_fit_is_refused(mode: Any, spark: dict[str, Any], n
 def test_a_number_of_jobs_that_is_none_is_refused(mode: Any, value: str) -> None:
     with pytest.raises(InvalidArgument, match="spark_slots"):
         mode(LOCAL, spark_slots=value)
+
+
+@pytest.mark.parametrize(
+    ("heap", "slots"), [(None, 4), ("1g", 2), ("3072m", 6), ("3072", 6), ("16g", 8), ("1t", 8), ("100k", 2), ("?", 4)]
+)
+def test_each_job_of_a_server_has_its_part_of_the_heap(
+    mode: Any, monkeypatch: pytest.MonkeyPatch, heap: str | None, slots: int
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    conf = {} if heap is None else {"spark.driver.memory": heap}
+    mode(LOCAL, spark_conf=conf)
+    assert SparkJob(TidemarkHook().settings).warm_spark().order.slots == slots
+    mode(LOCAL, spark_conf=conf, spark_slots=7)
+    assert SparkJob(TidemarkHook().settings).warm_spark().order.slots == 7
 
 
 def test_equal_settings_share_a_server_and_others_do_not(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:

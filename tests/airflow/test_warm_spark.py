@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -22,13 +23,14 @@ from airflow.sdk import DAG
 from tests.airflow.connect_server import SMALL, ConnectServer
 from tests.airflow.consuming import FUNCTIONS, consume_once
 from tests.airflow.runs import Lake, Outcome
-from tests.airflow.warm_hook import end_warm_servers, warm_hook
+from tests.airflow.warm_hook import CANCELLED, SESSION, end_warm_servers, ended_by_the_server, refusal_of, warm_hook
 from tests.ports import lasting_port
 from tests.processes import command_of
 from tests.tiers import nightly
 from tests.until import wait_until
 from tidemark.errors import JobCancelled, JobDied, WarmSparkEnded, WarmSparkNotStarted
 from tidemark.hooks import warm_driver
+from tidemark.hooks.spark_application import SparkApplication
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.hooks.warm_spark import homes
@@ -39,7 +41,6 @@ from tidemark.operators._plans import WriteRequest
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.streams.worker.streams import create_stream, get_stream
 from tidemark.warm_spark.home import ServerHome, is_alive
-from tidemark.warm_spark.locks import lock_now
 from tidemark.warm_spark.records import ServerRecord
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
@@ -114,13 +115,39 @@ def test_jobs_at_once_wait_for_slots_of_one_server(warm: TidemarkHook, server: S
     assert [record for record, _ in _living(warm)] == [server]
 
 
+def test_a_small_query_ends_before_the_many_tasks_of_a_large_one(server: ServerRecord) -> None:
+    large, small = (f"00000000-0000-4000-8000-00000000020{number}" for number in range(2))
+    many_tasks = "spark.range(0, 4 * 10**9, 1, 4000).where('id % 7 = 3').count()"
+    few_tasks = "assert spark.range(0, 100, 1, 4).count() == 100; spark.stop()"
+    with ended_by_the_server(server, large):
+        client = subprocess.Popen([sys.executable, "-c", SESSION.format(url=server.url(large), query=many_tasks)])
+        try:
+            wait_until(lambda: bool(_ask("jobs?status=running")))
+            asked = SESSION.format(url=server.url(small), query=few_tasks)
+            subprocess.run([sys.executable, "-c", asked], timeout=180, check=True)
+            assert len(_ask("jobs?status=running")) == 1
+        finally:
+            client.kill()
+            client.wait()
+    wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+
+
+def test_a_session_that_asks_nothing_is_not_closed_by_the_clock(server: ServerRecord) -> None:
+    session = "00000000-0000-4000-8000-000000000300"
+    query = "assert int(spark.conf.get('spark.connect.session.manager.defaultSessionTimeout')) == -1; spark.stop()"
+    client = SESSION.format(url=server.url(session), query=query)
+    subprocess.run([sys.executable, "-c", client], timeout=60, check=True)
+
+
 def test_nobody_without_the_token_gets_an_answer(warm: TidemarkHook, server: ServerRecord) -> None:
     ours = psutil.Process(server.process_id)
     family = [ours, *ours.children(recursive=True)]
     listening = [one for process in family for one in process.net_connections("inet") if one.status == "LISTEN"]
     assert {str(one.laddr.ip).removeprefix("::ffff:") for one in listening} <= {"127.0.0.1", "::1"}
+    with pytest.raises(OSError, match="in use"):
+        socket.create_server(("::1", server.port), family=socket.AF_INET6)
     for token in ("", ";token=wrong"):
-        said = _client(f"{server.address}/;user_id=tidemark{token}")
+        said = refusal_of(f"{server.address}/;user_id=tidemark{token}")
         assert "UNAUTHENTICATED" in said.upper() or "Invalid authentication token" in said
     for process in family:
         assert server.token not in " ".join(command_of(process))
@@ -159,18 +186,15 @@ def test_the_server_ends_the_session_of_a_task_that_was_killed_with_its_driver(
     warm: TidemarkHook, server: ServerRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The task's process is played: it claims a slot, its session runs a query, and both are gone at once."""
-    number = lock_now(server.place / "slot-0")
-    assert number is not None
     session = "00000000-0000-4000-8000-000000000001"
-    os.pwrite(number, session.encode(), 0)
     query = "spark.range(0, 10**14, 1, 2).where('id % 7 = 3').count()"
-    client = subprocess.Popen([sys.executable, "-c", _SESSION.format(url=server.url(session), query=query)])
-    try:
-        wait_until(lambda: bool(_ask("jobs?status=running")))
-    finally:
-        client.kill()
-        client.wait()
-        os.close(number)
+    with ended_by_the_server(server, session):
+        client = subprocess.Popen([sys.executable, "-c", SESSION.format(url=server.url(session), query=query)])
+        try:
+            wait_until(lambda: bool(_ask("jobs?status=running")))
+        finally:
+            client.kill()
+            client.wait()
     wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
     assert _probe(SparkJob(warm.settings), warm).error is None
     assert f"without leaving its session {session}" in (server.place / "server.log").read_text()
@@ -182,7 +206,7 @@ def test_a_stage_that_spark_starts_after_its_query_was_cancelled_is_cancelled_to
     """Spark starts a query's stages in other threads, so it may start one just after it has cancelled the query."""
     for number in range(8):
         url = server.url(f"00000000-0000-4000-8000-0000000001{number:02}")
-        client = _CANCELLED.format(session=_SESSION.format(url=url, query=""), seconds=number * 0.04)
+        client = CANCELLED.format(session=SESSION.format(url=url, query=""), seconds=number * 0.04)
         subprocess.run([sys.executable, "-c", client], timeout=120, check=True)
     wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
     assert is_alive(server)
@@ -216,7 +240,7 @@ def test_a_job_whose_server_is_killed_is_repeated_in_another_and_each_change_com
 def test_a_server_that_hangs_is_ended_and_the_job_fails(
     warm: TidemarkHook, source: str, server: ServerRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warm_driver, "_SECONDS_WITHOUT_PULSE", 4.0)
+    monkeypatch.setattr(warm_driver, "SILENCE", timedelta(seconds=4))
     _stream(warm, "m_hangs")
     job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
@@ -239,6 +263,13 @@ def test_a_cancelled_job_ends_and_its_server_stays(warm: TidemarkHook, source: s
             running.result(timeout=60)
     wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
     assert is_alive(server)
+
+
+def test_an_application_that_waits_for_a_slot_can_be_cancelled(warm: TidemarkHook) -> None:
+    application = SparkApplication(warm.settings)
+    application.cancel()
+    with pytest.raises(JobCancelled):
+        application.run_application(Path("never_started.py"), (), name="mine", needs_jvm=False)
 
 
 def test_a_function_that_needs_the_drivers_jvm_is_submitted(
@@ -307,38 +338,8 @@ def test_twenty_tasks_at_once_start_one_server(
     assert len(list(home.servers())) == 1
 
 
-_SESSION = """
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.remote({url!r}).getOrCreate()
-{query}
-"""
-
-_CANCELLED = """
-import threading, time
-from pyspark.errors import PySparkException
-from tidemark.jobs.remote_session import leave
-{session}
-def count():
-    try:
-        spark.range(0, 10**14, 1, 2).where("id % 7 = 3").count()
-    except PySparkException:
-        pass
-counting = threading.Thread(target=count, daemon=True)
-spark.range(1).count()
-counting.start()
-time.sleep({seconds})
-assert leave(spark)
-"""
-
-
-def _client(url: str) -> str:
-    code = _SESSION.format(url=url, query="print(spark.range(3).count())")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode != 0, done.stdout
-    return done.stderr
-
-
 def _hook(jobs_root: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> TidemarkHook:
+    monkeypatch.setenv("TIDEMARK_SPARK_MASTER", "local[2]")  # one core cannot be shared fairly
     return warm_hook(jobs_root, monkeypatch, **{"spark_conf": CONF, "spark_slots": 2, **more})
 
 

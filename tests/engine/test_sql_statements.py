@@ -30,13 +30,13 @@ HERE = "tests.engine.writer_functions"
 class Room:
     """A source with a window of one DELETE (2) and two INSERTs (3, 4), and two empty targets."""
 
-    def __init__(self, spark, path):
+    def __init__(self, spark, path, kind="STRING"):
         self.spark, self.path, self.lines = spark, path, []
         source = path / "source"
         put_table(
             spark,
             source,
-            "CREATE TABLE {t} (id BIGINT, v STRING) USING delta",
+            f"CREATE TABLE {{t}} (id BIGINT, v {kind}) USING delta",
             "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
             "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
             "INSERT INTO {t} VALUES (3, 'c'), (4, 'd')",
@@ -95,6 +95,27 @@ def _named(found, name):
 @pytest.fixture
 def room(spark, tmp_path):
     return Room(spark, tmp_path)
+
+
+def test_several_targets_of_a_stream_read_its_change_set_once(spark, tmp_path):
+    """The files of the source are gone when the first target has its rows. A CHAR column is read by Spark alone."""
+    room = Room(spark, tmp_path, kind="CHAR(1)")
+    make(spark, tmp_path / "appended", [])
+
+    def say(line):
+        if line.startswith("statement 1 of 3"):
+            for file in (tmp_path / "source").rglob("*.parquet"):
+                file.unlink()
+
+    statements = (
+        room.statement(1, "mirror"),
+        room.statement(2, "counts", write_as=WriteAs.MERGE, keys=("id",)),
+        room.statement(3, "appended"),
+    )
+    result = run(spark, room.spec(*statements), say=say)
+    assert result.error is None
+    assert room.rows("mirror") == room.rows("appended") == [(2, "b"), (3, "c"), (4, "d")]
+    assert room.rows("counts") == [(3, "c"), (4, "d")]
 
 
 def test_statements_run_in_order_and_a_second_run_finds_them_all(room):

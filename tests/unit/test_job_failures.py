@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +27,25 @@ s3://b/a b.parquet.  SQLSTATE: KD001
 Caused by: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3://b/a
 Caused by: org.apache.parquet.io.ParquetDecodingException: no magic number
 \t... 20 more
+"""
+
+ASKS_FOR_THE_JVM = """
+import os
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from tidemark.errors import DriverJvmNeeded
+from tidemark.jobs.failures import named_failure
+spark = SparkSession.builder.getOrCreate()
+rows = spark.range(3)
+asked = [lambda name=name: getattr(spark, name) for name in ("sparkContext", "_sc", "_jvm", "_jsc")]
+for ask in [*asked, lambda: rows._jdf, lambda: rows.rdd, SparkContext.getOrCreate]:
+    try:
+        ask()
+    except Exception as error:
+        found = named_failure(error)
+        assert isinstance(found, DriverJvmNeeded), found
+        print(found.facts["attribute"], flush=True)
+os._exit(0)
 """
 
 
@@ -52,6 +74,20 @@ def test_another_failure_says_what_spark_said_not_that_it_was_called() -> None:
     assert isinstance(found, JobFailed)
     assert found.facts == {"error": "RuntimeError", "message": "org.apache.spark.SparkException: Job aborted"}
     assert named_failure(ValueError("")).facts["message"] == ""
+
+
+def test_whatever_of_the_jvm_a_function_asks_for_is_named() -> None:
+    """A session of Spark Connect asks no server for it."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASKS_FOR_THE_JVM],
+        env={**os.environ, "SPARK_REMOTE": "sc://localhost:1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.split() == ["sparkContext", "_sc", "_jvm", "_jsc", "_jdf", "rdd", "SparkContext"], done.stderr
+    assert isinstance(named_failure(AttributeError("'Row' object has no attribute '_sc'")), JobFailed)
 
 
 def test_the_deepest_cause_of_a_failure_is_told_with_it() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from tidemark.errors import JobDied, NotYetSupported
+from tidemark.errors import JobCancelled, JobDied, NotYetSupported
 from tidemark.hooks._drivers import JobFiles
 from tidemark.hooks._files import private_directory
 from tidemark.hooks._job_files import alive
@@ -32,7 +33,8 @@ class SparkApplication(SparkJob):
 
         `needs_jvm`: without it, the warm Spark of this host is used where jobs use it. Its session has no SparkContext.
 
-        Raises errors of `require_ready` before the start, and JobDied for a bad exit code.
+        Raises errors of `require_ready` before the start, JobCancelled if it waited when `cancel` was called, and
+        JobDied for a bad exit code.
         """
         mode = self._ready()
         if self.in_cluster:
@@ -45,7 +47,7 @@ class SparkApplication(SparkJob):
         try:
             with alive(directory) as inherited:
                 files = JobFiles(directory, tuple(arguments), inherited)
-                with self._driver(mode, files, lambda: None) as driver:
+                with self._driver(mode, files, partial(self._stop_if_cancelled, name)) as driver:
                     self._submission = driver
                     with self._ending_the_session(driver), self._ending_the_group(driver):
                         driver.submit(str(application), cwd=str(directory))
@@ -54,3 +56,7 @@ class SparkApplication(SparkJob):
             shutil.rmtree(directory, ignore_errors=True)
         if driver.exit_code != 0:
             raise JobDied(key=name, exit_code=driver.exit_code, tail="\n".join(driver.tail))
+
+    def _stop_if_cancelled(self, name: str) -> None:
+        if self._stopped_because is not None:
+            raise JobCancelled(key=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
 
 __all__ = ["SparkMode", "mode_of"]
+
+log = logging.getLogger(__name__)
 
 
 class SparkMode(Enum):
@@ -43,8 +46,12 @@ def mode_of(settings: TidemarkSettings, connection: Connection) -> SparkMode:
         return named
     if at_a_server:
         return SparkMode.CONNECT
-    fits = master_of(connection).startswith("local") and settings.worker_stays and not missing_client()
-    return SparkMode.WARM if fits else SparkMode.SUBMIT
+    if not (master_of(connection).startswith("local") and settings.worker_stays):
+        return SparkMode.SUBMIT
+    if missing := missing_client():
+        log.info("Jobs are submitted: the warm Spark of this host needs the packages %s.", ", ".join(missing))
+        return SparkMode.SUBMIT
+    return SparkMode.WARM
 
 
 def _contradiction(named: SparkMode, connection: Connection) -> InvalidArgument:

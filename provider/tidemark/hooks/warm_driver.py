@@ -10,13 +10,12 @@ from uuid import uuid4
 
 from tidemark.hooks._process_group import end_group
 from tidemark.hooks.connect_driver import ConnectDriver
-from tidemark.warm_spark.home import LOG, end_server, is_alive, last_sign
+from tidemark.warm_spark.home import LOG, SILENCE, Pulse, end_server, is_alive
 from tidemark.warm_spark.start import Taken
 
 __all__ = ["WarmDriver"]
 
 _SECONDS_BETWEEN_LOOKS = 1.0
-_SECONDS_WITHOUT_PULSE = 120.0
 
 
 class WarmDriver(ConnectDriver):
@@ -79,11 +78,9 @@ class WarmDriver(ConnectDriver):
 
     def _watch(self) -> None:
         server = self._taken.server
-        pulse, seen = last_sign(server.place), time.monotonic()
+        pulse = Pulse(server, SILENCE)
         while not self._ended.wait(_SECONDS_BETWEEN_LOOKS):
-            if (now := last_sign(server.place)) != pulse:
-                pulse, seen = now, time.monotonic()
-            if time.monotonic() - seen > _SECONDS_WITHOUT_PULSE:
+            if pulse.stands_still():
                 self.log.error("The warm Spark of this host did not respond for two minutes and is ended.")
                 end_server(server)
             if not is_alive(server):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import tidemark
 from tidemark.errors import WarmSparkNotStarted
-from tidemark.hooks._files import private_directory
+from tidemark.hooks._files import private_directory, write_private
 from tidemark.warm_spark.home import LOG, ServerHome
 from tidemark.warm_spark.records import TOKEN, ServerOrder, ServerRecord, digest_of
 from tidemark.warm_spark.scratch import make_scratch, with_scratch
@@ -35,12 +35,23 @@ _LEAST_SLOTS, _MOST_SLOTS = 2, 8
 _OF_NO_MATTER = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR")
 """Variables that differ between a shell and a worker, and change nothing in a server."""
 
+_HEAP = "2g"
+_MEGABYTES_PER_JOB = 512
+
 _SETTINGS: Mapping[str, str] = {
-    "spark.driver.memory": "2g",
+    "spark.driver.memory": _HEAP,
     "spark.scheduler.mode": "FAIR",
     "spark.databricks.delta.delta.log.cacheSize": "100",
 }
 """Beside those of each job: memory for several at once, a fair share of the cores, and a bound for what Delta keeps."""
+
+_POOLS_SETTING = "spark.scheduler.allocation.file"
+_POOLS = """<?xml version="1.0"?>
+<allocations>
+  <pool name="default"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
+</allocations>
+"""
+"""All jobs run in the pool `default`. Inside it Spark serves the oldest first, whatever `spark.scheduler.mode` says."""
 
 _SMALL_HEAPS = ("512m", "1g", "1024m", "2g", "2048m", "3g", "4g", "4096m")
 _OF_A_SHARED_JVM = (
@@ -54,7 +65,11 @@ With thresholds ten times as high, only long loops over rows are compiled so.
 _OURS: Mapping[str, str] = {
     "spark.connect.grpc.binding.address": "localhost",
     "spark.connect.grpc.binding.port": "0",
+    "spark.connect.session.manager.defaultSessionTimeout": "-1",
 }
+"""The keeper ends the sessions of jobs that have ended. By default, Spark also ends those that ask nothing for an
+hour.
+"""
 
 
 _LOOPBACK = "127.0.0.1"
@@ -105,7 +120,7 @@ class WarmSpark:
         submission = Submission(
             self.connection,
             spark_log=directory / LOG,
-            conf=self.conf,
+            conf={_POOLS_SETTING: _written_pools(directory), **self.conf},
             packages=",".join(order.packages) or None,
             application_args=[str(self.home.root), str(directory)],
             environment=with_scratch({**self.environment, TOKEN: secrets.token_urlsafe(32)}, make_scratch(directory)),
@@ -136,7 +151,9 @@ def warm_spark(
     if master_of(connection).startswith("local"):
         full |= _ON_LOOPBACK
         local = {"SPARK_LOCAL_IP": _LOOPBACK}
-    order = ServerOrder(settings.spark_slots or _slots(), tuple(packages), idle=settings.spark_idle)
+    order = ServerOrder(
+        settings.spark_slots or _slots(full["spark.driver.memory"]), tuple(packages), idle=settings.spark_idle
+    )
     digest = digest_of(
         {
             "spark": [connection.conn_type, connection.host, connection.port, connection.login, connection.extra],
@@ -154,6 +171,13 @@ def warm_spark(
     )
 
 
+def _written_pools(directory: Path) -> str:
+    """The URI of the file that says how the jobs of a server share its cores."""
+    file = directory / "pools.xml"
+    write_private(file, _POOLS)
+    return file.as_uri()
+
+
 def _java_options(conf: Mapping[str, str]) -> str:
     """Ours, then the user's, which win. Java refuses two collectors, and a large heap needs another than ours."""
     given = conf.get("spark.driver.extraJavaOptions", "")
@@ -167,5 +191,14 @@ def homes(settings: TidemarkSettings) -> Path:
     return settings.jobs_root / "spark"
 
 
-def _slots() -> int:
-    return min(max(os.cpu_count() or 1, _LEAST_SLOTS), _MOST_SLOTS)
+def _slots(heap: str) -> int:
+    """Jobs at a time: one per core, and one per 512 MB of the heap, within bounds."""
+    fitting = _megabytes(heap) // _MEGABYTES_PER_JOB
+    return min(max(min(os.cpu_count() or 1, fitting), _LEAST_SLOTS), _MOST_SLOTS)
+
+
+def _megabytes(size: str) -> int:
+    """A size as Spark reads one. What it cannot read counts as the default; Spark itself refuses it."""
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", size.strip().lower()) or re.fullmatch(r"(\d+)(g)", _HEAP)
+    assert found is not None
+    return int(int(found[1]) * {"k": 1 / 1024, "": 1, "m": 1, "g": 1024, "t": 1024**2}[found[2]])

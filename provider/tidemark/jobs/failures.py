@@ -19,7 +19,13 @@ _CONSTRAINT = re.compile(
 )
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.M)
 _CALL = re.compile(r"^An error occurred while calling [^\n]*\n:? ?")
-_NO_JVM = re.compile(r"\[JVM_ATTRIBUTE_NOT_SUPPORTED\] Attribute `(\w+)`")
+_NO_JVM = re.compile(
+    r"\[JVM_ATTRIBUTE_NOT_SUPPORTED\] Attribute `(\w+)`"
+    r"|\A'SparkSession' object has no attribute '(_sc)'"
+    r"|\A\[CONTEXT_UNAVAILABLE_FOR_REMOTE_CLIENT\] Remote client cannot create a (SparkContext)"
+    r"|\A\[NOT_IMPLEMENTED\] (rdd) is not implemented"
+)
+"""What a session of Spark Connect says where one with a JVM has an answer."""
 _LONGEST = 600
 
 
@@ -41,7 +47,7 @@ def named_failure(error: Exception) -> TidemarkError:
     if broken := _CONSTRAINT.search(text):
         return ConstraintViolated(problem=broken[1].rstrip(" .:")[:_LONGEST])
     if asked := _NO_JVM.search(text):
-        return DriverJvmNeeded(attribute=asked[1])
+        return DriverJvmNeeded(attribute=asked[asked.lastindex or 0])
     cause = _deepest_cause(f"{text}\n{_trace_of(error)}")
     unread = _UNREAD.search(text)
     if unread:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from tidemark.warm_spark.scratch import remove_scratch
 __all__ = [
     "ALIVE",
     "LOG",
+    "SILENCE",
+    "Pulse",
     "ServerHome",
     "end_server",
     "heap_in_use",
@@ -31,6 +34,9 @@ __all__ = [
 
 ALIVE = "alive"
 LOG = "server.log"
+SILENCE = timedelta(minutes=2)
+"""A server without a sign of life for longer is sick."""
+
 _RECORD = "server.json"
 _PULSE = "pulse"
 _FORGOTTEN_AFTER = timedelta(days=7)
@@ -141,6 +147,21 @@ def last_sign(place: Path) -> int:
         return (place / _PULSE).stat().st_mtime_ns
     except FileNotFoundError:
         return 0
+
+
+class Pulse:
+    """The signs of life of a server, for one who looks again and again. `silence`: the longest that is healthy."""
+
+    def __init__(self, server: ServerRecord, silence: timedelta = SILENCE) -> None:
+        self.server = server
+        self._silence = silence.total_seconds()
+        self._last, self._seen = last_sign(server.place), time.monotonic()
+
+    def stands_still(self) -> bool:
+        """Whether the last sign of life is too long ago."""
+        if (now := last_sign(self.server.place)) != self._last:
+            self._last, self._seen = now, time.monotonic()
+        return time.monotonic() - self._seen > self._silence
 
 
 def write_pulse(place: Path, heap_used: int) -> None:

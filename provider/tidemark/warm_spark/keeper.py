@@ -11,9 +11,11 @@ what killed jobs have left, and ends itself.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
+import socket
 import sys
 import time
 from collections import Counter
@@ -185,7 +187,8 @@ class Keeper:
             self._heap = self._service.heap_in_use()
         used, most = self._heap
         age = time.monotonic() - self._began
-        if used > self._order.heap_share * most > 0 or age > self._order.longest.total_seconds():
+        is_due = used > self._order.heap_share * most > 0 or age > self._order.longest.total_seconds()
+        if is_due and self._home.uses(self._record.directory):
             print(f"Retiring after {age:.0f} s with {used} of {most} bytes of heap in use.", flush=True)
             self._home.retire(self._record)
 
@@ -207,19 +210,42 @@ def main(arguments: list[str]) -> None:
         spark=spark.version,
         token=os.environ[TOKEN],
     )
+    guard = guarded(record.port)
     home.put(record)
     try:
         Keeper(service, home, record).keep()
     finally:
+        if guard is not None:
+            guard.close()
         with suppress(Exception):
             spark.stop()
         remove_scratch(directory)
         os.killpg(record.process_id, signal.SIGKILL)
 
 
+def guarded(port: int) -> socket.socket | None:
+    """A socket in the place where nobody else may listen; None on a host without IPv6.
+
+    The server listens on 127.0.0.1. Clients may try `localhost` at ::1 first, and would send the token to whoever
+    listens there. Raises OSError if somebody does already.
+    """
+    try:
+        guard = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+    except OSError:
+        return None
+    try:
+        guard.bind(("::1", port))
+    except OSError as error:
+        guard.close()
+        if error.errno == errno.EADDRINUSE:
+            raise
+        return None
+    return guard
+
+
 def _rotate(log: Path) -> None:
-    """Keeps the end of a log that has grown too long; its writers append."""
-    with suppress(FileNotFoundError):
+    """Keeps the end of a log that has grown too long; its writers append. What fails now is tried again."""
+    with suppress(OSError):  # a full disk ends no server
         if log.stat().st_size > _LONGEST_LOG:
             with log.open("rb") as file:
                 file.seek(-_KEPT_OF_LOG, os.SEEK_END)

@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from signal import SIGKILL
 from uuid import uuid4
 
 from tidemark.errors import WarmSparkNotStarted
 from tidemark.model.codec import to_json
-from tidemark.warm_spark.home import ALIVE, LOG, ServerHome
+from tidemark.warm_spark.home import ALIVE, LOG, SILENCE, Pulse, ServerHome, end_server
 from tidemark.warm_spark.locks import lock_now, locked
 from tidemark.warm_spark.records import ORDER, ServerOrder, ServerRecord
 from tidemark.warm_spark.slots import Slot, take_slot
@@ -49,24 +49,34 @@ def take(
     *,
     stop_if_due: Callable[[], None],
     say: Callable[[str], object],
+    silence: timedelta = SILENCE,
 ) -> Taken:
     """Waits for a slot of the server with the packages of `order`, and starts the server if there is none.
 
-    `stop_if_due` raises to end the wait. Raises WarmSparkNotStarted.
+    A server without a sign of life for longer than `silence` is ended, and another one started. `stop_if_due` raises to
+    end the wait. Raises WarmSparkNotStarted.
     """
-    told = False
+    pulse: Pulse | None = None
     while True:
         stop_if_due()
         server = start_server(home, order, spawn, stop_if_due=stop_if_due, say=say)
         if (slot := take_slot(server)) is None:
-            if not told:
+            if pulse is None or pulse.server != server:
+                pulse = Pulse(server, silence)
                 say(f"waits for a slot: {server.order.slots} jobs run in the warm Spark of this host")
-            told = True
+            if pulse.stands_still():
+                _end_the_sick(home, server, say)
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         elif home.running() == server:
             return Taken(home, server, slot)
         else:
             slot.release()
+
+
+def _end_the_sick(home: ServerHome, server: ServerRecord, say: Callable[[str], object]) -> None:
+    say("the warm Spark of this host gave no sign of life; it is ended, and another one started")
+    home.retire(server)
+    end_server(server)
 
 
 def start_server(

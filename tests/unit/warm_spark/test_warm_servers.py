@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +22,16 @@ from py4j.protocol import Py4JError
 
 from tidemark.errors import WarmSparkNotStarted
 from tidemark.warm_spark import keeper
-from tidemark.warm_spark.home import ALIVE, LOG, ServerHome, end_server, is_alive, last_sign, living_servers
+from tidemark.warm_spark.home import (
+    ALIVE,
+    LOG,
+    ServerHome,
+    end_server,
+    is_alive,
+    last_sign,
+    living_servers,
+    write_pulse,
+)
 from tidemark.warm_spark.keeper import Keeper
 from tidemark.warm_spark.locks import is_held, lock_now
 from tidemark.warm_spark.records import ServerOrder, ServerRecord
@@ -180,6 +191,32 @@ def test_a_task_waits_for_a_slot_and_says_so_once(home: ServerHome) -> None:
     assert [line for line in said if "waits for a slot: 1 jobs run" in line] == said[1:]
 
 
+def test_a_server_that_hangs_while_a_task_waits_gives_way_to_another(home: ServerHome) -> None:
+    said: list[str] = []
+    spawn, silence = _spawn(home), timedelta(seconds=1)
+    first = take(home, replace(ORDER, slots=1), spawn, stop_if_due=lambda: None, say=said.append)
+    os.killpg(first.server.process_id, signal.SIGSTOP)
+    second = take(home, replace(ORDER, slots=1), spawn, stop_if_due=lambda: None, say=said.append, silence=silence)
+    assert second.server.directory != first.server.directory
+    assert not is_alive(first.server)
+    assert any("gave no sign of life" in line for line in said)
+
+
+def test_a_task_waits_longer_for_a_server_that_gives_signs_of_life(home: ServerHome) -> None:
+    spawn, silence = _spawn(home), timedelta(seconds=0.5)
+    first = take(home, replace(ORDER, slots=1), spawn, stop_if_due=lambda: None, say=print)
+    signs = iter(range(1, 1000))
+    until = time.monotonic() + 1.5
+
+    def give_a_sign() -> None:
+        write_pulse(first.server.place, next(signs))
+        if time.monotonic() > until:
+            first.slot.release()
+
+    second = take(home, replace(ORDER, slots=1), spawn, stop_if_due=give_a_sign, say=print, silence=silence)
+    assert second.server == first.server
+
+
 def test_a_task_that_is_told_to_stop_while_it_starts_leaves_no_server(home: ServerHome) -> None:
     asked = []
 
@@ -256,6 +293,48 @@ def test_a_keeper_retires_a_server_whose_heap_stays_full(home: ServerHome, recor
     slot.release()
     _keeper(service, home, record).keep()
     assert home.running() is None
+
+
+def test_a_keeper_says_once_that_it_retires_its_server(
+    home: ServerHome, record: ServerRecord, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slot = _slot(record)
+    old = replace(record, order=replace(ORDER, longest=timedelta(0)))
+    keeping = threading.Thread(target=_keeper(PlayedService(), home, old).keep, daemon=True)
+    keeping.start()
+    keeping.join(1.3)
+    assert keeping.is_alive()
+    slot.release()
+    keeping.join(10)
+    assert capsys.readouterr().out.count("Retiring after") == 1
+
+
+def test_a_log_that_cannot_be_shortened_ends_no_server(
+    home: ServerHome, record: ServerRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "_LONGEST_LOG", 0)
+    monkeypatch.setattr(keeper, "_KEPT_OF_LOG", 1)
+    (record.place / LOG).write_text("a line")
+    (record.place / f"{LOG}.1").mkdir()
+    _keeper(PlayedService(), home, replace(record, order=replace(ORDER, idle=timedelta(0)))).keep()
+    assert (record.place / LOG).read_text() == "a line"
+
+
+@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="a host without IPv6")
+def test_nobody_else_listens_at_the_port_of_a_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        guard = keeper.guarded(port)
+        assert guard is not None
+        with guard, pytest.raises(OSError, match="in use"):
+            socket.create_server(("::1", port), family=socket.AF_INET6)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("::1", port))
+        with (
+            socket.create_server(("::1", port), family=socket.AF_INET6),
+            pytest.raises(OSError, match="in use"),
+        ):
+            keeper.guarded(port)
 
 
 def _keeper(service: Any, home: ServerHome, record: ServerRecord) -> Keeper:

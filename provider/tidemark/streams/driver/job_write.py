@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -35,13 +36,26 @@ def write(job: JobContext, request: StatementsRequest) -> WriteReport:
     """
     workspace = job.new_workspace(_owner(request.statements))
     try:
-        streams = PinnedStreams(job.session, request.windows, workspace, job.options, say=job.progress.say)
+        shared = _read_by_several(request.statements)
+        streams = PinnedStreams(
+            job.session, request.windows, workspace, job.options, say=job.progress.say, shared=shared
+        )
         writing = _Writing(job, delivering(job, request.windows), request.statements, streams)
         job.progress.expect(len(request.statements))
         with ExitStack() as kept:
+            kept.callback(streams.close)
             return WriteReport(writing.write_all(writing.prepared(kept)))
     finally:
         workspace.close()
+
+
+def _read_by_several(statements: Sequence[Statement]) -> set[str]:
+    """The streams that several appends or merges read. Their change sets are worth keeping: each statement would run
+    the query again. A pair with a quarantine keeps its own rows.
+    """
+    whole = (WriteAs.APPEND, WriteAs.MERGE)
+    read = Counter(s.write.source for s in statements if s.write.write_as in whole)
+    return {source for source, times in read.items() if source is not None and times > 1}
 
 
 def _owner(statements: Sequence[Statement]) -> str:

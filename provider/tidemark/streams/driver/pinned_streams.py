@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from tidemark.errors import StreamNotFound
@@ -21,7 +21,7 @@ class PinnedStreams:
     """Streams by name in one session, each pinned to its window.
 
     A window is planned when its stream is first asked for, and `say` gets the plan in a line. Names are found exactly,
-    else without regard to case (R12).
+    else without regard to case (R12). The rows of `shared` streams are kept from their first read until `close`.
     """
 
     def __init__(
@@ -33,6 +33,7 @@ class PinnedStreams:
         *,
         prefix: str = "tidemark_stream",
         say: Callable[[str], None] | None = None,
+        shared: Collection[str] = (),
     ) -> None:
         self.session = session
         self._windows = {window.stream_name: window for window in windows}
@@ -42,6 +43,7 @@ class PinnedStreams:
         self._say = say
         self._frames: dict[str, DataFrame] = {}
         self._views: set[str] = set()
+        self._shared = {self.window(name).stream_name for name in shared}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,7 +64,7 @@ class PinnedStreams:
         window = self.window(name)
         if window.stream_name not in self._frames:
             rows = read_window(self.session, window, self._workspace, self._options, say=self._say)
-            self._frames[window.stream_name] = rows
+            self._frames[window.stream_name] = rows.persist() if window.stream_name in self._shared else rows
         return self._frames[window.stream_name]
 
     def signed(self, name: str) -> DataFrame:
@@ -78,6 +80,11 @@ class PinnedStreams:
         return view
 
     def close(self) -> None:
-        """Take the views away; DataFrames that were made from them stay. A second run finds none."""
+        """Take the views away, and give back what was kept; DataFrames that were made from them stay. A second run
+        finds none.
+        """
         while self._views:
             self.session.catalog.dropTempView(self._views.pop())
+        while self._shared:
+            if (kept := self._frames.get(self._shared.pop())) is not None:
+                kept.unpersist()
