@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from functools import partial
+
 import pytest
 
 from tests.engine.test_stream_sql import TRACKED, Desk
+from tidemark.client.created_tables import create_and_fill, fill_once
+from tidemark.client.transaction import LakeTransaction
+from tidemark.control.store import utc_now
 from tidemark.errors import SqlCompilationError, StreamLocked
-from tidemark.streams.planning.stream_sql.tables import CREATED_FOR
+from tidemark.model.statements import TransactionKey
+from tidemark.streams.planning.stream_sql.tables import CREATED_FOR, created_table
+from tidemark.streams.worker.begin import get_transaction
+from tidemark.streams.worker.submit import submit
 
 pytestmark = pytest.mark.spark
 
@@ -64,6 +73,56 @@ def test_a_run_that_failed_behind_the_creation_is_finished_by_the_next(desk):
     assert desk.rows("SELECT * FROM kept") == []
     desk.run(CREATE)
     assert desk.rows("SELECT * FROM kept") == [(2, "b", "INSERT"), (3, "c", "INSERT")]
+
+
+def left_behind(desk, *, written, create=CREATE):
+    """A run of `create` that died once its INSERT was stored, or was `written`; its lease is over."""
+    with desk.lake.transaction() as other:
+        desk.spark.sql("CREATE TABLE log (id BIGINT, v STRING) USING delta")
+        other.sql("INSERT INTO log SELECT id, v FROM s")
+        with pytest.raises(StreamLocked):
+            desk.lake.sql(create)
+        other.rollback()
+    context, key = desk.lake._context, TransactionKey("client", "died", "transaction")
+    LakeTransaction(context, key).sql(f"INSERT INTO kept {created_table(CREATE).query}")
+    if written:
+        submit(context.runtime, get_transaction(context.store, key))
+    desk.run("INSERT INTO orders VALUES (4, 'd')")
+    with pytest.raises(StreamLocked):
+        desk.lake.sql(create)
+    context.store.clock = lambda: utc_now() + timedelta(days=1)
+
+
+@pytest.mark.parametrize("words", ["TABLE", "TABLE IF NOT EXISTS"])
+def test_a_run_that_died_behind_its_insert_is_finished_by_the_next(desk, words):
+    statement = CREATE.replace("TABLE", words)
+    left_behind(desk, written=True, create=statement)
+    assert (desk.rows("SELECT id FROM kept"), desk.offset()) == ([(2,), (3,)], 0)
+    assert desk.status(statement) == "Table kept successfully created."
+    assert (desk.rows("SELECT id FROM kept"), desk.offset()) == ([(2,), (3,)], 1)
+    assert desk.rows("SELECT id FROM s") == [(4,)]
+
+
+def test_a_run_that_died_before_its_insert_was_written_gives_its_window_back_whole(desk):
+    left_behind(desk, written=False)
+    assert desk.status(CREATE) == "Table kept successfully created."
+    assert (desk.rows("SELECT id FROM kept"), desk.offset()) == ([(2,), (3,), (4,)], 2)
+
+
+def test_of_two_runs_at_once_only_one_fills_the_table(desk):
+    create = "CREATE TABLE kept AS SELECT id FROM s WHERE id > 1"
+    context, table = desk.lake._context, created_table(create)
+
+    def late(insert, still):
+        assert desk.status(create) == "Table kept successfully created."
+        desk.run("INSERT INTO orders VALUES (4, 'd')")
+        return fill_once(context, insert, still)
+
+    read = partial(desk.spark.sql, "SELECT 1L AS id")
+    with pytest.raises(SqlCompilationError, match="already exists"):
+        create_and_fill(context, create, table, ("s",), read=read, fill=late)
+    assert (desk.rows("SELECT id FROM kept"), desk.offset()) == ([(2,), (3,)], 1)
+    assert desk.rows("SELECT id FROM s") == [(4,)]
 
 
 def test_an_empty_table_of_another_statement_is_not_taken(desk):

@@ -12,8 +12,13 @@ from tests.guarantees.world import SHORT, World, key_of
 from tidemark.errors import RelocationRefused, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.moved import beside, open_registered
+from tidemark.model.codec import to_plain
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.statements import PlannedWrite, TransactionKey, WriteAs
 from tidemark.model.streams import TableRef
+from tidemark.operators._jobs import explain
+from tidemark.streams.model.transaction_jobs import DRY_RUN, DryRunReport
+from tidemark.streams.planning.bounds import UNBOUNDED
 from tidemark.streams.worker.commit import commit
 from tidemark.streams.worker.consume import consume, deliver
 from tidemark.streams.worker.finish import finish
@@ -137,6 +142,21 @@ def test_observers_see_the_table_at_its_new_path_and_move_nothing(world: World) 
     assert (status_of(stream, tables).behind, get_stream(world.store, "s")) == (1, stream)
     assert has_data(world.store, "s", tables=tables)
     assert get_stream(world.store, "s").source != stream.source
+
+
+def test_a_dry_run_reads_the_table_at_its_new_path_and_moves_nothing(world: World) -> None:
+    world.source.append()
+    path = rename(world)
+    before, asked = get_stream(world.store, "s"), []
+
+    def run(spec: JobSpec) -> JobResult:
+        asked.extend(DRY_RUN.requested(spec).windows)
+        return JobResult(to_plain(DryRunReport({"s": {}})))
+
+    told = explain(replace(following(world), run=run), ["s"], key=key_of("dry"), bound=UNBOUNDED)
+    assert [(one["from"], one["to"]) for one in told["windows"]] == [(0, 1)]
+    assert [window.source.path for window in asked] == [f"file://{path}"]
+    assert get_stream(world.store, "s") == before
 
 
 def test_two_copies_of_the_table_are_not_chosen_between(world: World) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
-from tidemark.client.created_tables import create_and_fill
+from tidemark.client.created_tables import create_and_fill, fill_once
 from tidemark.client.search_sql import searched_tables
 from tidemark.client.sql_answers import backlog_answer, rows_answer, status_answer
 from tidemark.client.temporary_views import TemporaryViews
@@ -97,10 +98,11 @@ def _created(lake: Lake, context: ClientContext, text: str, known: Mapping[str, 
         context,
         text,
         table,
+        streams,
         read=lambda: _read(lake, context, query, streams),
-        fill=lambda insert: _consume(context, insert),
+        fill=partial(fill_once, context),
     )
-    state = "already exists, statement succeeded" if done is None else "successfully created"
+    state = "successfully created" if done else "already exists, statement succeeded"
     return status_answer(context.spark, f"Table {table.name.text} {state}.")
 
 

@@ -107,19 +107,23 @@ def vacuum(runtime: Runtime, plan: VacuumPlan, *, dry_run: bool, key: Transactio
 
 def explain(runtime: Runtime, streams: Sequence[str], *, key: TransactionKey, bound: Bound) -> dict[str, Any]:
     """The next window of each stream, as it would be read. No transaction is opened, and no job runs if nothing is new.
+    A table that was renamed or moved is read in its new place, and its stream stays as it is.
 
     {"windows": [{stream, from, to, initial_rows}], "reads": what the job found, by stream, or {}}. With bounds
     for executors also {"planned": {bytes, min_executors, executors, max_executors}}.
     """
+    from tidemark.streams.worker.following import where_they_are
+    from tidemark.streams.worker.opening import wherever
     from tidemark.streams.worker.sources import look_at_sources, window_from
     from tidemark.streams.worker.streams import get_stream
 
     store = runtime.store
-    sources = look_at_sources(store, streams, runtime.tables, bound)
-    windows = tuple(
+    sources = look_at_sources(store, streams, wherever(runtime.tables), bound)
+    stored = tuple(
         window_from(get_stream(store, name), source.ends, store.clock())
         for name, source in zip(streams, sources, strict=True)
     )
+    windows = where_they_are(stored, runtime.tables)
     silent = all(source.silent(window) for source, window in zip(sources, windows, strict=True))
     names = tuple(streams)
     reads = {} if silent else runtime.run_job(DRY_RUN, WindowsRequest(windows), key=key, streams=names).reads
