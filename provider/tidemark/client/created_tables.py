@@ -54,8 +54,8 @@ def create_and_fill(
 
 
 def fill_once(context: ClientContext, insert: str, still: Callable[[], bool]) -> bool:
-    """Run the INSERT as a transaction, unless its table is not to be filled any more once the streams are held: a run
-    that held them before may have filled it. Raises what the transaction raises.
+    """Run the INSERT as a transaction, if its table is `still` to be filled once the streams are held. A run that held
+    them before may have filled it. Raises what the transaction raises.
     """
     key = TransactionKey("client", context.store.new_id(), "transaction")
     with LakeTransaction(context, key, checks=False) as transaction:

@@ -198,7 +198,7 @@ def _slots(heap: str) -> int:
 
 
 def _megabytes(size: str) -> int:
-    """A size as Spark reads one. What it cannot read counts as the default; Spark itself refuses it."""
+    """A size as Spark reads one. Any other text counts as the default; Spark itself refuses it."""
     found = re.fullmatch(r"(\d+)([kmgt]?)b?", size.strip().lower()) or re.fullmatch(r"(\d+)(g)", _HEAP)
     assert found is not None
     return int(int(found[1]) * {"k": 1 / 1024, "": 1, "m": 1, "g": 1024, "t": 1024**2}[found[2]])

@@ -91,8 +91,8 @@ def below_the_root(lake_root: str, options: Mapping[str, str] | None = None) -> 
 
 
 def look_at_all(places: Sequence[str], look: Callable[[str], Sequence[TableRef]]) -> Iterator[TableRef]:
-    """What `look` finds, in the order of the places. None is left out, however many they are: a place that was not
-    looked at may have a second copy of the table.
+    """The tables that `look` finds, in the order of the places. It looks at all of them, however many they are, since
+    any may have a second copy of the table.
     """
     if not places:
         return

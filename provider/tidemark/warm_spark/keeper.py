@@ -226,7 +226,7 @@ def main(arguments: list[str]) -> None:
 def guarded(port: int) -> socket.socket | None:
     """A socket in the place where nobody else may listen; None on a host without IPv6.
 
-    The server listens on 127.0.0.1. Clients may try `localhost` at ::1 first, and would send the token to whoever
+    The server listens on 127.0.0.1. Clients may try `localhost` at ::1 first, and would send the token to a process that
     listens there. Raises OSError if somebody does already.
     """
     try:
@@ -244,7 +244,7 @@ def guarded(port: int) -> socket.socket | None:
 
 
 def _rotate(log: Path) -> None:
-    """Keeps the end of a log that has grown too long; its writers append. What fails now is tried again."""
+    """Keeps the end of a log that has grown too long; its writers append. The next look tries again after a failure."""
     with suppress(OSError):  # a full disk ends no server
         if log.stat().st_size > _LONGEST_LOG:
             with log.open("rb") as file:

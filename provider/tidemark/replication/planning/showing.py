@@ -134,8 +134,8 @@ def renamed_notices(rules: ColumnRules, of: ObjectName, schema: TableSchema) -> 
             called = f"{of.text}.{column.name}"
             if rules.by_name:
                 yield (
-                    f"column {column.name} came when {was} went, and may be the same, so it is {how.value}: name"
-                    f" {called} in {_ARGUMENTS[how]}, too, or no longer name {was}"
+                    f"column {column.name} came when {was} went, and may be the same, so it is {how.value}."
+                    f" Name {called} in {_ARGUMENTS[how]}, too, or no longer name {was}"
                 )
                 continue
             yield (
