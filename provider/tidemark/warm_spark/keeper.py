@@ -226,8 +226,8 @@ def main(arguments: list[str]) -> None:
 def guarded(port: int) -> socket.socket | None:
     """A socket in the place where nobody else may listen; None on a host without IPv6.
 
-    The server listens on 127.0.0.1. Clients may try `localhost` at ::1 first, and would send the token to a process that
-    listens there. Raises OSError if somebody does already.
+    The server listens on 127.0.0.1. Clients may try `localhost` at ::1 first, and would send the token to a
+    process that listens there. Raises OSError if somebody does already.
     """
     try:
         guard = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
