@@ -154,3 +154,14 @@ def test_a_reset_is_confirmed_and_begins_another_group_of_the_name(
     for start, error in (("yesterday", "InvalidArgument"), ("2001-01-01T00:00:00Z", "OutOfRange")):
         assert error in refused("consumer-groups", "reset", "names", "mirror", "--from", start)
     assert "ConsumerGroupNotFound" in refused("consumer-groups", "pause", "names", "nobody")
+
+
+def test_a_group_is_dropped_and_its_change_stream_stays(store: ControlStore) -> None:
+    drop = ("consumer-groups", "drop", "names", "mirror")
+    assert rows(*drop, "--dry-run")[0]["done"] == "False"
+    assert len(list_groups(store, "names")) == 1
+    assert rows(*drop, "--yes")[0]["before"] == "running"
+    assert list_groups(store, "names") == ()
+    assert "ConsumerGroupNotFound" in refused(*drop, "--yes")
+    assert rows(*drop, "--if-exists") == []
+    assert len(list_change_streams(store)) == 1

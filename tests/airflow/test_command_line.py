@@ -17,7 +17,7 @@ ACTS = {
     "streams": {"create", "advance", "drop"},
     "replications": {"pause", "resume", "recover", "backfill", "drop"},
     "change-streams": {"suspend", "resume", "drop"},
-    "consumer-groups": {"pause", "resume", "reset"},
+    "consumer-groups": {"pause", "resume", "reset", "drop"},
 }
 
 

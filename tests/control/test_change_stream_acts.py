@@ -12,10 +12,11 @@ from tests.control.kept_objects import drifted
 from tests.unit.lake.delta_directories import singers
 from tidemark.change_streams.worker import defining
 from tidemark.change_streams.worker.definitions import get_change_stream
+from tidemark.change_streams.worker.groups import create_group, group_status, list_groups
 from tidemark.change_streams.worker.watching import LakeTables
 from tidemark.control.object_acts import Act, ActTools, DoneAct, act_on, newest_acts, offered_now
 from tidemark.control.store import ControlStore
-from tidemark.errors import ActFieldsInvalid, ChangeStreamNotFound, ChangeStreamRefused
+from tidemark.errors import ActFieldsInvalid, ChangeStreamNotFound, ChangeStreamRefused, InvalidArgument
 from tidemark.lake.listing import table_names
 from tidemark.lake.tables import table_ref
 from tidemark.streams.worker.opening import open_table
@@ -45,15 +46,16 @@ def store(copied_store: ControlStore, lake: Path, tools: ActTools) -> Iterator[C
     assert drifted(copied_store) == []
 
 
-def offers(store: ControlStore) -> tuple[list[str], Act]:
-    """The names of the acts, and a wish for none of them."""
-    uid = get_change_stream(store, "s").uid
-    found = store.read(lambda connection: offered_now(connection, "change_stream", uid, store.clock()))
-    return [one.name for one in found.acts], Act("change_stream", uid, "", found.revision, "ann", "the night")
+def offers(store: ControlStore, group: str | None = None) -> tuple[list[str], Act]:
+    """The names of the acts on the change stream, or on a group of it, and a wish for none of them."""
+    kind = "change_stream" if group is None else "consumer_group"
+    uid = get_change_stream(store, "s").uid if group is None else group_status(store, "s", group).group.uid
+    found = store.read(lambda connection: offered_now(connection, kind, uid, store.clock()))
+    return [one.name for one in found.acts], Act(kind, uid, "", found.revision, "ann", "the night")
 
 
-def do(store: ControlStore, tools: ActTools, act: str, **values: object) -> None:
-    _, wish = offers(store)
+def do(store: ControlStore, tools: ActTools, act: str, group: str | None = None, **values: object) -> None:
+    _, wish = offers(store, group)
     act_on(store, tools, Act(wish.kind, wish.uid, act, wish.revision, wish.who, wish.why, values))
 
 
@@ -103,3 +105,15 @@ def test_a_change_stream_is_dropped_with_its_records(store: ControlStore, tools:
         get_change_stream(store, "s")
     assert not records.exists()
     assert [one.act for one in history(store)] == ["drop"]
+
+
+def test_a_group_is_reset_and_dropped(store: ControlStore, tools: ActTools) -> None:
+    first = create_group(store, "s", "g", "now")
+    assert offers(store, "g")[0] == ["pause", "reset", "drop"]
+    with pytest.raises(InvalidArgument):
+        do(store, tools, "reset", "g", start="yesterday")
+    do(store, tools, "reset", "g", start="earliest")
+    assert group_status(store, "s", "g").group.uid != first.uid
+    do(store, tools, "drop", "g")
+    assert list_groups(store, "s") == ()
+    assert [one.act for one in history(store)] == ["drop", "reset"]

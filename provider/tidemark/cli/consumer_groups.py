@@ -1,4 +1,4 @@
-"""`airflow tidemark consumer-groups …`: the state of a change stream's groups; pausing, resuming and resetting them."""
+"""`airflow tidemark consumer-groups …`: groups of a change stream, shown, paused, resumed, reset and dropped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import DRY_RUN, confirm, store_of
+from tidemark.cli._acts import DRY_RUN, IF_EXISTS, confirm, store_of
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -64,6 +64,12 @@ def consumer_group_commands() -> tuple[ActionCommand, ...]:
             help="Deliver records again from a time on; a second run delivers them once more",
             func=reset,
             args=(_STREAM, _GROUP, _FROM, ARG_YES, DRY_RUN, *_LOOK),
+        ),
+        ActionCommand(
+            name="drop",
+            help="End a consumer group; a second run needs --if-exists",
+            func=drop,
+            args=(_STREAM, _GROUP, IF_EXISTS, ARG_YES, DRY_RUN, *_LOOK),
         ),
     )
 
@@ -129,6 +135,28 @@ def reset(args: Namespace) -> None:
         start = start_of("from", args.start)
     question = f"Deliver the records of {args.change_stream} to {args.group} again, from {args.start} on?"
     _act("reset", args, lambda store: reset_group(store, args.change_stream, args.group, start), question)
+
+
+@suppress_logs_and_warning
+def drop(args: Namespace) -> None:
+    """Records that it delivered stay in their targets. No row if there was none."""
+    from tidemark.change_streams.worker.groups import drop_group
+    from tidemark.errors import ConsumerGroupNotFound
+
+    with errors_in_words():
+        store = TidemarkHook(args.conn_id).open_store()
+        try:
+            before = drop_group(store.rehearsal(), args.change_stream, args.group)
+            if not args.dry_run:
+                confirm(f"Drop consumer group {before.name} of {args.change_stream}, and its position?", yes=args.yes)
+                drop_group(store, args.change_stream, args.group)
+        except ConsumerGroupNotFound:
+            if not args.if_exists:
+                raise
+            print_rows([], args.output)
+            return
+    row = {"change_stream": args.change_stream, "group": before.name, "act": "drop", "before": _state(before)}
+    print_rows([{**row, "done": not args.dry_run}], args.output)
 
 
 def group_row(status: GroupStatus) -> dict[str, Any]:

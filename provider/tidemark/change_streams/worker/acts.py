@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from tidemark.change_streams.planning.starts import start_of
 from tidemark.change_streams.worker import defining
 from tidemark.change_streams.worker.definitions import OpenLog, suspend
-from tidemark.change_streams.worker.groups import pause_group, resume_group
+from tidemark.change_streams.worker.groups import drop_group, pause_group, reset_group, resume_group
 from tidemark.control.act_fields import ActField, FieldType
 from tidemark.control.object_acts import ActStep, ObjectAct
 from tidemark.lake.delta_log import DeltaLog
@@ -94,5 +95,31 @@ GROUP_ACTS = (
         command="airflow tidemark consumer-groups resume {within} {name}",
         fits=lambda states, _: "paused" in states,
         do=lambda step: resume_group(step.guarded, step.within, step.name),
+    ),
+    ObjectAct(
+        name="reset",
+        words="Deliver again",
+        loses="Nothing. Targets get the records again, as from another reader, and so does a function.",
+        command="airflow tidemark consumer-groups reset {within} {name} --from <point>",
+        fits=lambda _states, _facts: True,
+        do=lambda step: reset_group(step.guarded, step.within, step.name, start_of("start", step.text("start"))),
+        fields=(
+            ActField(
+                "start",
+                "From which point",
+                FieldType.TEXT,
+                "--from",
+                help="earliest, now, or a time with a zone that is within the retention of the change stream.",
+                required=True,
+            ),
+        ),
+    ),
+    ObjectAct(
+        name="drop",
+        words="Drop the group",
+        loses="The group and its position. Records that it delivered stay in their targets.",
+        command="airflow tidemark consumer-groups drop {within} {name}",
+        fits=lambda _states, _facts: True,
+        do=lambda step: drop_group(step.guarded, step.within, step.name),
     ),
 )
