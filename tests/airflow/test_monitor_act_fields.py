@@ -129,7 +129,7 @@ def test_a_table_of_a_replication_is_backfilled_and_its_source_that_is_away_is_s
     assert get_object(world.store, "shop", "shop.stock").state.value == "pending"
     failed_permanently(world.store, "shop", error="the slot is gone", by=Actor("test"))
     offered = offers(desk, "replication", "shop")
-    assert [one["name"] for one in offered["acts"]] == ["recover", "backfill"]
+    assert [one["name"] for one in offered["acts"]] == ["recover", "backfill", "drop"]
     assert desk.act(offered, "recover").json()["fields"] == {"position": "it is required"}
     refused = desk.act(offered, "recover", values={"position": "now"})
     assert refused.status_code in (409, 422, 503), refused.text

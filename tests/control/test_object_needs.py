@@ -50,7 +50,7 @@ def test_many_paused_groups_take_as_many_queries_as_one(copied_store: ControlSto
     found = page(copied_store)
     assert [(one.need, one.shown.name) for one in found.needs] == [("stopped", f"s/g{n:02}") for n in range(12)]
     assert found.needs[3].advice.commands == ("airflow tidemark consumer-groups resume s g03",)
-    assert [one.name for one in found.needs[3].acts] == ["resume"]
+    assert [one.name for one in found.needs[3].acts] == ["resume", "reset", "drop"]
     assert all(one.shown.lag_seconds is not None for one in found.needs)
     assert queries(copied_store, limit=1) == queries(copied_store, limit=50)
     assert drifted(copied_store) == []
