@@ -70,7 +70,7 @@ def ended_by_the_server(server: ServerRecord, session: str) -> Iterator[None]:
 
 
 def refusal_of(url: str) -> str:
-    """What a client of that URL is told; it must fail."""
+    """The error that a client of that URL gets; it must fail."""
     code = SESSION.format(url=url, query="print(spark.range(3).count())")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode != 0, done.stdout

@@ -25,7 +25,7 @@ _NO_JVM = re.compile(
     r"|\A\[CONTEXT_UNAVAILABLE_FOR_REMOTE_CLIENT\] Remote client cannot create a (SparkContext)"
     r"|\A\[NOT_IMPLEMENTED\] (rdd) is not implemented"
 )
-"""What a session of Spark Connect says where one with a JVM has an answer."""
+"""Errors of a Spark Connect session about attributes that only a session with a JVM has."""
 _LONGEST = 600
 
 

@@ -1,4 +1,4 @@
-"""Patterns that should hide columns and match none are told, with the names that were most likely meant."""
+"""A pattern that should hide columns and matches none is reported with similar names."""
 
 from __future__ import annotations
 

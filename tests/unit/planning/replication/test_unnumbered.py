@@ -43,7 +43,7 @@ def schema(*names: str) -> TableSchema:
 
 
 class Looks:
-    """What one look after the other remembers of a table."""
+    """The memory of a table from look to look."""
 
     def __init__(self, options: ReplicationOptions = MASKED, selection: Selection = EVERYTHING) -> None:
         self.options, self.selection = options, selection

@@ -59,16 +59,19 @@ def created_table(text: str) -> CreatedTable | None:
     if cursor.sees("("):
         raise cursor.fails("a list of columns is not allowed here: name the columns in the query")
     created_for = sha256(text.strip().rstrip(";").encode()).hexdigest()[:32]
-    head = _with_property(text, query, created_for)
-    if head is None:
+    understood = _with_property(text, query, created_for)
+    if understood is None:
         raise cursor.fails("this clause is not allowed before AS SELECT", name.span)
-    if (form := _format(head)) != "delta":
+    head, form = understood
+    if form != "delta":
         raise cursor.fails(f"a table of the format {form} cannot take a stream, only one of Delta", name.span)
     return CreatedTable(name, head, text[query:].strip().rstrip(";")[2:].strip(), created_for, if_not_exists)
 
 
-def _with_property(text: str, query: int, created_for: str) -> str | None:
-    """The text before the query, as Spark's, with the property and a format; None if it cannot be parsed."""
+def _with_property(text: str, query: int, created_for: str) -> tuple[str, str] | None:
+    """The text before the query, as Spark's, with the property and a format; and the format. None if it cannot be
+    parsed.
+    """
     head = _create(Cursor(text[:query])) or text[:query]
     try:
         (tree,) = trees(head, SPARK)
@@ -79,17 +82,13 @@ def _with_property(text: str, query: int, created_for: str) -> str | None:
     properties = tree.args.get("properties") or exp.Properties(expressions=[])
     key, value = exp.Literal.string(CREATED_FOR), exp.Literal.string(created_for)
     properties.append("expressions", exp.Property(this=key, value=value))
-    if properties.find(exp.FileFormatProperty) is None:
-        properties.append("expressions", exp.FileFormatProperty(this=exp.Var(this="delta")))
+    form = properties.find(exp.FileFormatProperty)
+    if form is None:
+        form = exp.FileFormatProperty(this=exp.Var(this="delta"))
+        properties.append("expressions", form)
     tree.set("properties", properties)
     tree.set("exists", True)
-    return written(tree, SPARK)
-
-
-def _format(head: str) -> str:
-    (tree,) = trees(head, SPARK)
-    found = tree.find(exp.FileFormatProperty)
-    return "" if found is None else str(found.name).casefold()
+    return written(tree, SPARK), str(form.name).casefold()
 
 
 def table_statement(text: str) -> str | None:
