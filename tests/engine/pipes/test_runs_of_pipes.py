@@ -101,7 +101,7 @@ def test_files_that_are_cut_off_or_gone_are_reported_and_the_others_loaded(world
     report = world.run(pipe_spec(world.home))
     failed = {f["file"]: f["system_error"] for f in report["failed"]}
     assert sorted(failed) == ["cut 0.csv.gz", "cut 1.csv.gz", "cut 2.csv.gz", "cut 3.csv.gz", "gone.csv"]
-    assert "does not exist" in failed["gone.csv"]
+    assert "no longer exists" in failed["gone.csv"]
     assert world.rows() == Counter([*range(5_000), 7])
 
 
