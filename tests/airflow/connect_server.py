@@ -70,7 +70,7 @@ class ConnectServer:
 
     def _ask(self, what: str) -> list[dict[str, Any]]:
         api = f"http://localhost:{self.ui_port}/api/v1/applications"
-        with urllib.request.urlopen(api, timeout=10) as answer:
+        with urllib.request.urlopen(api, timeout=60) as answer:
             (application,) = json.load(answer)
         with urllib.request.urlopen(f"{api}/{application['id']}/{what}", timeout=10) as answer:
             found: list[dict[str, Any]] = json.load(answer)
