@@ -44,6 +44,7 @@ REMEMBER_LITTLE = {
 }  # thousands of finished queries and hundreds of tables would fill the heap
 
 hypothesis.settings.register_profile("without a clock", deadline=None)  # a slow machine is no failure
+hypothesis.settings.register_profile("the same", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("without a clock")
 os.environ.setdefault("TIDEMARK_SPARK_MODE", "submit")  # those of the warm Spark name it
 os.environ.setdefault("TIDEMARK_DRIVER_ENVIRONMENT", "COVERAGE_*")  # what drivers run is counted, too
@@ -193,6 +194,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Without the long tests, every run has the same examples, so that a failure is that of a change."""
+    if config.option.markexpr in ("not nightly", "quick"):
+        hypothesis.settings.load_profile("the same")
     if (file := config.getoption("--seconds-to")) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Seconds(Path(file)))
 

@@ -129,7 +129,7 @@ def test_a_small_query_ends_before_the_many_tasks_of_a_large_one(server: ServerR
         finally:
             client.kill()
             client.wait()
-    wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    wait_until(lambda: not _ask("jobs?status=running"), seconds=60)
 
 
 def test_a_session_that_asks_nothing_is_not_closed_by_the_clock(server: ServerRecord) -> None:
@@ -177,7 +177,7 @@ def test_a_driver_that_is_killed_leaves_nothing_in_the_server(
         os.kill(driver.process_id, signal.SIGKILL)
         with pytest.raises(JobDied):
             running.result(timeout=60)
-    wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    wait_until(lambda: not _ask("jobs?status=running"), seconds=60)
     assert lake.version("m.slow") == before
     assert is_alive(server)
 
@@ -195,7 +195,7 @@ def test_the_server_ends_the_session_of_a_task_that_was_killed_with_its_driver(
         finally:
             client.kill()
             client.wait()
-    wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    wait_until(lambda: not _ask("jobs?status=running"), seconds=60)
     assert _probe(SparkJob(warm.settings), warm).error is None
     assert f"without leaving its session {session}" in (server.place / "server.log").read_text()
 
@@ -208,7 +208,7 @@ def test_a_stage_that_spark_starts_after_its_query_was_cancelled_is_cancelled_to
         url = server.url(f"00000000-0000-4000-8000-0000000001{number:02}")
         client = CANCELLED.format(session=SESSION.format(url=url, query=""), seconds=number * 0.04)
         subprocess.run([sys.executable, "-c", client], timeout=120, check=True)
-    wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    wait_until(lambda: not _ask("jobs?status=running"), seconds=60)
     assert is_alive(server)
     assert _probe(SparkJob(warm.settings), warm).error is None
 
@@ -261,7 +261,7 @@ def test_a_cancelled_job_ends_and_its_server_stays(warm: TidemarkHook, source: s
         job.cancel()
         with pytest.raises(JobCancelled):
             running.result(timeout=60)
-    wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    wait_until(lambda: not _ask("jobs?status=running"), seconds=60)
     assert is_alive(server)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tidemark.client import connect
+from tidemark.model.file_statistics import may_be_rounded
 
 pytestmark = pytest.mark.spark
 
@@ -22,7 +23,9 @@ TEXT = """
       max(n),
       min(part), max(part), min(`day`), max(day), min(dropped), max(dropped) AS gone FROM lake.t
 """
-DECIMALS = st.decimals(-(10**27), 10**27, places=10, allow_nan=False, allow_infinity=False)
+DECIMALS = st.decimals(-(10**27), 10**27, places=10, allow_nan=False, allow_infinity=False).filter(
+    lambda number: not may_be_rounded(number, 10) and not may_be_rounded(number.normalize(), 10)
+)  # others are left to Spark
 DAYS = st.dates(date(1, 1, 1), date(9999, 12, 31))
 ROW = st.tuples(
     st.integers(0, 2),
