@@ -39,6 +39,7 @@ class World:
         self.spark, self.path, self.random = spark, root / "lake" / "s" / "t", random.Random(seed)
         self.client = connect(spark, store, lake_root=str(root / "lake"))
         self.next = 0
+        self.rounds = 6 if seed == 1 else 10  # of a run of `make test`, and of the longer ones
         self.versions = [0]
         self.insert(4)
 
@@ -133,7 +134,7 @@ def test_searches_have_the_rows_of_scans(world: World) -> None:
     world.client.add_search_optimization("s.t", PATHS)
     seen: set[str] = set()
     by_arrow = pruned = 0
-    for number in range(10):
+    for number in range(world.rounds):
         seen.add(world.step() if number != 2 else world.keep() or "keep")
         wheres = [world.predicate() for _ in range(PREDICATES)]
         flags = [F.coalesce(F.expr(where), F.lit(False)).alias(f"_{at}") for at, where in enumerate(wheres)]
@@ -147,8 +148,8 @@ def test_searches_have_the_rows_of_scans(world: World) -> None:
             by_arrow += found[1]
             pruned += choice.pruned
             assert found[0] == expected, (where, choice.steps, seen)
-    assert by_arrow > 20
-    assert pruned > 10
+    assert by_arrow > 2 * world.rounds
+    assert pruned > world.rounds
 
 
 def _flags() -> list[str]:
