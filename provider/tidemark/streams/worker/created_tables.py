@@ -86,7 +86,7 @@ def is_left_empty(opened: Open, table: CreatedTable) -> bool:
 def finish_left(
     runtime: Runtime, log: DeltaLog, streams: Sequence[str], *, by: TransactionKey, owner: str
 ) -> CommitResult | None:
-    """Finish a run of the statement that had submitted its INSERT and left it; the answer is its result, None without
+    """Finish a run of the statement that had submitted its INSERT and left it. The answer is its result; None without
     such a run. Raises StreamLocked while that run may be alive, and what `finish` raises.
     """
     table_id = log.state().table_id
