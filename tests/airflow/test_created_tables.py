@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from airflow.sdk import DAG
@@ -23,9 +24,9 @@ QUERY = "AS SELECT id, name, METADATA$ACTION AS act FROM {s} WHERE id > 1"
 
 
 @pytest.fixture
-def stream(lake: Lake, run_dag: RunDag, request: pytest.FixtureRequest) -> str:
+def stream(lake: Lake, run_dag: RunDag) -> str:
     """A stream of its own, with two rows to deliver."""
-    name = f"kept_{len(request.node.name)}"
+    name = f"kept_{uuid4().hex[:8]}"
     lake.create(f"ct.{name}", "id BIGINT, name STRING", row_tracking=True)
     with DAG(f"ct_{name}", schedule=None) as dag:
         CreateStreamOperator(task_id="create", stream=name, on=f"ct.{name}")
