@@ -45,6 +45,7 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
                 "SELECT SYSTEM$STREAM_HAS_DATA('s')",
                 "DROP STREAM IF EXISTS s",
                 "CREATE CHANGE STREAM c FOR ALL",
+                "CREATE TABLE a.kept AS SELECT id FROM s",
                 "it.sql",
             ],
             [
@@ -54,6 +55,8 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
                 "CREATE STREAM s ON TABEL t",
                 "SHOW TABLES",
                 "CREATE CHANGE STREAM",
+                "CREATE OR REPLACE TABLE a.kept AS SELECT id FROM s",
+                "CREATE TABLE a.kept USING parquet AS SELECT id FROM s",
             ],
         ),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import smtplib
 from collections.abc import Callable, Iterator
@@ -17,17 +18,22 @@ from tests.airflow.runs import Lake, Outcome
 from tests.dag_runs import run_registered
 from tests.engine.passing_time import pass_time
 from tests.guarantees.synthetic_tables import SyntheticTable
+from tests.guarantees.view_world import ViewWorld
 from tests.postgresql import PostgresServer
 from tests.unit.lake.delta_directories import singers
-from tidemark.change_streams.worker.definitions import get_change_stream
+from tidemark.change_streams.worker.defining import create as define_change_stream
+from tidemark.change_streams.worker.definitions import get_change_stream, list_change_streams
+from tidemark.hooks.lake_tables import lake_tables_of
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.materialized.worker.views import list_views
+from tidemark.lake.log_paths import logs_root
+from tidemark.materialized.worker.views import get_view, list_views
 from tidemark.model.streams import StreamMode
 from tidemark.search.worker.definitions import list_searches
 from tidemark.streams.worker.streams import advance_stream, create_stream, get_stream, list_streams, stream_history
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]
+DAGS = Path(__file__).parents[2] / "dags"
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 ORDERS = "id BIGINT, customer BIGINT, status STRING"
 TARGETS = {
@@ -421,6 +427,54 @@ def test_a_change_stream_over_a_shop_is_made_altered_and_dropped(
     expired = run_dag(expire_shop).returned("expire")
     assert (expired["change_stream"], expired["rows"]) == ("ShopChanges", 0)
     assert run_dag(forget_shop).returned("forget") is True
+
+
+@pytest.fixture
+def acted_on(
+    airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_store: str
+) -> Iterator[ViewWorld]:
+    """The stream `s`, the dynamic table `shop.large`, and the change stream `names`, which watches singers."""
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
+    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", sqlite_store)
+    monkeypatch.syspath_prepend(str(DAGS))
+    world, hook = ViewWorld(tmp_path, sqlite_store), TidemarkHook()
+    world.stream()
+    world.view("shop.large", "source")
+    singers(tmp_path / "lake", "music.singers", key="SingerId")
+    tables, logs = lake_tables_of(hook), logs_root(hook.settings.workspace)
+    define_change_stream(world.store, "names", watch=["music.singers"], options={}, tables=tables, logs=logs)
+    yield world
+    world.store.close()
+
+
+def test_the_form_does_the_one_act_that_is_chosen_on_the_object_that_is_named(
+    run_dag: RunDag, acted_on: ViewWorld
+) -> None:
+    store = acted_on.store
+
+    def done(action: str, name: str, **answers: Any) -> str:
+        dag = importlib.reload(importlib.import_module("object_acts")).dag
+        outcome = run_dag(dag, conf={"action": action, "name": name, **answers})
+        assert [
+            one.task_id for one in dag.tasks if outcome.task(one.task_id) not in ("skipped", "upstream_failed")
+        ] in (
+            ["act", action],
+            ["act"],
+        )
+        return outcome.state
+
+    assert (done("suspend_dynamic_table", "shop.large"), bool(get_view(store, "shop.large").suspended)) == (
+        "success",
+        True,
+    )
+    assert (done("resume_dynamic_table", "shop.large"), get_view(store, "shop.large").suspended) == ("success", None)
+    assert (done("suspend_change_stream", "names"), get_change_stream(store, "names").tables) == ("success", ())
+    assert done("resume_change_stream", "names") == "failed"
+    assert done("resume_change_stream", "names", tables=["music.singers"]) == "success"
+    assert [one.table.name for one in get_change_stream(store, "names").tables] == ["music.singers"]
+    for kind, name in (("stream", "s"), ("change_stream", "names"), ("dynamic_table", "shop.large")):
+        assert (done(f"drop_{kind}", name), done(f"drop_{kind}", name, sure=name)) == ("failed", "success")
+    assert (list_streams(store), list_change_streams(store), list_views(store)) == ((), (), ())
 
 
 MAIL = {"conn_type": "smtp", "host": "mail.example.org", "extra": {"from_email": "a@example.org", "disable_ssl": True}}

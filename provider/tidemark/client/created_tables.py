@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemark.client.temporary_views import TemporaryViews
 from tidemark.client.transaction import LakeTransaction
-from tidemark.errors import NotADeltaTable, TableNotFound, TransactionNotFound
+from tidemark.errors import NotADeltaTable, TableNotFound
 from tidemark.model.statements import TransactionKey
 from tidemark.sql.names import sql_name
-from tidemark.sql.text import compilation_error
-from tidemark.streams.planning.stream_sql.tables import CREATED_FOR, CreatedTable
-from tidemark.streams.worker.finish import finish
-from tidemark.streams.worker.streams import open_transaction
+from tidemark.streams.planning.stream_sql.tables import CreatedTable, already_exists
+from tidemark.streams.worker.created_tables import finish_left, is_left_empty, own_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,14 +40,15 @@ def create_and_fill(
     has IF NOT EXISTS: no stream moves then. Raises SqlCompilationError for a table that exists, and what `fill` raises.
     """
     name = sql_name(table.name)
-    if _finishes(context, name, table, streams):
+    opened = partial(context.tables, name)
+    if _finishes(context, opened, table, streams):
         return True
-    if not _is_left_empty(context, name, table):
+    if not is_left_empty(opened, table):
         if _exists(context, name):
             return _has_been_there(text, table)
         _create(context, table, read())
-    filled = _is_left_empty(context, name, table) and fill(
-        f"INSERT INTO {name} {table.query}", lambda: _is_left_empty(context, name, table)
+    filled = is_left_empty(opened, table) and fill(
+        f"INSERT INTO {name} {table.query}", partial(is_left_empty, opened, table)
     )
     return filled or _has_been_there(text, table)  # somebody else was quicker
 
@@ -66,24 +66,17 @@ def fill_once(context: ClientContext, insert: str, still: Callable[[], bool]) ->
     return wanted
 
 
-def _finishes(context: ClientContext, name: str, table: CreatedTable, streams: Sequence[str]) -> bool:
+def _finishes(
+    context: ClientContext, opened: Callable[[], DeltaLog], table: CreatedTable, streams: Sequence[str]
+) -> bool:
     """Whether a run of the statement had submitted its INSERT and left it, and it is finished now. Raises StreamLocked
     while that run may be alive.
     """
-    log = _own(context, name, table)
+    log = own_log(opened, table)
     if log is None:
         return False
-    table_id = log.state().table_id
-    for stream in streams:
-        try:
-            held = open_transaction(context.store, stream)
-        except TransactionNotFound:
-            continue
-        if any(statement.target.table_id == table_id for statement in held.plan.statements):
-            by = TransactionKey("client", context.store.new_id(), "finish")
-            ended = finish(context.runtime, stream, by=by, owner=context.who)
-            return ended is not None and ended.result is not None
-    return False
+    by = TransactionKey("client", context.store.new_id(), "finish")
+    return finish_left(context.runtime, log, streams, by=by, owner=context.who) is not None
 
 
 def _create(context: ClientContext, table: CreatedTable, rows: DataFrame) -> None:
@@ -101,23 +94,8 @@ def _exists(context: ClientContext, name: str) -> bool:
     return True
 
 
-def _is_left_empty(context: ClientContext, name: str, table: CreatedTable) -> bool:
-    """Whether the table is the one that this statement created, and has nothing yet."""
-    log = _own(context, name, table)
-    return log is not None and log.head() == 0
-
-
-def _own(context: ClientContext, name: str, table: CreatedTable) -> DeltaLog | None:
-    """The log of the table, if this statement created it."""
-    try:
-        log = context.tables(name)
-    except (TableNotFound, NotADeltaTable):
-        return None
-    return log if log.state().metadata.configuration.get(CREATED_FOR) == table.created_for else None
-
-
 def _has_been_there(text: str, table: CreatedTable) -> bool:
     """No, if the text has IF NOT EXISTS; else raises SqlCompilationError."""
     if table.if_not_exists:
         return False
-    raise compilation_error(text, table.name.span, f"Object '{table.name.text}' already exists.")
+    raise already_exists(text, table)

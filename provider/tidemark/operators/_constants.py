@@ -9,7 +9,15 @@ from typing import Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.statements import SchemaEvolution, WriteAs
-from tidemark.operators._plans import MODES, OF_TARGETS, WriteRequest, parsed_sql, planned_writes, require_targets
+from tidemark.operators._plans import (
+    MODES,
+    OF_TARGETS,
+    WriteRequest,
+    filling,
+    parsed_sql,
+    planned_writes,
+    require_targets,
+)
 
 __all__ = [
     "check_bounds",
@@ -74,7 +82,10 @@ def check_targets(operator: Any) -> None:
     if targets is None:
         if operator.write_as is None:
             raise InvalidArgument(argument="write_as", value=None, problem=f"it must be {MODES}; or give targets")
-        check_write(operator)
+        given = {name: getattr(operator, name) for name in _OF_WRITES}
+        if isinstance(given["sql"], str) and is_constant(given["sql"], operator.template_ext):
+            given["sql"] = filling(given["sql"])
+        _check_request(given, operator.template_ext)
     elif isinstance(targets, list | tuple):
         require_targets(targets, vars(operator))
         for target in targets:

@@ -23,7 +23,8 @@ from tidemark.streams.model.table_jobs import (
     TablePath,
     ViewRequest,
 )
-from tidemark.streams.model.transaction_jobs import DRY_RUN, HAS_ROWS, WindowsRequest
+from tidemark.streams.model.transaction_jobs import CREATE_TABLE, DRY_RUN, HAS_ROWS, TableRequest, WindowsRequest
+from tidemark.streams.planning.bounds import UNBOUNDED
 from tidemark.streams.planning.vacuum_job import VACUUM, Vacuumed, VacuumRequest
 
 if TYPE_CHECKING:
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from tidemark.streams.planning.executors import PlannedExecutors
     from tidemark.streams.planning.retention import VacuumPlan
     from tidemark.streams.worker.runtime import Runtime
+    from tidemark.streams.worker.sources import SourceHead
 
 __all__ = [
     "backfill_table",
     "create_quarantine",
+    "create_table",
     "explain",
     "holds_rows",
     "refresh_external_table",
@@ -112,18 +115,7 @@ def explain(runtime: Runtime, streams: Sequence[str], *, key: TransactionKey, bo
     {"windows": [{stream, from, to, initial_rows}], "reads": what the job found, by stream, or {}}. With bounds
     for executors also {"planned": {bytes, min_executors, executors, max_executors}}.
     """
-    from tidemark.streams.worker.following import where_they_are
-    from tidemark.streams.worker.opening import wherever
-    from tidemark.streams.worker.sources import look_at_sources, window_from
-    from tidemark.streams.worker.streams import get_stream
-
-    store = runtime.store
-    sources = look_at_sources(store, streams, wherever(runtime.tables), bound)
-    stored = tuple(
-        window_from(get_stream(store, name), source.ends, store.clock())
-        for name, source in zip(streams, sources, strict=True)
-    )
-    windows = where_they_are(stored, runtime.tables)
+    sources, windows = _coming(runtime, streams, bound)
     silent = all(source.silent(window) for source, window in zip(sources, windows, strict=True))
     names = tuple(streams)
     reads = {} if silent else runtime.run_job(DRY_RUN, WindowsRequest(windows), key=key, streams=names).reads
@@ -135,6 +127,37 @@ def explain(runtime: Runtime, streams: Sequence[str], *, key: TransactionKey, bo
     if runtime.sizing is None or silent:
         return found
     return {**found, "planned": _facts_of(runtime.sizing.tell(windows, runtime.tables))}
+
+
+def create_table(
+    runtime: Runtime, write: PlannedWrite, head: str, query: str, *, streams: Sequence[str], key: TransactionKey
+) -> None:
+    """Runs a CREATE_TABLE job: `head` is the statement before AS, and `write` the INSERT of the `query` that follows.
+
+    A table that exists is left as it is. Raises the job's error, and StreamNotFound.
+    """
+    _, windows = _coming(runtime, streams, UNBOUNDED)
+    tables = {name: path for name, path in write.tables.items() if name != write.target}
+    log.info("Creating the table %s.", write.target)
+    runtime.run_job(CREATE_TABLE, TableRequest(windows, head, query, tables), key=key, streams=tuple(streams))
+
+
+def _coming(
+    runtime: Runtime, streams: Sequence[str], bound: Bound
+) -> tuple[tuple[SourceHead, ...], tuple[StreamWindow, ...]]:
+    """The heads of the streams' sources, and the windows that would be taken now. Nothing is moved."""
+    from tidemark.streams.worker.following import where_they_are
+    from tidemark.streams.worker.opening import wherever
+    from tidemark.streams.worker.sources import look_at_sources, window_from
+    from tidemark.streams.worker.streams import get_stream
+
+    store = runtime.store
+    sources = look_at_sources(store, streams, wherever(runtime.tables), bound)
+    stored = tuple(
+        window_from(get_stream(store, name), source.ends, store.clock())
+        for name, source in zip(streams, sources, strict=True)
+    )
+    return sources, where_they_are(stored, runtime.tables)
 
 
 def _facts_of(planned: PlannedExecutors) -> dict[str, Any]:

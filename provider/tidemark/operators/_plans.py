@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidemark.delivery.planning.quarantine import with_quarantine
-from tidemark.errors import InvalidArgument, StatementRefused, TableNotFound, TargetNotFound
+from tidemark.errors import InvalidArgument, SqlCompilationError, StatementRefused, TableNotFound, TargetNotFound
 from tidemark.model.statements import PlannedWrite, SchemaEvolution, WriteAs
 
 if TYPE_CHECKING:
     from tidemark.sql.statements import ParsedStatement
+    from tidemark.streams.planning.stream_sql.tables import CreatedTable
 
 __all__ = [
+    "INTO",
     "MODES",
     "OF_TARGETS",
     "TableUri",
     "WriteRequest",
+    "created_table_of",
+    "filling",
     "names_of",
     "parsed_sql",
     "planned_writes",
@@ -29,6 +33,7 @@ __all__ = [
 
 TableUri = Callable[[str], str]  # a table's name → its canonical URI
 OF_TARGETS = ("target", "write_as", "keys", "sql", "tables", "schema_evolution", "quarantine")  # and `stream`
+INTO = "INSERT INTO {} "
 MODES = "'append', 'merge', 'sql' or a function as 'package.module:function'"
 
 
@@ -169,6 +174,35 @@ def parsed_sql(request: WriteRequest, streams: Sequence[str] | None) -> ParsedSt
         problem = f"it reads no stream: what {', '.join(streams)} brings would be passed over"
         raise StatementRefused(problem=problem, sql=request.sql)
     return parsed
+
+
+def filling(sql: str) -> str:
+    """The INSERT that fills the table of a CREATE TABLE … AS SELECT; other statements as they are. Raises
+    SqlCompilationError for a form of it that cannot read a stream.
+    """
+    from tidemark.sql.names import sql_name
+
+    table = created_table_of(sql)
+    return sql if table is None else f"{INTO.format(sql_name(table.name))}{table.query}"
+
+
+def created_table_of(sql: object) -> CreatedTable | None:
+    """The parts of a CREATE TABLE … AS SELECT; None for anything else. Raises as `filling`."""
+    from tidemark.sql.statements import parse_statement
+    from tidemark.sql.text import Cursor
+    from tidemark.streams.planning.stream_sql.tables import created_table
+
+    if not isinstance(sql, str):
+        return None
+    try:
+        parse_statement(sql)
+    except StatementRefused:
+        try:
+            Cursor(sql)
+        except SqlCompilationError:  # no statement at all, as the plan says
+            return None
+        return created_table(sql)
+    return None
 
 
 def _by_sql(request: WriteRequest, table_uri: TableUri) -> PlannedWrite:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.configuration import conf
 
+from tidemark.model.statements import WriteAs
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
 from tidemark.operators._base import (
     LineageMixin,
@@ -19,6 +20,7 @@ from tidemark.operators._base import (
 )
 from tidemark.operators._bounds import bound_of, bounds_given
 from tidemark.operators._constants import check_bounds, check_constants, check_targets
+from tidemark.operators._created import Creation, creation_of, left_as_it_is
 from tidemark.operators._jobs import create_quarantine, explain
 from tidemark.operators._plans import TableUri, WriteRequest, planned_writes, streams_of, write_requests
 from tidemark.operators._reads_of_views import over_views
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from tidemark.model.statements import PlannedWrite, TransactionKey
     from tidemark.operators._base import Lineage
     from tidemark.streams.planning.bounds import Bound
+    from tidemark.streams.worker.outcomes import Consumed
     from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["ConsumeStreamOperator"]
@@ -51,8 +54,8 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
     :param write_as: `append`, `merge`, `sql`, or a function as `package.module:function`; see "One target: one task".
         (templated)
     :param keys: key columns of a merge, one name or several; only for a merge, and needed there. (templated)
-    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table. A text that ends in `.sql` is the
-        name of a file. (templated)
+    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table, or CREATE TABLE … AS SELECT. A
+        text that ends in `.sql` is the name of a file. (templated)
     :param tables: further tables that a function reads. (templated)
     :param schema_evolution: `fail`, or `add` the columns that the target lacks. (templated)
     :param quarantine: the table for rows of an append or merge that break a constraint of the target. It is created if
@@ -127,27 +130,30 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """The window that was delivered; for a dry run what would be read."""
         from tidemark.streams.worker.clusters import DriverGoesOn
-        from tidemark.streams.worker.consume import consume
 
         hook, uri = self.hook, cache(partial(self.table_uri, context))
-        requests = [over_views(hook, request) for request in write_requests(vars(self))]
-        for request in requests:
-            planned_writes(replace(request, quarantine=None), uri)  # refuses, before a table is made
+        creation = self._creation()
+        if creation is None:
+            requests = [over_views(hook, request) for request in write_requests(vars(self))]
+            for request in requests:
+                planned_writes(replace(request, quarantine=None), uri)  # refuses, before a table is made
+        else:
+            requests = [creation.request]
+            creation.planned(self, context)
         runtime = self.runtime(functions=True, leaves=self.deferrable)
         bound = bound_of(**bounds_given(self))
         if flag_of("dry_run", self.only_plan):
             return self._explained(runtime, requests, bound, context)
         try:
-            consumed = consume(
-                runtime,
-                key=key_of(context),
-                streams=streams_of(requests),
-                writes=self._writes(runtime, requests, bound, context, uri),
-                owner=owner_of(context),
-                bound=bound,
+            consumed = (
+                self._consumed(runtime, requests, bound, context, uri)
+                if creation is None
+                else creation.run(self, context, runtime, bound)
             )
         except DriverGoesOn as left:
             self.wait_in_the_triggerer(left)
+        if consumed is None:
+            return left_as_it_is(self, self.sql)
         if not consumed.delivered_before:
             tell_lag(hook, consumed.result)
         return announce(
@@ -157,6 +163,26 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
             finished=taken_over(runtime.store, consumed.result),
             fresh=not consumed.delivered_before,
             skip_when_empty=flag_of("skip_when_empty", self.skip_when_empty),
+        )
+
+    def _creation(self) -> Creation | None:
+        """The creation of the table, if the statement is CREATE TABLE … AS SELECT."""
+        if self.targets is not None or self.write_as != WriteAs.SQL:
+            return None
+        return creation_of(WriteRequest.parse(vars(self)))
+
+    def _consumed(
+        self, runtime: Runtime, requests: Sequence[WriteRequest], bound: Bound, context: Context, uri: TableUri
+    ) -> Consumed:
+        from tidemark.streams.worker.consume import consume
+
+        return consume(
+            runtime,
+            key=key_of(context),
+            streams=streams_of(requests),
+            writes=self._writes(runtime, requests, bound, context, uri),
+            owner=owner_of(context),
+            bound=bound,
         )
 
     def _explained(
@@ -191,7 +217,8 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
 
         if flag_of("dry_run", self.only_plan):
             return None
-        requests, hook = write_requests(vars(self)), self.hook
+        hook, creation = self.hook, self._creation()
+        requests = write_requests(vars(self)) if creation is None else (creation.request,)
         writes = [write for request in requests for write in planned_writes(request, self.known_uri)]
         return lineage_of_plan(hook.open_store(), streams_of(requests), writes)
 

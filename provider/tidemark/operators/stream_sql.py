@@ -19,7 +19,8 @@ from tidemark.operators._base import (
 )
 from tidemark.operators._bounds import bound_of, bounds_given
 from tidemark.operators._constants import check_bounds, check_constants, is_constant
-from tidemark.operators._plans import WriteRequest, names_of, planned_writes
+from tidemark.operators._created import creation_of, left_as_it_is
+from tidemark.operators._plans import WriteRequest, filling, names_of, planned_writes
 from tidemark.operators._reads_of_views import over_views
 from tidemark.operators._spark import SparkOperator
 from tidemark.operators._view_desk import desk_of
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
     from tidemark.model.statements import TransactionKey
     from tidemark.operators._base import Lineage
     from tidemark.sql.statements import ParsedStatement
+    from tidemark.streams.planning.bounds import Bound
     from tidemark.streams.planning.stream_sql.statements import StreamStatement
+    from tidemark.streams.worker.outcomes import Consumed
+    from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["StreamSQLOperator"]
 
@@ -51,11 +55,11 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
     The first are those of a STREAM, a CHANGE STREAM, a MATERIALIZED VIEW or a DYNAMIC TABLE. Streams and system
     functions need no JVM. They answer with rows: `[{"status": …}]`, or those of the query. A write is a consumption as
     by ConsumeStreamOperator. The run owns its window, each change arrives once, and an empty window starts no Spark.
-    The answer is the delivery. Views are created and refreshed as by CreateMaterializedViewOperator and
-    RefreshViewOperator. A retry or a clear keeps what this run has created, also by OR REPLACE. A job turns on row
-    tracking if it is off (R3). Of a change stream say IF NOT EXISTS and IF EXISTS, so that a retry succeeds. Anything
-    else is refused, with what to use instead. Raises SqlCompilationError with the place in the text, and for change
-    streams what CreateChangeStreamOperator raises.
+    The answer is the delivery. CREATE TABLE … AS SELECT is a write, too, into a table that it creates. Views are
+    created and refreshed as by CreateMaterializedViewOperator and RefreshViewOperator. A retry or a clear keeps what
+    this run has created, also by OR REPLACE. A job turns on row tracking if it is off (R3). Of a change stream say IF
+    NOT EXISTS and IF EXISTS, so that a retry succeeds. Anything else is refused, with what to use instead. Raises
+    SqlCompilationError with the place in the text, and for change streams what CreateChangeStreamOperator raises.
 
     :param sql: the statement; a name that ends in `.sql` is a file of it. (templated)
     :param stream: the streams that a write reads, so that their assets are the task's outlets; may be left out.
@@ -198,20 +202,17 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         self.log.info("%s", status)
         return [{"status": status}]
 
-    def _write(self, context: Context, statement: ParsedStatement) -> dict[str, Any]:
-        from tidemark.streams.worker.consume import consume
-
-        hook = self.hook
-        request = over_views(hook, self._request(statement))
+    def _write(self, context: Context, statement: ParsedStatement) -> dict[str, Any] | list[dict[str, Any]]:
+        hook, bound = self.hook, bound_of(**bounds_given(self))
+        asked = self._request(statement)
+        creation = creation_of(replace(asked, sql=self.sql))
         runtime = self.runtime(functions=True)
-        consumed = consume(
-            runtime,
-            key=key_of(context),
-            streams=request.streams,
-            writes=planned_writes(request, partial(self.table_uri, context)),
-            owner=owner_of(context),
-            bound=bound_of(**bounds_given(self)),
-        )
+        if creation is None:
+            consumed = self._consumed(context, runtime, asked, bound)
+        elif (filled := creation.run(self, context, runtime, bound)) is not None:
+            consumed = filled
+        else:
+            return [left_as_it_is(self, self.sql)]
         if not consumed.delivered_before:
             tell_lag(hook, consumed.result)
         return announce(
@@ -221,6 +222,19 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
             finished=taken_over(runtime.store, consumed.result),
             fresh=not consumed.delivered_before,
             skip_when_empty=flag_of("skip_when_empty", self.skip_when_empty),
+        )
+
+    def _consumed(self, context: Context, runtime: Runtime, asked: WriteRequest, bound: Bound) -> Consumed:
+        from tidemark.streams.worker.consume import consume
+
+        request = over_views(self.hook, asked)
+        return consume(
+            runtime,
+            key=key_of(context),
+            streams=request.streams,
+            writes=planned_writes(request, partial(self.table_uri, context)),
+            owner=owner_of(context),
+            bound=bound,
         )
 
     def _request(self, parsed: ParsedStatement) -> WriteRequest:
@@ -235,7 +249,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         named = names_of("stream", self.stream)
         if named and {name.casefold() for name in named} != {name.casefold() for name in read}:
             raise InvalidArgument(argument="stream", value=list(named), problem=f"the statement reads {list(read)}")
-        return WriteRequest(streams=read, targets=(), write_as="sql", sql=self.sql)
+        return WriteRequest(streams=read, targets=(), write_as="sql", sql=filling(self.sql))
 
 
 def _why_not(statement: StreamStatement) -> str:
@@ -291,7 +305,7 @@ def _statement_of(
     if definition is not None:
         return definition
     try:
-        return parse_write(sql)
+        return parse_write(filling(sql))
     except StatementRefused as error:
         problem = f"{error.facts['problem']}; in a task, use a write that reads a stream, else lake.sql in a @task"
         raise StatementRefused(problem=problem, sql=sql) from error

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tidemark.streams.driver.pinned_streams import PinnedStreams
 
-__all__ = ["prepare_sql", "query_text", "require_analysed"]
+__all__ = ["prepare_sql", "query_text", "require_analysed", "require_understood"]
 
 
 def prepare_sql(session: SparkSession, statement: Statement, sql: str, streams: PinnedStreams) -> PreparedWrite:
@@ -35,7 +35,7 @@ def require_analysed(
     if parsed.target is None:
         raise StatementRefused(problem="it has no target", sql=sql)
     text = query_text(parsed, streams, {**tables, parsed.target.name: target_path})
-    _refuse_what_spark_refuses(session, text, sql)
+    require_understood(session, text, sql)
     return text
 
 
@@ -55,8 +55,10 @@ def _run(session: SparkSession, text: str) -> None:
     session.sql(text)
 
 
-def _refuse_what_spark_refuses(session: SparkSession, text: str, sql: str) -> None:
-    """EXPLAIN analyses the statement and answers with the error as text; nothing is run."""
+def require_understood(session: SparkSession, text: str, sql: str) -> None:
+    """Spark can run the `text`, which was made of the user's `sql`; nothing is run. Raises StatementRefused in Spark's
+    words.
+    """
     lines = [row[0] for row in session.sql("EXPLAIN " + text).collect()]
     if lines and lines[0].startswith("Error occurred during query planning"):
         raise StatementRefused(problem=lines[1] if len(lines) > 1 else lines[0], sql=sql)

@@ -11,6 +11,7 @@ from tidemark.model.statements import Evidence, Statement
 from tidemark.model.streams import StreamWindow
 
 __all__ = [
+    "CREATE_TABLE",
     "DRY_RUN",
     "FENCE",
     "HAS_ROWS",
@@ -19,6 +20,8 @@ __all__ = [
     "FenceReport",
     "HasRowsReport",
     "StatementsRequest",
+    "TableReport",
+    "TableRequest",
     "WindowsRequest",
     "WriteReport",
 ]
@@ -59,6 +62,25 @@ class WindowsRequest:
 
 
 @dataclass(frozen=True)
+class TableRequest:
+    """A table for the rows of `query` on windows of streams. `head`: the statement before AS, with IF NOT EXISTS, and
+    with the table as Spark finds it. `tables`: name → path of the other tables that the query reads.
+    """
+
+    windows: tuple[StreamWindow, ...]
+    head: str
+    query: str
+    tables: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """`columns`: of the query, and so of a table that the job has created."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class DryRunReport:
     """`reads`: stream name → the chosen plan with files, bytes and rows of each side."""
 
@@ -76,3 +98,4 @@ WRITE = Job("write", StatementsRequest, WriteReport, "streams.driver.job_write:w
 FENCE = Job("fence", StatementsRequest, FenceReport, "streams.driver.job_fence:fence")
 DRY_RUN = Job("dry_run", WindowsRequest, DryRunReport, "streams.driver.job_dry_run:dry_run")
 HAS_ROWS = Job("has_rows", WindowsRequest, HasRowsReport, "streams.driver.job_has_rows:has_rows")
+CREATE_TABLE = Job("create_table", TableRequest, TableReport, "streams.driver.job_create_table:create_table")

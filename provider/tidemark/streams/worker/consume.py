@@ -15,7 +15,7 @@ from tidemark.streams.worker.runtime import Runtime
 from tidemark.streams.worker.submit import submit
 from tidemark.streams.worker.unwritten import end_attempt
 
-__all__ = ["consume", "deliver"]
+__all__ = ["consume", "deliver", "tell_opened"]
 
 
 def consume(
@@ -35,10 +35,15 @@ def consume(
     """
     begun = begin(runtime, key=key, streams=streams, writes=writes, owner=owner, bound=bound)
     if isinstance(begun, Opened):
-        tell_pinned(begun.transaction, runtime.tables)
-        if runtime.sizing is not None:
-            runtime.sizing.tell(begun.transaction.windows, runtime.tables)
+        tell_opened(runtime, begun)
     return deliver(runtime, begun)
+
+
+def tell_opened(runtime: Runtime, begun: Opened) -> None:
+    """The log's lines of what is pinned, and of the executors that it is to have."""
+    tell_pinned(begun.transaction, runtime.tables)
+    if runtime.sizing is not None:
+        runtime.sizing.tell(begun.transaction.windows, runtime.tables)
 
 
 def deliver(runtime: Runtime, begun: Begun) -> Consumed:

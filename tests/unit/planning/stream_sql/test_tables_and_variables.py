@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from tidemark.errors import SqlCompilationError
+from tidemark.errors import SqlCompilationError, StatementRefused
 from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
 from tidemark.streams.planning.stream_sql.statements import ChangesClause, SetVariable, StreamQuery
-from tidemark.streams.planning.stream_sql.tables import created_table, table_statement
+from tidemark.streams.planning.stream_sql.tables import CREATED_FOR, created_table, head_at, table_statement
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 TRACKED = "USING DELTA TBLPROPERTIES ('delta.enableRowTracking'='true'"
@@ -106,3 +106,16 @@ def test_a_table_that_takes_a_stream_is_one_of_delta(form: str) -> None:
     found = created_table(f"CREATE TABLE t {form} AS SELECT id FROM s")
     assert found is not None
     assert found.head.count("USING DELTA") == 1
+
+
+def test_a_table_is_created_at_a_path_in_place_of_its_name() -> None:
+    found = created_table("CREATE TABLE a.kept PARTITIONED BY (id) COMMENT 'of s' AS SELECT id FROM s")
+    assert found is not None
+    head = head_at(found, "s3a://lake/a b/kept")
+    assert head.startswith("CREATE TABLE IF NOT EXISTS delta.`s3a://lake/a b/kept` PARTITIONED BY (id) COMMENT 'of s'")
+    assert "USING DELTA" in head
+    assert f"'{CREATED_FOR}'='{found.created_for}'" in head
+    elsewhere = created_table("CREATE TABLE a.kept LOCATION '/x' AS SELECT id FROM s")
+    assert elsewhere is not None
+    with pytest.raises(StatementRefused, match="leave LOCATION out"):
+        head_at(elsewhere, "/lake/a/kept")

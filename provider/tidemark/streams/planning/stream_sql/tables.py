@@ -11,12 +11,12 @@ from itertools import pairwise
 
 from sqlglot import Token, exp
 
-from tidemark.errors import SqlCompilationError
+from tidemark.errors import SqlCompilationError, StatementRefused
 from tidemark.sql.foreign_sql import SOURCE, SPARK, SqlNotUnderstood, trees, written
 from tidemark.sql.names import sql_name
-from tidemark.sql.text import Cursor, SqlName
+from tidemark.sql.text import Cursor, SqlName, compilation_error
 
-__all__ = ["CREATED_FOR", "CreatedTable", "created_table", "table_statement"]
+__all__ = ["CREATED_FOR", "CreatedTable", "already_exists", "created_table", "head_at", "table_statement"]
 
 ROW_TRACKING = "delta.enableRowTracking"
 RETENTION = "delta.deletedFileRetentionDuration"
@@ -66,6 +66,22 @@ def created_table(text: str) -> CreatedTable | None:
     if form != "delta":
         raise cursor.fails(f"a table of the format {form} cannot take a stream, only one of Delta", name.span)
     return CreatedTable(name, head, text[query:].strip().rstrip(";")[2:].strip(), created_for, if_not_exists)
+
+
+def head_at(table: CreatedTable, path: str) -> str:
+    """The text before AS for a table at `path` in place of its name. Raises StatementRefused for a LOCATION."""
+    (tree,) = trees(table.head, SPARK)
+    if tree.find(exp.LocationProperty) is not None:
+        problem = "the name says where the table is; leave LOCATION out, or give the path as the name: delta.`/path`"
+        raise StatementRefused(problem=problem, sql=table.head)
+    names = exp.Table(this=exp.to_identifier(path, quoted=True), db=exp.to_identifier("delta"))
+    tree.set("this", names)
+    return written(tree, SPARK)
+
+
+def already_exists(text: str, table: CreatedTable) -> SqlCompilationError:
+    """The error of the statement `text` if its table exists and is not its own."""
+    return compilation_error(text, table.name.span, f"Object '{table.name.text}' already exists.")
 
 
 def _with_property(text: str, query: int, created_for: str) -> tuple[str, str] | None:
