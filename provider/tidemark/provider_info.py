@@ -159,6 +159,9 @@ _CONNECTION_TYPE: dict[str, object] = {
         "storage_options": _text(
             "Storage options", "JSON object for fsspec (keys, endpoint); kept out of job files and logs.", "password"
         ),
+        "job_deadline_hours": _text(
+            "Job hours", "How many hours after its order a Spark job stops itself, 1 to 23. Empty: 6."
+        ),
         "full_listing_seconds": _text(
             "Full listing",
             "Seconds after which a pipe lists all names of its bucket again, and not only later ones. Empty: 3600.",

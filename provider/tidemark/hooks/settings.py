@@ -16,12 +16,14 @@ from tidemark.hooks.spark_mode import SparkMode
 from tidemark.model.foreign_json import whole_number
 from tidemark.model.spark import DELTA_PACKAGE
 from tidemark.streams.planning.executors import DEFAULT_BYTES, MOST_BYTES, ExecutorBounds
+from tidemark.streams.worker.limits import DEFAULT_LIMITS
 
 __all__ = ["TidemarkSettings", "settings_from"]
 
 _SPARK_BRINGS_DELTA = "-"
 _MOST = 10_000
 _WEEK = 7 * 86_400  # seconds; pipes remember files for two weeks
+_MOST_HOURS = 23  # of a job; what is a day old can be removed
 _ENDS_WITH_ITS_TASK = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")  # set by Airflow's executors
 _ON_ONE_HOST = ("LocalExecutor", "airflow.executors.local_executor.LocalExecutor")
 
@@ -39,7 +41,7 @@ class TidemarkSettings:
     `spark_slots`: jobs at a time in the warm Spark of this host, which ends after `spark_idle` without one.
     `worker_stays`: whether this host outlives its task. `executors`: the bounds of jobs on a cluster; None leaves their
     number to Spark's settings. `full_listing_seconds`: after them a look for files of a pipe asks for all names, where
-    it otherwise continues behind the last one.
+    it otherwise continues behind the last one. `job_deadline`: after its order, at which a job stops itself.
     """
 
     control_store: str = field(repr=False)
@@ -60,6 +62,7 @@ class TidemarkSettings:
     keep_history: timedelta | None = None
     executors: ExecutorBounds | None = None
     full_listing_seconds: int = 3600
+    job_deadline: timedelta = DEFAULT_LIMITS.job_deadline
 
     @property
     def workspace(self) -> str:
@@ -101,6 +104,7 @@ def settings_from(
     lake_root = _text(extra, "lake_root") or options.get("lake_root") or str(home / "lake")
     require_no_password("lake_root", lake_root)
     packages = _text(extra, "spark_packages") or DELTA_PACKAGE
+    hours = _number(extra, "job_deadline_hours", most=_MOST_HOURS)
     return TidemarkSettings(
         control_store=store or f"sqlite:///{home / 'tidemark.db'}",
         lake_root=canonical_uri(os.path.expanduser(lake_root)),
@@ -120,6 +124,7 @@ def settings_from(
         keep_history=_length(extra, "keep_history"),
         executors=_executor_bounds(extra),
         full_listing_seconds=_number(extra, "full_listing_seconds", most=_WEEK) or 3600,
+        job_deadline=timedelta(hours=hours) if hours else DEFAULT_LIMITS.job_deadline,
     )
 
 
