@@ -131,6 +131,9 @@ _CONNECTION_TYPE: dict[str, object] = {
         "spark_idle_minutes": _text(
             "Warm minutes", "How long the warm Spark of a host stays up without a job. Empty: 10."
         ),
+        "spark_start_seconds": _text(
+            "Warm start", "In how many seconds the warm Spark of a host must have started, 1 to 3600. Empty: 180."
+        ),
         "max_executors": _text(
             "Most executors",
             "On a cluster, jobs get executors by the bytes that they read, up to this number. Empty: as the Spark "

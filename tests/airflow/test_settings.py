@@ -64,6 +64,13 @@ def test_hours_that_a_job_cannot_have_are_refused_by_name(connection: Any, given
         _ = connection(extra={"job_deadline_hours": given}).settings
 
 
+@pytest.mark.parametrize("given", ["0", "3601", "soon"])
+def test_seconds_that_a_start_cannot_have_are_refused_by_name(connection: Any, given: str) -> None:
+    assert connection(extra={"spark_start_seconds": "600"}).settings.spark_start == timedelta(minutes=10)
+    with pytest.raises(InvalidArgument, match="spark_start_seconds"):
+        _ = connection(extra={"spark_start_seconds": given}).settings
+
+
 def test_the_password_goes_into_the_store_url_and_is_never_printed(connection: Any) -> None:
     hook = connection(password="p@ss", extra={"control_store": "postgresql+psycopg://u@h/db"})
     assert hook.settings.control_store == "postgresql+psycopg://u:p%40ss@h/db"

@@ -23,6 +23,7 @@ __all__ = ["TidemarkSettings", "settings_from"]
 _SPARK_BRINGS_DELTA = "-"
 _MOST = 10_000
 _WEEK = 7 * 86_400  # seconds; pipes remember files for two weeks
+_HOUR = 3600  # seconds
 _MOST_HOURS = 23  # of a job; what is a day old can be removed
 _ENDS_WITH_ITS_TASK = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")  # set by Airflow's executors
 _ON_ONE_HOST = ("LocalExecutor", "airflow.executors.local_executor.LocalExecutor")
@@ -38,7 +39,8 @@ class TidemarkSettings:
     variables that a driver gets beside the usual ones. `home`: Airflow's. `keep_history`: tasks delete older history
     from the control store; None if only `db prune` does. `spark_mode`: None follows `usual_spark_mode`, if it
     fits the Spark connection.
-    `spark_slots`: jobs at a time in the warm Spark of this host, which ends after `spark_idle` without one.
+    `spark_slots`: jobs at a time in the warm Spark of this host, which ends after `spark_idle` without one. It must
+    listen `spark_start` after its start.
     `worker_stays`: whether this host outlives its task. `executors`: the bounds of jobs on a cluster; None leaves their
     number to Spark's settings. `full_listing_seconds`: after them a look for files of a pipe asks for all names, where
     it otherwise continues behind the last one. `job_deadline`: after its order, at which a job stops itself.
@@ -57,6 +59,7 @@ class TidemarkSettings:
     usual_spark_mode: SparkMode | None = None
     spark_slots: int | None = None
     spark_idle: timedelta = timedelta(minutes=10)
+    spark_start: timedelta = timedelta(seconds=180)
     worker_stays: bool = True
     driver_environment: tuple[str, ...] = ()
     keep_history: timedelta | None = None
@@ -119,6 +122,7 @@ def settings_from(
         usual_spark_mode=_mode(options.get("spark_mode") or None),
         spark_slots=_number(extra, "spark_slots"),
         spark_idle=timedelta(minutes=_number(extra, "spark_idle_minutes") or 10),
+        spark_start=timedelta(seconds=_number(extra, "spark_start_seconds", most=_HOUR) or 180),
         worker_stays=not any(os.environ.get(name) for name in _ENDS_WITH_ITS_TASK),
         driver_environment=names_from(extra.get("driver_environment") or options.get("driver_environment") or ()),
         keep_history=_length(extra, "keep_history"),
