@@ -131,6 +131,9 @@ _CONNECTION_TYPE: dict[str, object] = {
         "spark_idle_minutes": _text(
             "Warm minutes", "How long the warm Spark of a host stays up without a job. Empty: 10."
         ),
+        "spark_start_seconds": _text(
+            "Warm start", "In how many seconds the warm Spark of a host must have started, 1 to 3600. Empty: 180."
+        ),
         "max_executors": _text(
             "Most executors",
             "On a cluster, jobs get executors by the bytes that they read, up to this number. Empty: as the Spark "
@@ -158,6 +161,9 @@ _CONNECTION_TYPE: dict[str, object] = {
         ),
         "storage_options": _text(
             "Storage options", "JSON object for fsspec (keys, endpoint); kept out of job files and logs.", "password"
+        ),
+        "job_deadline_hours": _text(
+            "Job hours", "How many hours after its order a Spark job stops itself, 1 to 23. Empty: 6."
         ),
         "full_listing_seconds": _text(
             "Full listing",

@@ -11,12 +11,12 @@ import pytest
 
 from tests.airflow.test_spark_job import RESULT, spec_in
 from tidemark.errors import InvalidArgument
-from tidemark.hooks._driver_environment import driver_environment
 from tidemark.hooks._drivers import Drivers, JobFiles
 from tidemark.hooks._submission import spark_connection
 from tidemark.hooks.connect_driver import ConnectDriver
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.driver_environment import driver_environment
 
 pytestmark = pytest.mark.airflow
 StandIn = Callable[[str], Path]
@@ -166,7 +166,7 @@ def test_the_java_that_is_asked_is_that_of_the_driver(
 
 
 def test_the_docs_name_every_name_that_passes() -> None:
-    from tidemark.hooks._driver_environment import BEGINNINGS, ENDINGS, NAMES
+    from tidemark.model.driver_environment import BEGINNINGS, ENDINGS, NAMES
 
     page = (Path(__file__).parents[2] / "provider/docs/how-to/keep-secrets.md").read_text()
     shown = [*NAMES, *(f"{name}*" for name in BEGINNINGS), *(f"*{name}" for name in ENDINGS)]

@@ -19,7 +19,7 @@ from tests.airflow.test_yarn_jobs import HANDED_OVER
 from tests.played_yarn import PlayedYarn, played_yarn
 from tests.until import wait_until
 from tidemark.change_streams.model.jobs import CAPTURE_CHANGES
-from tidemark.errors import ClusterUnreachable, DriverEndUnproven
+from tidemark.errors import ClusterUnreachable, DriverDied, DriverEndUnproven
 from tidemark.hooks import yarn_job
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
@@ -28,7 +28,7 @@ from tidemark.model.jobs import Job, JobResult, JobSpec
 from tidemark.pipes.model.jobs import COPY_FILES, RUN_PIPE
 from tidemark.replication.model.jobs import APPLY_EVENTS, BACKFILL_OBJECT, BACKFILL_OBJECTS, CAPTURE_EVENTS
 from tidemark.streams.model.transaction_jobs import FENCE, WRITE
-from tidemark.streams.worker.clusters import owner_of
+from tidemark.streams.worker.clusters import DriverGoesOn, LeftDriver, owner_of
 
 pytestmark = pytest.mark.airflow
 
@@ -43,12 +43,20 @@ class Attempts:
     def __init__(self, yarn: PlayedYarn, root: Path) -> None:
         self.yarn, self.root = yarn, root
 
-    def job(self) -> SparkJob:
-        """The job of the next attempt."""
+    def job(self, *, leaves: bool = False, awaits: LeftDriver | None = None) -> SparkJob:
+        """The job of the next attempt. `awaits`: the driver for which its task has waited in the triggerer."""
         yarn_job._OF_THIS_PROCESS.clear()
         made = SparkJob(TidemarkHook().settings)
         made.cluster._pause, made.cluster._patience = 0.05, 0.0
+        made.cluster.leaves, made.cluster.awaits = {CAPTURE_CHANGES.name} if leaves else (), awaits
         return made
+
+    def goes_on(self, spec: JobSpec) -> LeftDriver:
+        """The driver that a deferrable task leaves."""
+        with pytest.raises(DriverGoesOn) as left:
+            self.job(leaves=True).run(spec)
+        assert left.value.own
+        return LeftDriver(left.value.job_id, left.value.application, "", left.value.deadline, own=True)
 
     def spec(self, name: str, of: Job[Any, Any] = CAPTURE_CHANGES, **request: Any) -> JobSpec:
         jobs = self.root / "jobs"
@@ -234,6 +242,52 @@ def test_jobs_of_one_attempt_run_beside_each_other(attempts: Attempts, yarn: Pla
     first.join()
     second.join()
     assert {name: result.report for name, result in results.items()} == {"one": {"by": "one"}, "two": {"by": "two"}}
+
+
+def test_a_task_that_has_waited_elsewhere_takes_the_result_of_its_driver(attempts: Attempts) -> None:
+    left = attempts.goes_on(attempts.spec("one", batch=7))
+    assert attempts.noted() == ["one"]
+    attempts.ends(str(left.application), "one", {"rows": 5})
+    resumed = attempts.job(leaves=True, awaits=left)
+    assert resumed.run(attempts.spec("two", batch=7)).report == {"rows": 5}
+    assert (list(attempts.yarn.apps), attempts.noted()) == ([left.application], [])
+
+
+def test_a_task_that_has_waited_elsewhere_fails_with_its_driver_and_its_retry_begins_another(
+    attempts: Attempts, yarn: PlayedYarn
+) -> None:
+    left = attempts.goes_on(attempts.spec("one", batch=7))
+    yarn.end(str(left.application), "FAILED", "FAILED", "Exit status: 137")
+    with pytest.raises(DriverDied, match="137"):
+        attempts.job(leaves=True, awaits=left).run(attempts.spec("two", batch=7))
+    assert (list(yarn.apps), attempts.noted()) == ([left.application], [])
+    attempts.goes_on(attempts.spec("two", batch=7))
+    assert len(yarn.apps) == 2
+
+
+def test_a_task_that_has_waited_elsewhere_and_asks_for_something_else_waits_on_its_worker(attempts: Attempts) -> None:
+    left = attempts.goes_on(attempts.spec("one", batch=7))
+    attempts.ends(str(left.application), "one", {"rows": 5})
+    ending = meanwhile(lambda: _when_second(attempts, {"rows": 6}))
+    resumed = attempts.job(leaves=True, awaits=left)
+    assert resumed.run(attempts.spec("two", batch=8)).report == {"rows": 6}
+    ending.join()
+    assert attempts.noted() == []
+
+
+def test_a_task_waits_on_its_worker_for_a_job_that_it_was_not_to_leave(attempts: Attempts) -> None:
+    ending = meanwhile(lambda: _when_second(attempts, {"rows": 6}, at=0))
+    assert attempts.job(leaves=True).run(attempts.spec("two", RESOLVE_QUERY)).report == {"rows": 6}
+    ending.join()
+
+
+def test_a_wait_elsewhere_that_failed_ends_its_driver(attempts: Attempts, yarn: PlayedYarn) -> None:
+    spec = attempts.spec("one", batch=7)
+    left = attempts.goes_on(spec)
+    assert spec.key is not None
+    attempts.job().cluster.end_registered(owner_of(spec.store_id, spec.key))
+    assert (yarn.apps[str(left.application)]["state"], attempts.noted()) == ("KILLED", [])
+    assert (attempts.of_job("one") / "cancel").exists()
 
 
 @pytest.mark.parametrize("kind", [WRITE, FENCE], ids=lambda kind: kind.name)

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from tidemark.errors import InvalidArgument, StoreUrlInvalid
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.jobs import JobResult
 
 pytestmark = pytest.mark.airflow
 
@@ -48,6 +49,26 @@ def test_the_connection_wins_over_the_environment(connection: Any) -> None:
     assert settings.lake_root == "file:///data/the lake"
     assert settings.spark_conf == {"spark.a": "true"}
     assert settings.full_listing_seconds == 600
+
+
+@pytest.mark.parametrize(("given", "hours"), [(None, 6), ("12", 12), (23, 23)])
+def test_a_job_stops_itself_after_the_hours_of_the_connection(connection: Any, given: object, hours: int) -> None:
+    hook = connection(extra={} if given is None else {"job_deadline_hours": given})
+    runtime = hook.runtime(lambda spec: JobResult())
+    assert abs(runtime.deadline() - runtime.store.clock() - timedelta(hours=hours)) < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("given", ["0", "24", "six", "1.5", "-1"])
+def test_hours_that_a_job_cannot_have_are_refused_by_name(connection: Any, given: str) -> None:
+    with pytest.raises(InvalidArgument, match="job_deadline_hours"):
+        _ = connection(extra={"job_deadline_hours": given}).settings
+
+
+@pytest.mark.parametrize("given", ["0", "3601", "soon"])
+def test_seconds_that_a_start_cannot_have_are_refused_by_name(connection: Any, given: str) -> None:
+    assert connection(extra={"spark_start_seconds": "600"}).settings.spark_start == timedelta(minutes=10)
+    with pytest.raises(InvalidArgument, match="spark_start_seconds"):
+        _ = connection(extra={"spark_start_seconds": given}).settings
 
 
 def test_the_password_goes_into_the_store_url_and_is_never_printed(connection: Any) -> None:

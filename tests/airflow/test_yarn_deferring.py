@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,11 +23,17 @@ from tidemark.jobs.files import read_spec, write_result
 from tidemark.jobs.run import run
 from tidemark.operators._spark import SparkOperator
 from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.operators.copy_into import CopyIntoOperator
+from tidemark.operators.refresh_views import RefreshViewOperator
 from tidemark.operators.streams import CreateStreamOperator
+from tidemark.operators.views import CreateDynamicTableOperator
+from tidemark.pipes.model.jobs import COPY_FILES
+from tidemark.streams.model.transaction_jobs import WRITE
 from tidemark.streams.store.schema import jobs
 from tidemark.triggers.yarn import YarnApplicationTrigger
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+LEFT = (WRITE.name, COPY_FILES.name)
 
 
 @pytest.fixture
@@ -39,18 +45,24 @@ def lake(spark: object, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.
 
 
 @contextmanager
-def drivers(yarn: PlayedYarn, lake: Lake, waited: Callable[[], bool], *, die: bool = False) -> Iterator[None]:
-    """Each driver that YARN gets runs in the session of the tests, once somebody waits for it. `die`: it does not."""
+def drivers(yarn: PlayedYarn, lake: Lake, waiting: Collection[str], *, die: bool = False) -> Iterator[None]:
+    """Each driver that YARN gets runs in the session of the tests, once a task waits for it in the triggerer if it may.
+    `die`: it does not.
+    """
     stopped = threading.Event()
 
     def serve() -> None:
         while not stopped.wait(0.05):
             for name, app in list(yarn.apps.items()):
-                if app["state"] == "RUNNING" and waited() and die:
+                if app["state"] != "RUNNING":
+                    continue
+                job_id = app["applicationTags"].partition("tidemark-")[2]
+                spec = read_spec(str(lake.root / "_tidemark" / "cluster_jobs" / job_id / "spec.json"))
+                if spec.kind in LEFT and name not in waiting:
+                    continue
+                if die:
                     yarn.end(name, "FAILED", "FAILED", "Exit status: 137")
-                elif app["state"] == "RUNNING" and waited():
-                    job_id = app["applicationTags"].partition("tidemark-")[2]
-                    spec = read_spec(str(lake.root / "_tidemark" / "cluster_jobs" / job_id / "spec.json"))
+                else:
                     write_result(spec.result_uri, run(lake.spark, spec))
                     yarn.end(name)
 
@@ -85,21 +97,25 @@ def deferred(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., Outcome]:
-    """Runs a task that delivers by a driver in YARN, for which it waits in the triggerer."""
+    """Runs a DAG, by default of a task that delivers, by drivers in YARN for which it waits in the triggerer."""
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
 
-    def run(yarn: PlayedYarn, lake: Lake, *, die: bool = False) -> Outcome:
+    def run(yarn: PlayedYarn, lake: Lake, *, dag: DAG | None = None, die: bool = False) -> Outcome:
         connect(yarn, monkeypatch)
         spark_submit(HANDED_OVER.format(home=tmp_path, yarn=yarn.address))
-        with DAG("in_yarn", schedule=None) as dag:
-            create = CreateStreamOperator(task_id="create", stream="y", on="c.source", show_initial_rows=True)
-            create >> ConsumeStreamOperator(
-                task_id="consume", stream="y", target="c.mirror", write_as="merge", keys="id", deferrable=True
-            )
-        with drivers(yarn, lake, lambda: bool(waiting), die=die):
-            return run_dag(dag)
+        with drivers(yarn, lake, waiting, die=die):
+            return run_dag(consuming() if dag is None else dag)
 
     return run
+
+
+def consuming() -> DAG:
+    with DAG("in_yarn", schedule=None) as dag:
+        create = CreateStreamOperator(task_id="create", stream="y", on="c.source", show_initial_rows=True)
+        create >> ConsumeStreamOperator(
+            task_id="consume", stream="y", target="c.mirror", write_as="merge", keys="id", deferrable=True
+        )
+    return dag
 
 
 def test_a_deferred_task_finds_its_driver_again_and_delivers_once(
@@ -126,6 +142,36 @@ def test_a_deferred_task_whose_driver_dies_fails_and_starts_no_other(
     assert lake.rows("c.mirror") == []
     (row,) = TidemarkHook().open_store().read(lambda connection: connection.execute(jobs.select()).all())
     assert row.outcome == "DriverDied"
+
+
+def test_a_deferred_load_and_a_deferred_refresh_take_the_reports_of_their_drivers(
+    deferred: Callable[..., Outcome], lake: Lake, waiting: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / "a.csv").write_text("7,seven\n")
+    with DAG("two_more", schedule=None) as dag:
+        copy = CopyIntoOperator(
+            task_id="copy",
+            sql=f"COPY INTO c.mirror FROM '{tmp_path}/landing/' FILE_FORMAT = (TYPE = CSV)",
+            deferrable=True,
+        )
+        create = CreateDynamicTableOperator(
+            task_id="create",
+            view="c.names",
+            query="SELECT id, name FROM c.mirror",
+            target_lag="1 day",
+            initialize="on_schedule",
+            enable_row_tracking=True,
+        )
+        copy >> create >> RefreshViewOperator(task_id="refresh", view="c.names", deferrable=True)
+    with played_yarn() as yarn:
+        ran = deferred(yarn, lake, dag=dag)
+        assert ran.state == "success"
+        assert len(waiting) == len(set(waiting)) == 2
+        assert {*waiting} < {*yarn.apps}
+    assert ran.returned("copy")["rows_loaded"] == 1
+    assert [(one["view"], one["rows"]) for one in ran.returned("refresh")] == [("c.names", 1)]
+    assert lake.rows("c.names") == [(7, "seven")]
 
 
 def test_a_task_whose_triggerer_is_refused_waits_on_its_worker(

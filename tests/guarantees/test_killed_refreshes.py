@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.control.kept_objects import drifted
+from tests.played_yarn import played_yarn
 from tests.tiers import some
 from tidemark.errors import (
+    DriverDied,
     JobFailed,
     KeptViewOutdated,
     KeptViewSuspended,
@@ -29,11 +31,13 @@ from tidemark.materialized.worker.views import suspend_view
 from tidemark.materialized.worker.waves import plan_due
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.statements import RefreshHow
+from tidemark.streams.worker.clusters import DriverGoesOn
 from tidemark.streams.worker.consume import consume
 from tidemark.streams.worker.opening import open_table
 from tidemark.streams.worker.streams import drop_stream, list_streams
 
 from .drivers import WorkerDied
+from .test_left_drivers_are_waited_for import Cluster
 from .view_world import ViewWorld
 from .world import LONG, key_of
 
@@ -267,6 +271,38 @@ def test_views_of_a_level_share_a_job_and_one_that_fails_stops_its_readers_alone
     assert "was not refreshed in the same wave" in str(world.stored("of_b").problem)
     with pytest.raises(TargetChanged):
         world.refresh("b", "three")
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_refresh_that_waits_elsewhere_leaves_a_job_of_each_level_and_fails_with_its_driver(
+    world: ViewWorld, dies: bool
+) -> None:
+    world.view("first", "source")
+    world.view("second", "first")
+    world.source.append()
+    awaited: str | None = None
+    with played_yarn() as yarn:
+        cluster = Cluster(world, yarn)
+        for _ in range(1 if dies else 2):
+            with pytest.raises(DriverGoesOn) as left:
+                refresh_view(cluster.seen_by_a_worker(leaves=True, awaited=awaited), "second", key=key_of("one"))
+            world.clock.go(timedelta(minutes=3))
+            awaited = left.value.job_id
+            if dies:
+                yarn.end(left.value.application, "FAILED", "FAILED", "Exit status: 137")
+            else:
+                cluster.goes_on(left.value.application)
+        resumed = cluster.seen_by_a_worker(leaves=True, awaited=awaited)
+        if dies:
+            with pytest.raises(RefreshesFailed, match=DriverDied.__name__):
+                refresh_view(resumed, "second", key=key_of("one"))
+            assert (len(cluster.drivers), "137" in str(world.stored("first").problem)) == (1, True)
+        else:
+            done = refresh_view(resumed, "second", key=key_of("one"))
+            assert [(one.view, one.state, one.seconds >= 180) for one in done] == [
+                (name, RefreshState.DONE, True) for name in ("first", "second")
+            ]
+            assert (len(cluster.drivers), world.rows("first")) == (2, all_of(1))
 
 
 def test_a_planned_wave_is_refreshed_by_level_by_other_tasks(world: ViewWorld) -> None:

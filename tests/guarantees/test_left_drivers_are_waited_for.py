@@ -31,6 +31,7 @@ from tidemark.hooks.yarn_job import YarnDrivers
 from tidemark.jobs.files import exists, write_result
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.yarn import driver_tag
+from tidemark.streams.model.transaction_jobs import WRITE
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.worker.clusters import DriverGoesOn, LeftDriver
 from tidemark.streams.worker.consume import consume
@@ -70,7 +71,7 @@ class Cluster:
         manager = ResourceManager((self.yarn.address,), seconds=0.5)
         files = ClusterFiles(self.settings)
         cluster = YarnDrivers(manager, files, pause=0.01, patience=patience, clock=self.world.clock)
-        cluster.leaves = leaves
+        cluster.leaves = {WRITE.name} if leaves else ()
 
         def run(spec: JobSpec) -> JobResult:
             job_id = Path(spec.result_uri).name.partition(".")[0]
@@ -192,8 +193,11 @@ def test_a_task_that_waits_elsewhere_fails_with_its_own_driver(cluster: Cluster,
     if says != "nothing":
         write_result(cluster.drivers[application].spec.result_uri, JobResult(error=fenced.to_record()))
     cluster.yarn.end(application, "FAILED", "FAILED", "Exit status: 137")
+    resumed = cluster.seen_by_a_worker(leaves=True, awaited=job_id)
     with pytest.raises(DriverDied if says == "nothing" else Fenced):
-        cluster.consume(cluster.seen_by_a_worker(leaves=True, awaited=job_id))
+        cluster.consume(resumed)
+    assert isinstance(resumed.cluster, YarnDrivers)
+    assert not resumed.cluster.leaves, "an attempt that goes on would leave one driver after the other"
     assert list(cluster.drivers) == [application]
     assert _unseen(cluster.world) == []
     with pytest.raises(DriverGoesOn) as again:  # the retry of Airflow

@@ -28,7 +28,7 @@ _KEEP = Arg(  # type: ignore[no-untyped-call]
 )
 _DRY_RUN = Arg(("--dry-run",), help="Show what would be removed; remove nothing", action="store_true")  # type: ignore[no-untyped-call]
 _MOST_ANSWERS = 10_000
-_LEAST = timedelta(days=1)  # a job stops itself after six hours, and nobody's clock is a day off
+_LEAST = timedelta(days=1)  # a job stops itself after 23 hours at the latest, and nobody's clock is an hour off
 
 
 def clean_command() -> ActionCommand:

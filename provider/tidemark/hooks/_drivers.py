@@ -15,9 +15,9 @@ from uuid import uuid4
 
 import tidemark
 from tidemark.failpoints import KILL_AT, KILL_ONCE
-from tidemark.hooks._driver_environment import DriverEnvironment, driver_environment
 from tidemark.hooks._files import write_private
 from tidemark.model.codec import from_json, to_json
+from tidemark.model.driver_environment import DriverEnvironment, driver_environment
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.source_connection import SourceConnection
 from tidemark.model.spark import DELTA_SETTINGS

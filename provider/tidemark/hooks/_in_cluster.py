@@ -54,7 +54,8 @@ class InCluster:
         knows whether the driver has ended.
 
         A job without a row in the control store is registered with its task in the lake. First it waits for jobs that
-        an earlier attempt of the task has left. If one of them was asked for the same, its result is the answer.
+        an earlier attempt of the task has left. If one of them was asked for the same, its result is the answer. So is
+        that of the job for which this attempt has waited elsewhere, or its failure.
         """
         job_id = local_path(spec.result_uri).name.partition(".")[0]
         owner = None if spec.key is None or spec.kind in _HAVE_A_ROW else owner_of(spec.store_id, spec.key)
@@ -66,6 +67,8 @@ class InCluster:
         if answered is not None:
             log.info("The job of the earlier attempt was asked for the same, so its result is used.")
             return answered
+        if cluster.awaits is not None:
+            log.info("This job is another than the one that was waited for; the task waits for it on its worker.")
         cluster.register(owner, job_id, asked)
         try:
             answer = self._run(spec, job_id)
@@ -84,8 +87,7 @@ class InCluster:
             application = cluster.find(job_id)
             if application is not None:
                 cluster.told(job_id, application)
-                found_again = spec.kind == WRITE.name  # by a later attempt, as the store has it
-                return cluster.outcome(driver, application.id, leaves=cluster.leaves and found_again)
+                return cluster.outcome(driver, application.id, leaves=self._may_leave(spec))
         except OSError as error:  # of this host: it says nothing about the driver
             raise cluster.may_run_on(driver, job_id, str(error)) from error
         if self._stopped() == "cancelled":
@@ -96,6 +98,13 @@ class InCluster:
             raise cluster.may_run_on(driver, job_id, "spark-submit handed it over, and YARN does not list it")
         log.error("The log of spark-submit is kept in %s", submission.spark_log)
         raise JobDied(key=spec.about, exit_code=submission.exit_code, tail="\n".join(submission.tail))
+
+    def _may_leave(self, spec: JobSpec) -> bool:
+        """Whether the attempt may end here and find the driver again: in the store, or once by its note in the lake.
+        An attempt that came back and asks for something else would leave its jobs for ever.
+        """
+        by_note = spec.key is not None and self._cluster.awaits is None
+        return spec.kind in self._cluster.leaves and (spec.kind == WRITE.name or by_note)
 
     def _hand_over(self, spec: JobSpec, job_id: str) -> Driver:
         """The spark-submit that has ended. Its own log and temporary files are on this host, the job's in the lake."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.yarn import YarnApplication
+    from tidemark.streams.worker.clusters import LeftDriver
     from tidemark.streams.worker.runtime import Runtime
     from tidemark.streams.worker.sizing import Sizing
 
@@ -22,16 +23,16 @@ def on_its_cluster(
     runtime: Runtime,
     job: SparkJob,
     *,
-    leaves: bool = False,
-    awaited: str | None = None,
+    leaves: Collection[str] = (),
+    awaited: LeftDriver | None = None,
     told: Callable[[YarnApplication], None] = lambda application: None,
 ) -> Runtime:
     """The runtime with the cluster of the job's drivers as its host; drivers on this host leave that as it is. It plans
     executors, if the connection has bounds for them.
 
-    Ids of applications are stored before anything waits for them. `leaves`: a driver that runs ends the attempt with
-    DriverGoesOn, and `awaited` is the job that it left then. `told`: gets the application when it is found and when it
-    has ended. Raises errors of `require_ready`.
+    Ids of applications are stored before anything waits for them. `leaves`: kinds of jobs whose driver, if it runs,
+    ends the attempt with DriverGoesOn. `awaited`: the driver that it left then. `told`: gets the application when it is
+    found and when it has ended. Raises errors of `require_ready`.
     """
     from tidemark.streams.worker.left_drivers import keep_application
 
@@ -44,8 +45,8 @@ def on_its_cluster(
         told(application)
 
     cluster = job.cluster
-    cluster.leaves, cluster.told = leaves, tell
-    return replace(runtime, host=cluster, cluster=cluster, awaited=awaited)
+    cluster.leaves, cluster.awaits, cluster.told = frozenset(leaves), awaited, tell
+    return replace(runtime, host=cluster, cluster=cluster, awaited=None if awaited is None else awaited.job_id)
 
 
 def _sizing(job: SparkJob) -> Sizing | None:

@@ -16,12 +16,15 @@ from tidemark.hooks.spark_mode import SparkMode
 from tidemark.model.foreign_json import whole_number
 from tidemark.model.spark import DELTA_PACKAGE
 from tidemark.streams.planning.executors import DEFAULT_BYTES, MOST_BYTES, ExecutorBounds
+from tidemark.streams.worker.limits import DEFAULT_LIMITS
 
 __all__ = ["TidemarkSettings", "settings_from"]
 
 _SPARK_BRINGS_DELTA = "-"
 _MOST = 10_000
 _WEEK = 7 * 86_400  # seconds; pipes remember files for two weeks
+_HOUR = 3600  # seconds
+_MOST_HOURS = 23  # of a job; what is a day old can be removed
 _ENDS_WITH_ITS_TASK = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")  # set by Airflow's executors
 _ON_ONE_HOST = ("LocalExecutor", "airflow.executors.local_executor.LocalExecutor")
 
@@ -36,10 +39,11 @@ class TidemarkSettings:
     variables that a driver gets beside the usual ones. `home`: Airflow's. `keep_history`: tasks delete older history
     from the control store; None if only `db prune` does. `spark_mode`: None follows `usual_spark_mode`, if it
     fits the Spark connection.
-    `spark_slots`: jobs at a time in the warm Spark of this host, which ends after `spark_idle` without one.
+    `spark_slots`: jobs at a time in the warm Spark of this host, which ends after `spark_idle` without one. It must
+    listen `spark_start` after its start.
     `worker_stays`: whether this host outlives its task. `executors`: the bounds of jobs on a cluster; None leaves their
     number to Spark's settings. `full_listing_seconds`: after them a look for files of a pipe asks for all names, where
-    it otherwise continues behind the last one.
+    it otherwise continues behind the last one. `job_deadline`: after its order, at which a job stops itself.
     """
 
     control_store: str = field(repr=False)
@@ -55,11 +59,13 @@ class TidemarkSettings:
     usual_spark_mode: SparkMode | None = None
     spark_slots: int | None = None
     spark_idle: timedelta = timedelta(minutes=10)
+    spark_start: timedelta = timedelta(seconds=180)
     worker_stays: bool = True
     driver_environment: tuple[str, ...] = ()
     keep_history: timedelta | None = None
     executors: ExecutorBounds | None = None
     full_listing_seconds: int = 3600
+    job_deadline: timedelta = DEFAULT_LIMITS.job_deadline
 
     @property
     def workspace(self) -> str:
@@ -101,6 +107,7 @@ def settings_from(
     lake_root = _text(extra, "lake_root") or options.get("lake_root") or str(home / "lake")
     require_no_password("lake_root", lake_root)
     packages = _text(extra, "spark_packages") or DELTA_PACKAGE
+    hours = _number(extra, "job_deadline_hours", most=_MOST_HOURS)
     return TidemarkSettings(
         control_store=store or f"sqlite:///{home / 'tidemark.db'}",
         lake_root=canonical_uri(os.path.expanduser(lake_root)),
@@ -115,11 +122,13 @@ def settings_from(
         usual_spark_mode=_mode(options.get("spark_mode") or None),
         spark_slots=_number(extra, "spark_slots"),
         spark_idle=timedelta(minutes=_number(extra, "spark_idle_minutes") or 10),
+        spark_start=timedelta(seconds=_number(extra, "spark_start_seconds", most=_HOUR) or 180),
         worker_stays=not any(os.environ.get(name) for name in _ENDS_WITH_ITS_TASK),
         driver_environment=names_from(extra.get("driver_environment") or options.get("driver_environment") or ()),
         keep_history=_length(extra, "keep_history"),
         executors=_executor_bounds(extra),
         full_listing_seconds=_number(extra, "full_listing_seconds", most=_WEEK) or 3600,
+        job_deadline=timedelta(hours=hours) if hours else DEFAULT_LIMITS.job_deadline,
     )
 
 

@@ -124,10 +124,11 @@ class TidemarkHook(BaseHook):
 
         from tidemark.hooks._jobs_of_host import JobsOfHost
         from tidemark.streams.worker.catalog import in_the_catalog
+        from tidemark.streams.worker.limits import Limits
         from tidemark.streams.worker.runtime import Runtime
 
-        host = JobsOfHost(self.settings)
-        runtime = Runtime(self.open_store(), run, self.job_paths(), self.open_table, host=host)
+        host, limits = JobsOfHost(self.settings), Limits(job_deadline=self.settings.job_deadline)
+        runtime = Runtime(self.open_store(), run, self.job_paths(), self.open_table, limits, host)
         return replace(runtime, tables=partial(self._open_table, further=(in_the_catalog(runtime),)))
 
     def table_uri(self, name: str) -> str:

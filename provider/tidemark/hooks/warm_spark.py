@@ -152,7 +152,10 @@ def warm_spark(
         full |= _ON_LOOPBACK
         local = {"SPARK_LOCAL_IP": _LOOPBACK}
     order = ServerOrder(
-        settings.spark_slots or _slots(full["spark.driver.memory"]), tuple(packages), idle=settings.spark_idle
+        settings.spark_slots or _slots(full["spark.driver.memory"]),
+        tuple(packages),
+        idle=settings.spark_idle,
+        starts_within=settings.spark_start,
     )
     digest = digest_of(
         {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -27,6 +28,7 @@ from tidemark.hooks._cluster_files import ClusterFiles
 from tidemark.hooks.yarn import ResourceManager
 from tidemark.model.jobs import JobResult
 from tidemark.model.yarn import YarnApplication, driver_tag, surely_ended
+from tidemark.streams.model.transaction_jobs import WRITE
 from tidemark.streams.worker.clusters import DriverGoesOn, LeftDriver
 
 __all__ = ["GRACE", "YarnDrivers"]
@@ -53,8 +55,9 @@ def utc_now() -> datetime:
 class YarnDrivers:
     """The drivers of one YARN, for this attempt and for later ones on any worker: a Cluster of `streams.worker`.
 
-    `leaves`: a task leaves a writing driver that runs, to wait in the triggerer. `told`: is called with the job's id
-    and the application when it is found, and when it has ended.
+    `leaves`: the kinds of jobs whose driver a task leaves while it runs, to wait in the triggerer. `awaits`: the driver
+    that this attempt has left so. `told`: is called with the job's id and the application when it is found, and when it
+    has ended.
     """
 
     def __init__(
@@ -67,12 +70,13 @@ class YarnDrivers:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.manager, self.files = manager, files
-        self.leaves = False
+        self.leaves: Collection[str] = frozenset()
+        self.awaits: LeftDriver | None = None
         self.told: Callable[[str, YarnApplication], None] = lambda job_id, application: None
         self._pause, self._patience, self._clock = pause, patience, clock
         self._stopped_because: str | None = None
         self._waited_for: tuple[str, str] | None = None
-        self._answers: dict[tuple[str, str], JobResult] = {}
+        self._answers: dict[tuple[str, str], JobResult | JobError] = {}
         self._one_at_a_time = threading.Lock()
 
     @property
@@ -115,7 +119,9 @@ class YarnDrivers:
         return found[0] if found else None
 
     def wait_for(self, driver: LeftDriver) -> JobResult | None:
-        """As `Cluster.wait_for`. Only writing jobs are left, and a later attempt finds those again."""
+        """As `Cluster.wait_for`, for a writing job, which a later attempt finds again. If the attempt's own driver has
+        failed, the attempt leaves no other.
+        """
         application_id = driver.application
         if application_id is None:
             found = self.find(driver.job_id)
@@ -124,12 +130,25 @@ class YarnDrivers:
             if found is None:
                 raise self._unproven(driver, "(unknown)", "unknown", _NOT_LISTED)
             application_id = found.id
-        return self.outcome(driver, application_id, leaves=self.leaves)
+        try:
+            answer = self.outcome(driver, application_id, leaves=WRITE.name in self.leaves)
+        except JobError:
+            self._stay_after(driver)
+            raise
+        if answer.error is not None:
+            self._stay_after(driver)
+        return answer
 
     def take_up(self, owner: str, *, about: str, deadline: datetime) -> None:
-        """As `Cluster.take_up`. Results of jobs that were found alive are kept for `answer_of`."""
+        """As `Cluster.take_up`. For `answer_of` it keeps results of jobs that were found alive, and the end of the job
+        that this attempt has left.
+        """
         with self._one_at_a_time:
             for job_id, asked in self.files.registered(owner).items():
+                if self.awaits is not None and job_id == self.awaits.job_id:
+                    self._answers[owner, asked] = self._end_of_own(replace(self.awaits, about=about))
+                    self.files.forget(owner, job_id)
+                    continue
                 if job_id in _OF_THIS_PROCESS:
                     continue
                 log.info("Job %s of %s was started before; its driver is looked for in the cluster.", job_id, about)
@@ -143,8 +162,13 @@ class YarnDrivers:
                     self._answers[owner, asked] = answer
 
     def answer_of(self, owner: str, asked: str) -> JobResult | None:
-        """The result of a job that was taken up and asked for the same, once; None if there is none."""
-        return self._answers.pop((owner, asked), None)
+        """The result of a job that was taken up and asked for the same, once; None if there is none. Raises the error
+        of the job that this attempt has left.
+        """
+        answer = self._answers.pop((owner, asked), None)
+        if isinstance(answer, JobError):
+            raise answer
+        return answer
 
     def register(self, owner: str, job_id: str, asked: str) -> None:
         """Lets later attempts of the owner take the job up."""
@@ -154,6 +178,28 @@ class YarnDrivers:
     def forget(self, owner: str, job_id: str) -> None:
         """The end of the job was seen."""
         self.files.forget(owner, job_id)
+
+    def end_registered(self, owner: str) -> None:
+        """As `Cluster.end_registered`. A job whose end is not proven keeps its note."""
+        for job_id in self.files.registered(owner):
+            if self.end(job_id):
+                self.files.forget(owner, job_id)
+
+    def _stay_after(self, driver: LeftDriver) -> None:
+        if driver.own:
+            self.leaves = frozenset()
+
+    def _end_of_own(self, driver: LeftDriver) -> JobResult | JobError:
+        """The result of the driver that this attempt has left, or why it has none. It may be late: its own deadline
+        counts. Raises JobCancelled, since this attempt was, and ClusterError.
+        """
+        assert driver.application is not None, "the trigger has asked for it"
+        try:
+            return self.outcome(driver, driver.application)
+        except JobCancelled:
+            raise
+        except JobError as error:
+            return error
 
     def _left_by_another(self, driver: LeftDriver) -> JobResult | None:
         """The result of a driver that was alive when it was found. None if it began never, or failed, or had ended: its

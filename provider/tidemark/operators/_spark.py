@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.jobs import Job
     from tidemark.model.source_address import SourceAddress
     from tidemark.model.source_connection import SourceConnection
     from tidemark.model.streams import TableRef
     from tidemark.model.yarn import YarnApplication
-    from tidemark.streams.worker.clusters import DriverGoesOn
+    from tidemark.streams.worker.clusters import DriverGoesOn, LeftDriver
     from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["SparkOperator"]
@@ -40,6 +41,8 @@ class SparkOperator(TidemarkOperator):
         1 to 100. True is 8, and 0 sets no limit; see "Accelerate queries". (templated)
     """
 
+    deferrable = False
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if _FACTOR not in cls.template_fields:  # a common argument, so no operator has to list it
@@ -50,7 +53,7 @@ class SparkOperator(TidemarkOperator):
         self.query_acceleration_max_scale_factor = query_acceleration_max_scale_factor
         self._jobs: list[SparkJob] = []
         self._application_page = ""
-        self._awaited: str | None = None
+        self._awaited: LeftDriver | None = None
         self._waits_here = False
         check_constants(self, query_acceleration_max_scale_factor=factor_of)
 
@@ -60,13 +63,14 @@ class SparkOperator(TidemarkOperator):
         functions: bool = False,
         source: SourceAddress | SourceConnection | None = None,
         packages: Sequence[str] = (),
-        leaves: bool = False,
+        leaves: Collection[Job[Any, Any]] = (),
     ) -> Runtime:
         """The runtime of this task's steps; to be called inside `execute`.
 
         `functions`: jobs can import the modules beside the DAG file. `source`: the database or connection that
-        they read; `packages`: jars that they need. `leaves`: a driver in a cluster that runs ends the attempt with
-        DriverGoesOn. Raises SparkNotFound at once where no job could be run.
+        they read; `packages`: jars that they need. `leaves`: if the task is `deferrable`, drivers of these kinds that
+        run in a cluster end the attempt with DriverGoesOn. The next attempt must ask for the same. Raises SparkNotFound
+        at once where no job could be run.
         """
         from tidemark.hooks._acceleration import run_kept
         from tidemark.hooks.cluster_runtime import on_its_cluster
@@ -83,8 +87,8 @@ class SparkOperator(TidemarkOperator):
             show_application(self._application_page)
 
         runtime = self.hook.runtime(run_kept(self.hook, job, factor))
-        may_leave = leaves and not self._waits_here
-        return on_its_cluster(runtime, job, leaves=may_leave, awaited=self._awaited, told=show)
+        left = [one.name for one in leaves] if self.deferrable and not self._waits_here else ()
+        return on_its_cluster(runtime, job, leaves=left, awaited=self._awaited, told=show)
 
     @property
     def application_page(self) -> str:
@@ -186,11 +190,22 @@ class SparkOperator(TidemarkOperator):
             self.log.warning("The driver in YARN could not be ended: %s", error)
 
     def continue_after_wait(self, context: Context, event: dict[str, Any]) -> Any:
-        """The trigger has fired. The attempt begins again: its transaction is open, and its driver is found.
+        """The trigger has fired. The attempt begins again: it finds its driver, and takes the report.
 
         `awaited` of the event is the job whose failure is that of this attempt. It is None for a driver that an earlier
         attempt has left. If YARN refuses the triggerer, the task would come back at once. So it waits on its worker.
         """
         self.log.info("Application %s: %s, %s.", event["application"], event["status"], event["problem"])
-        self._awaited, self._waits_here = event.get("awaited"), event["status"] == "refused"
+        self._awaited, self._waits_here = _own_of(event), event["status"] == "refused"
         return self.execute(context)
+
+
+def _own_of(event: dict[str, Any]) -> LeftDriver | None:
+    """The driver of this attempt that the trigger has waited for; None if it was that of an earlier attempt."""
+    from tidemark.hooks.yarn_job import GRACE
+    from tidemark.streams.worker.clusters import LeftDriver
+
+    if event.get("awaited") is None:
+        return None
+    end = datetime.fromisoformat(event["end"]) if "end" in event else datetime.now(UTC)  # the trigger may be older
+    return LeftDriver(event["awaited"], event["application"], event["awaited"], end - GRACE, own=True)

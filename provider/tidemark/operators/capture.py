@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import flag_of, seconds_of
+from tidemark.operators._base import flag_of, key_of, seconds_of
 from tidemark.operators._constants import check_bounds, check_constants
+from tidemark.operators._deferring import DeferrableOperator
 from tidemark.operators._partitions import number_of
-from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CaptureChangesOperator"]
 
 
-class CaptureChangesOperator(SparkOperator):
+class CaptureChangesOperator(DeferrableOperator):
     """Captures what was committed to the watched tables since the last capture, as one batch of the log.
 
     The batch is recorded before it is written. A retry, a clear, or a second capture at the same time does the same
@@ -77,6 +77,7 @@ class CaptureChangesOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The report of the batch; if nothing is new only {change_stream, batch: None, left_out}."""
+        from tidemark.change_streams.model.jobs import CAPTURE_CHANGES
         from tidemark.change_streams.worker.capture import capture
         from tidemark.change_streams.worker.definitions import get_change_stream
         from tidemark.change_streams.worker.watching import find_new_tables
@@ -86,7 +87,7 @@ class CaptureChangesOperator(SparkOperator):
         bound = bound_of(**bounds_given(self))
         split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)
         skew = seconds_of("allowed_skew_seconds", self.allowed_skew_seconds)
-        runtime = self.runtime()
+        runtime = self.runtime(leaves=(CAPTURE_CHANGES,))
         store = runtime.store
         name = get_change_stream(store, self.change_stream).name
         left_out: set[str] = set()
@@ -97,6 +98,7 @@ class CaptureChangesOperator(SparkOperator):
         result = capture(
             runtime,
             name,
+            key=key_of(context),
             new_tables=new_tables,
             bounds=bound,
             allowed_skew=skew,

@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.configuration import conf
-
 from tidemark.model.statements import WriteAs
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
 from tidemark.operators._base import (
@@ -21,10 +19,10 @@ from tidemark.operators._base import (
 from tidemark.operators._bounds import bound_of, bounds_given
 from tidemark.operators._constants import check_bounds, check_constants, check_targets
 from tidemark.operators._created import Creation, creation_of, left_as_it_is
+from tidemark.operators._deferring import DeferrableOperator
 from tidemark.operators._jobs import create_quarantine, explain
 from tidemark.operators._plans import TableUri, WriteRequest, planned_writes, streams_of, write_requests
 from tidemark.operators._reads_of_views import over_views
-from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["ConsumeStreamOperator"]
 
 
-class ConsumeStreamOperator(LineageMixin, SparkOperator):
+class ConsumeStreamOperator(LineageMixin, DeferrableOperator):
     """Delivers what is new in a stream to its target, or to several, exactly once.
 
     The run owns its window: a retry continues where the last attempt stopped. A retry or a clear after the commit
@@ -71,8 +69,6 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     :param dry_run: say what would be read, touch nothing. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
-    :param deferrable: wait in the triggerer for a driver in YARN, which outlives the worker; see "Run on a cluster".
-        Default: `[operators] default_deferrable`.
     """
 
     template_fields: Sequence[str] = (
@@ -99,7 +95,6 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         until: datetime | str | None = None,
         dry_run: bool | str = False,
         skip_when_empty: bool | str = False,
-        deferrable: bool | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("outlets", default_outlets(stream))
@@ -119,9 +114,6 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         self.until = until
         self.only_plan = dry_run  # BaseOperator.dry_run is a method
         self.skip_when_empty = skip_when_empty
-        if deferrable is None:
-            deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
-        self.deferrable = deferrable
         check_targets(self)
         check_bounds(self)
         check_constants(self, only_plan=lambda _, value: flag_of("dry_run", value), skip_when_empty=flag_of)
@@ -129,7 +121,7 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
     @failures_counted("stream")
     def execute(self, context: Context) -> dict[str, Any]:
         """The window that was delivered; for a dry run what would be read."""
-        from tidemark.streams.worker.clusters import DriverGoesOn
+        from tidemark.streams.model.transaction_jobs import WRITE
 
         hook, uri = self.hook, cache(partial(self.table_uri, context))
         creation = self._creation()
@@ -140,18 +132,15 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         else:
             requests = [creation.request]
             creation.planned(self, context)
-        runtime = self.runtime(functions=True, leaves=self.deferrable)
+        runtime = self.runtime(functions=True, leaves=(WRITE,))
         bound = bound_of(**bounds_given(self))
         if flag_of("dry_run", self.only_plan):
             return self._explained(runtime, requests, bound, context)
-        try:
-            consumed = (
-                self._consumed(runtime, requests, bound, context, uri)
-                if creation is None
-                else creation.run(self, context, runtime, bound)
-            )
-        except DriverGoesOn as left:
-            self.wait_in_the_triggerer(left)
+        consumed = (
+            self._consumed(runtime, requests, bound, context, uri)
+            if creation is None
+            else creation.run(self, context, runtime, bound)
+        )
         if consumed is None:
             return left_as_it_is(self, self.sql)
         if not consumed.delivered_before:

@@ -10,8 +10,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 from tidemark.errors import InvalidArgument, StatementRefused
 from tidemark.operators._base import flag_of, key_of
 from tidemark.operators._constants import check_constants
+from tidemark.operators._deferring import DeferrableOperator
 from tidemark.operators._pipes import MOST_SAID, packages_of, say_failed, tell_outlets
-from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CopyIntoOperator"]
 
 
-class CopyIntoOperator(SparkOperator):
+class CopyIntoOperator(DeferrableOperator):
     """Runs a COPY INTO statement: files of a directory or bucket into a Delta table, each file once.
 
     The next run loads the files that are new since. A retry or a clear continues what this run has planned, or returns
@@ -48,11 +48,12 @@ class CopyIntoOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The counts of the load, and the reports of files with errors."""
+        from tidemark.pipes.model.jobs import COPY_FILES
         from tidemark.pipes.worker.running import copy_into
 
         statement, key = _statement_of("sql", self.sql), key_of(context)
         skips = flag_of("skip_when_empty", self.skip_when_empty)
-        runtime = self.runtime(packages=packages_of(self.hook, statement))
+        runtime = self.runtime(packages=packages_of(self.hook, statement), leaves=(COPY_FILES,))
         answer = self._answer(statement, copy_into(runtime, statement, str(key), key=key))
         if skips and not answer["files_loaded"]:
             raise AirflowSkipException(f"No file was loaded into {statement.table}.")

@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from tidemark.errors import NotYetSupported, PipePaused, SqlCompilationError
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of, whole_number_of
 from tidemark.operators._constants import check_constants
+from tidemark.operators._deferring import DeferrableOperator
 from tidemark.operators._pipes import (
     copy_in_pipe,
     listing_of,
@@ -21,7 +22,6 @@ from tidemark.operators._pipes import (
     tell_outlets,
     time_of,
 )
-from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -100,7 +100,7 @@ class CreatePipeOperator(TidemarkOperator):
         return {"pipe": pipe.name, "table": statement.table, "queue": pipe.queue, "created": created}
 
 
-class RunPipeOperator(SparkOperator):
+class RunPipeOperator(DeferrableOperator):
     """Loads the files that wait for a pipe, and new files of its location: the oldest first, each once.
 
     A retry finishes the batch that the last attempt began. A pipe that is paused skips the task. If a stage, file
@@ -167,12 +167,16 @@ class RunPipeOperator(SparkOperator):
         """The counts of the run, and the reports of files with errors."""
         from tidemark.hooks.notifications import channels_of_pipes
         from tidemark.model.codec import to_plain
+        from tidemark.pipes.model.jobs import RUN_PIPE
+        from tidemark.pipes.worker.definitions import get_pipe
         from tidemark.pipes.worker.running import run_pipe
 
         channels = channels_of_pipes(self.hook.settings.storage_options, self.aws_conn_id)
         key, wish, skips = key_of(context), self._wish(), flag_of("skip_when_empty", self.skip_when_empty)
         name = pipe_of("pipe", self.pipe)
-        runtime = self.runtime(packages=_packages(self.hook, name))
+        announced = get_pipe(self.hook.open_store(), name).notification_channel is not None
+        leaves = () if announced else (RUN_PIPE,)  # the worker holds the notifications, and has others next time
+        runtime = self.runtime(packages=_packages(self.hook, name), leaves=leaves)
         try:
             report = run_pipe(runtime, name, wish, by=str(key), key=key, channel_of=channels)
         except PipePaused as error:
@@ -211,7 +215,7 @@ class RunPipeOperator(SparkOperator):
         )
 
 
-class RefreshPipeOperator(SparkOperator):
+class RefreshPipeOperator(DeferrableOperator):
     """Puts the files of a pipe's location that it did not load into its queue, also those that failed.
 
     The next run of the pipe loads them. A second run finds them in the queue. Returns {pipe, queued, known}. Raises
@@ -240,11 +244,12 @@ class RefreshPipeOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """How many files are new in the queue, and how many were known."""
+        from tidemark.pipes.model.jobs import QUEUE_FILES
         from tidemark.pipes.worker.running import refresh_pipe
 
         name = pipe_of("pipe", self.pipe)
         done = refresh_pipe(
-            self.runtime(packages=_packages(self.hook, name)),
+            self.runtime(packages=_packages(self.hook, name), leaves=(QUEUE_FILES,)),
             name,
             prefix=prefix_of("prefix", self.prefix),
             modified_after=time_of("modified_after", self.modified_after),

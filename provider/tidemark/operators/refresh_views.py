@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from tidemark.assets import REFRESHED_VIEWS
 from tidemark.operators._base import LineageMixin, flag_of, key_of
 from tidemark.operators._constants import check_constants
+from tidemark.operators._deferring import DeferrableOperator
 from tidemark.operators._spark import SparkOperator
 from tidemark.operators._views import level_of, mode_of, names_of, outlets_of, tell_refreshed, view_of
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["RefreshDueViewsOperator", "RefreshViewOperator"]
 
 
-class RefreshViewOperator(LineageMixin, SparkOperator):
+class RefreshViewOperator(LineageMixin, DeferrableOperator):
     """Refreshes a view, and before it the dynamic tables that it reads, all as of one point in time.
 
     The logs of the bases decide on the way, and whether a job starts at all. A retry finishes what the last attempt
@@ -59,9 +60,11 @@ class RefreshViewOperator(LineageMixin, SparkOperator):
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """The refreshes, the view's own last."""
         from tidemark.materialized.worker.refresh import refresh_view
+        from tidemark.streams.model.transaction_jobs import WRITE
 
         mode = _asked_mode("refresh_mode", self.refresh_mode)
-        done = refresh_view(self.runtime(), view_of("view", self.view), key=key_of(context), mode=mode)
+        runtime = self.runtime(leaves=(WRITE,))
+        done = refresh_view(runtime, view_of("view", self.view), key=key_of(context), mode=mode)
         _say(self, done)
         if flag_of("skip_when_unchanged", self.skip_when_unchanged) and _nothing_changed(done):
             raise AirflowSkipException(f"No base of {self.view} has changed.")
@@ -79,7 +82,7 @@ class RefreshViewOperator(LineageMixin, SparkOperator):
         return lineage_of_refreshes(hook.open_store(), str(key), key, hook.open_table)
 
 
-class RefreshDueViewsOperator(LineageMixin, SparkOperator):
+class RefreshDueViewsOperator(LineageMixin, DeferrableOperator):
     """Refreshes the views that are due, in the order in which they read each other.
 
     A dynamic table is due by its target lag, the time that its refreshes take, and the lag of its readers. A
@@ -122,15 +125,16 @@ class RefreshDueViewsOperator(LineageMixin, SparkOperator):
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """The refreshes; with `plan_only` the levels."""
         from tidemark.materialized.worker.refresh import refresh_due, refresh_level
+        from tidemark.streams.model.transaction_jobs import WRITE
 
         if flag_of("plan_only", self.plan_only):
             return self._levels(context)
         level, key = level_of("level", self.level), key_of(context)
         if level is not None:
-            done = refresh_level(self.runtime(), *level, key=key)
+            done = refresh_level(self.runtime(leaves=(WRITE,)), *level, key=key)
         else:
             names, if_changed = names_of("views", self.views), flag_of("if_changed", self.if_changed)
-            done = refresh_due(self.runtime(), names, key=key, if_changed=if_changed)
+            done = refresh_due(self.runtime(leaves=(WRITE,)), names, key=key, if_changed=if_changed)
         _say(self, done)
         if flag_of("skip_when_unchanged", self.skip_when_unchanged) and _nothing_changed(done):
             raise AirflowSkipException("No view was due, or no base has changed.")

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.operators._base import key_of, one_of
 from tidemark.operators._constants import check_constants
+from tidemark.operators._deferring import DeferrableOperator
 from tidemark.operators._partitions import number_of
 from tidemark.operators._replication import (
     Names,
@@ -169,7 +170,7 @@ class BackfillObjectOperator(SparkOperator, ReplicationOperator):
         return facts
 
 
-class ApplyEventsOperator(SparkOperator, ReplicationOperator):
+class ApplyEventsOperator(DeferrableOperator, ReplicationOperator):
     """Applies what was captured to the targets in one job: in the order of commits, folded by key, each event once.
 
     Each range is written ahead; each piece of it is one commit with a mark that is read back. So a retry, a clear and a
@@ -212,6 +213,7 @@ class ApplyEventsOperator(SparkOperator, ReplicationOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """The report of the apply; if nothing is new the same with `events` 0."""
         from tidemark.operators._applied import apply_share
+        from tidemark.replication.model.jobs import APPLY_EVENTS
         from tidemark.replication.worker.run_work import objects_named, objects_together
 
         named, leave = names_of("objects", self.objects), names_of("leave", self.leave)
@@ -220,7 +222,7 @@ class ApplyEventsOperator(SparkOperator, ReplicationOperator):
             share = objects_named(store, self.replication, named, key=key)
         else:
             share = objects_together(store, self.replication, key=key, leave=leave)
-        applied = apply_share(self.runtime(), self.replication, share, context)
+        applied = apply_share(self.runtime(leaves=(APPLY_EVENTS,)), self.replication, share, context)
         applied.say(self.log)
         if applied.failed and not applied.objects:
             raise applied.first_error()

@@ -20,9 +20,9 @@ from tidemark.operators._base import (
 from tidemark.operators._bounds import bound_of, bounds_given
 from tidemark.operators._constants import check_bounds, check_constants, is_constant
 from tidemark.operators._created import creation_of, left_as_it_is
+from tidemark.operators._deferring import DeferrableOperator
 from tidemark.operators._plans import WriteRequest, filling, names_of, planned_writes
 from tidemark.operators._reads_of_views import over_views
-from tidemark.operators._spark import SparkOperator
 from tidemark.operators._view_desk import desk_of
 from tidemark.operators._views import outlets_of, query_of, tell_refreshed
 
@@ -49,7 +49,7 @@ INSTEAD = (
 _SHOWN_ELSEWHERE = "nobody sees what it shows; use `airflow tidemark {} list`, the page Tidemark, or lake.sql"
 
 
-class StreamSQLOperator(LineageMixin, SparkOperator):
+class StreamSQLOperator(LineageMixin, DeferrableOperator):
     """Runs one statement: CREATE, ALTER or DROP; SELECT of system functions; or a write that reads a stream.
 
     The first are those of a STREAM, a CHANGE STREAM, a MATERIALIZED VIEW or a DYNAMIC TABLE. Streams and system
@@ -203,10 +203,12 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         return [{"status": status}]
 
     def _write(self, context: Context, statement: ParsedStatement) -> dict[str, Any] | list[dict[str, Any]]:
+        from tidemark.streams.model.transaction_jobs import WRITE
+
         hook, bound = self.hook, bound_of(**bounds_given(self))
         asked = self._request(statement)
         creation = creation_of(replace(asked, sql=self.sql))
-        runtime = self.runtime(functions=True)
+        runtime = self.runtime(functions=True, leaves=(WRITE,))
         if creation is None:
             consumed = self._consumed(context, runtime, asked, bound)
         elif (filled := creation.run(self, context, runtime, bound)) is not None:

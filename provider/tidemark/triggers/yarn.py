@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 
 class YarnApplicationTrigger(BaseTrigger):
-    """Fires once, when the application of a job has ended, or nothing more can be learned; ConsumeStreamOperator defers
-    to it.
+    """Fires once, when the application of a job has ended, or nothing more can be learned; operators with `deferrable`
+    defer to it.
 
-    Its event is {status, application, problem, awaited}, with the status `ended`, `unknown`, `refused` or `timeout`.
+    Its event is {status, application, problem, awaited, end}. The status is `ended`, `unknown`, `refused` or `timeout`.
     The task looks for itself then. A manager that does not answer is asked again until `end`, with a warning in the
     log. If a person ends the task, the job's marker is set, and the application is killed.
 
@@ -125,7 +125,8 @@ class YarnApplicationTrigger(BaseTrigger):
 
     def _event(self, status: str, problem: str) -> dict[str, Any]:
         awaited = self.job_id if self.own else None
-        return {"status": status, "application": self.application, "problem": problem, "awaited": awaited}
+        told = {"status": status, "application": self.application, "problem": problem}
+        return {**told, "awaited": awaited, "end": self.end}
 
 
 @cache

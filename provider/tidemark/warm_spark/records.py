@@ -19,7 +19,8 @@ USER = "tidemark"
 @dataclass(frozen=True)
 class ServerOrder:
     """The limits of a server. `slots`: jobs at a time. It ends after `idle` without a job. A successor takes
-    its place after `longest`, or if more than `heap_share` of the heap stays in use.
+    its place after `longest`, or if more than `heap_share` of the heap stays in use. A server that does not listen
+    `starts_within` that time is killed.
     """
 
     slots: int
@@ -27,6 +28,7 @@ class ServerOrder:
     idle: timedelta = timedelta(minutes=10)
     longest: timedelta = timedelta(hours=24)
     heap_share: float = 0.7
+    starts_within: timedelta = timedelta(seconds=180)
 
 
 @dataclass(frozen=True)

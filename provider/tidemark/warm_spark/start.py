@@ -24,7 +24,6 @@ from tidemark.warm_spark.slots import Slot, take_slot
 __all__ = ["Spawn", "Taken", "start_server", "take"]
 
 _SECONDS_BETWEEN_LOOKS = 0.05
-_SECONDS_TO_START = 180.0
 _TAIL_LINES = 25
 
 Spawn = Callable[[Path, ServerOrder, int], "AbstractContextManager[subprocess.Popen[bytes]]"]
@@ -117,15 +116,19 @@ def _start(home: ServerHome, order: ServerOrder, spawn: Spawn, stop_if_due: Call
     assert alive is not None, "nobody else knows of the directory"
     try:
         with spawn(directory, order, alive) as process, _killed_by_errors(process):
-            return _listening(home, directory, process, stop_if_due)
+            return _listening(home, directory, process, order.starts_within.total_seconds(), stop_if_due)
     finally:
         os.close(alive)
 
 
 def _listening(
-    home: ServerHome, directory: Path, process: subprocess.Popen[bytes], stop_if_due: Callable[[], None]
+    home: ServerHome,
+    directory: Path,
+    process: subprocess.Popen[bytes],
+    seconds: float,
+    stop_if_due: Callable[[], None],
 ) -> ServerRecord:
-    until = time.monotonic() + _SECONDS_TO_START
+    until = time.monotonic() + seconds
     while True:
         server = home.running()
         if server is not None and server.directory == str(directory):
@@ -134,7 +137,7 @@ def _listening(
         if process.poll() is not None:
             raise _not_started(directory, f"it ended with exit code {process.returncode}")
         if time.monotonic() > until:
-            raise _not_started(directory, f"it did not listen within {_SECONDS_TO_START:.0f} s")
+            raise _not_started(directory, f"it did not listen within {seconds:g} s")
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 

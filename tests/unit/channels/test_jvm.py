@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import psutil
@@ -10,6 +11,8 @@ import pytest
 from tidemark.channels.driver import jvm
 from tidemark.channels.driver.jvm import start_engine
 from tidemark.errors import IngestUnavailable
+from tidemark.failpoints import KILL_AT, KILL_ONCE
+from tidemark.model.driver_environment import NAMES
 
 
 def test_a_missing_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,6 +31,27 @@ def test_a_java_that_hangs_is_ended_in_time(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(IngestUnavailable, match="it hangs, and was ended after 1 seconds"):
         start_engine({}, seconds_to_start=1)
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
+def test_a_jvm_gets_the_environment_of_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\nenv > {tmp_path}/environment\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-lake")
+    for name in ("AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_SHOP", "TIDEMARK_CONTROL_STORE", "PGPASSWORD"):
+        monkeypatch.setenv(name, "s3cr3t")
+    with pytest.raises(IngestUnavailable, match="it ended without output"):
+        start_engine({})
+    told = (tmp_path / "environment").read_text()
+    assert "AWS_ACCESS_KEY_ID=of-the-lake" in told
+    assert f"PATH={os.environ['PATH']}" in told
+    assert "s3cr3t" not in told
+
+
+def test_the_points_at_which_tests_kill_a_process_pass() -> None:
+    assert {KILL_AT, KILL_ONCE} < NAMES
 
 
 def test_a_pyspark_without_jars_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

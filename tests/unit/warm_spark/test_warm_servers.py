@@ -337,6 +337,15 @@ def test_nobody_else_listens_at_the_port_of_a_server() -> None:
             keeper.guarded(port)
 
 
+def test_a_server_that_does_not_listen_in_its_time_is_killed_and_the_time_is_named(home: ServerHome) -> None:
+    order = ServerOrder(slots=2, packages=(), starts_within=timedelta(seconds=1))
+    with pytest.raises(WarmSparkNotStarted, match="it did not listen within 1 s"):
+        start_server(home, order, _spawn(home, "time.sleep(600)"), stop_if_due=lambda: None, say=print)
+    (place,) = home.servers()
+    assert not is_held(place / ALIVE)
+    assert home.running() is None
+
+
 def _keeper(service: Any, home: ServerHome, record: ServerRecord) -> Keeper:
     return Keeper(service, home, record)
 

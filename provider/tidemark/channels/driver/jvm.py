@@ -1,6 +1,7 @@
 """A small JVM with Delta Kernel, for a process without a Spark driver of its own. It has no Spark session.
 
-It ends with the process, also if that is killed: it waits for the end of its standard input.
+It ends with the process, also if that is killed: it waits for the end of its standard input. Of the environment it gets
+what a driver gets.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import IO, Any
 
 from tidemark.channels.driver.kernel import KernelEngine
 from tidemark.errors import IngestUnavailable
+from tidemark.model.driver_environment import driver_environment
 
 __all__ = ["start_engine"]
 
@@ -88,6 +90,7 @@ def _fetch(home: Path, ivy: Path) -> None:
         [*main, "-dependency", *_PACKAGE, "-confs", "default", "-retrieve", place],
         check=False,
         capture_output=True,
+        env=_environment(),
         timeout=300,
     )
 
@@ -95,6 +98,10 @@ def _fetch(home: Path, ivy: Path) -> None:
 def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
+
+
+def _environment() -> dict[str, str]:
+    return dict(driver_environment(os.environ).passed)
 
 
 def _gateway(home: Path, classpath: list[str], seconds_to_start: float, seconds_to_answer: float) -> Any:
@@ -114,6 +121,7 @@ def _gateway(home: Path, classpath: list[str], seconds_to_start: float, seconds_
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
+            env=_environment(),
             process_group=0,
         )
     except OSError as error:

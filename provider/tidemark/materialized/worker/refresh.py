@@ -119,9 +119,8 @@ class _Level:
     def refreshed(self) -> tuple[Refreshed, ...]:
         """The outcome for each view of the level."""
         self._finish(_together(self.key, self.number))
-        for planned in self._planned():
-            self._finish(_alone(self.key, planned.view))
-        left = [one for one in self._planned() if one.refresh.state not in _ENDED]
+        failed = {one.view.name for one in self._planned() if not self._finished_alone(one)}
+        left = [one for one in self._planned() if one.refresh.state not in _ENDED and one.view.name not in failed]
         ready = [one for one in map(self._prepared, left) if one is not None]
         changed = [one for one in ready if not one.silent]
         for one in ready:
@@ -157,6 +156,19 @@ class _Level:
         except TidemarkError as error:
             if not (isinstance(error, OF_THE_PLAN) and self._freed(key)):
                 raise
+
+    def _finished_alone(self, planned: Planned) -> bool:
+        """Whether the view may still be refreshed. The driver for which the attempt has waited elsewhere fails one
+        refresh, as one that is waited for here.
+        """
+        try:
+            self._finish(_alone(self.key, planned.view))
+        except TidemarkError as error:
+            if self.runtime.awaited is None:
+                raise
+            self._failed(planned, error)
+            return False
+        return True
 
     def _consumed_together(self, ready: Sequence[Prepared]) -> bool:
         """Whether all were refreshed in one transaction. If the plan or the data of one are at fault, and nothing is
@@ -204,6 +216,8 @@ class _Level:
         plan = () if stored is None else stored.transaction.plan.statements
         writes = [statement.write for statement in plan] or [one.write for one in ready]
         runtime, began = self.runtime, self.runtime.store.clock()
+        if stored is not None and runtime.awaited is not None:
+            began = min(began, stored.transaction.opened_at)
         consumed = consume(runtime, key=key, streams=streams, writes=writes, owner=self.run, bound=bound)
         seconds = (runtime.store.clock() - began).total_seconds()
         names = {name.casefold() for name in streams}

@@ -116,13 +116,14 @@ def run_pipe(
             note_pipe_run(store, pipe.uid, str(error), stalled, store.clock(), by=by)
         raise
     ended = store.clock()
-    figures = _figures(report, began, ended)
+    seconds = None if runtime.awaited is not None else (ended - began).total_seconds()
+    figures = _figures(report, seconds)
     note_pipe_run(store, pipe.uid, _problem(report), None, ended, by=by, took_files=report.files > 0, figures=figures)
     return report
 
 
-def _figures(report: RunPipeReport, began: datetime, ended: datetime) -> Mapping[str, float]:
-    """The sample of a run; empty if it took no files."""
+def _figures(report: RunPipeReport, seconds: float | None) -> Mapping[str, float]:
+    """The sample of a run; empty if it took no files. `seconds`: None after a wait elsewhere, which nobody measured."""
     if not report.files:
         return {}
     return {
@@ -133,7 +134,7 @@ def _figures(report: RunPipeReport, began: datetime, ended: datetime) -> Mapping
         "bytes": report.bytes_loaded,
         "errors": report.errors_seen,
         "pending": report.pending,
-        "seconds": max(0.0, (ended - began).total_seconds()),
+        **({} if seconds is None else {"seconds": max(0.0, seconds)}),
     }
 
 

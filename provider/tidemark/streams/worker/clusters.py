@@ -44,6 +44,9 @@ class Cluster(Host, Protocol):
         ClusterError if the cluster does not answer, or if a driver does not end. A second run is harmless.
         """
 
+    def end_registered(self, owner: str) -> None:
+        """End each job of the owner that has no row in the control store. A second run is harmless."""
+
 
 class DriverGoesOn(BaseException):
     """No error: the driver runs, and the task is to wait for it elsewhere. All that is pinned stays pinned. The next

@@ -58,8 +58,8 @@ def take_up_jobs(runtime: Runtime, key: TransactionKey | None) -> None:
 
 
 def end_left(runtime: Runtime, key: TransactionKey) -> None:
-    """End the drivers in the cluster of the transactions that `key` has: their wait in the triggerer has failed. Their
-    leases are given up. A second run is harmless.
+    """End the drivers in the cluster of the task with `key`: its wait in the triggerer has failed. The leases of its
+    transactions are given up. A second run is harmless.
     """
     store, cluster = runtime.store, runtime.cluster
     if cluster is None:
@@ -70,6 +70,7 @@ def end_left(runtime: Runtime, key: TransactionKey) -> None:
         if job.host == cluster.name and cluster.end(job.id):
             _end(store, job, "its task waits no more")
         give_up_waiting(store, job.id)
+    cluster.end_registered(owner_of(store.store_id, key))
 
 
 def give_up_waiting(store: ControlStore, job_id: str) -> None:
