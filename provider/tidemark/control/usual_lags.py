@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -22,7 +21,6 @@ __all__ = [
     "UsualLag",
     "between",
     "may_be_behind",
-    "newest_of_each",
     "usual_lag",
     "usual_lags",
 ]
@@ -32,7 +30,6 @@ FEWEST = 10  # highs; fewer tell no habit
 TIMES = 2
 LEAST = timedelta(hours=1)
 _SHARE = 0.95
-_AT_ONCE = 50  # objects in a statement
 
 HighsOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, Sequence[float]]]
 """By uid the lags, in seconds, just before the object reached a newer state of its source each time."""
@@ -81,26 +78,6 @@ def usual_lag(highs: Sequence[float]) -> UsualLag | None:
     if len(highs) < FEWEST:
         return None
     return UsualLag(sorted(highs)[math.ceil(_SHARE * len(highs)) - 1])
-
-
-def newest_of_each(
-    connection: sa.Connection,
-    query: sa.Select[Any],
-    uids: Sequence[str],
-    *,
-    of: sa.ColumnElement[str],
-    order: Sequence[sa.ColumnElement[Any]],
-) -> dict[str, list[sa.RowMapping]]:
-    """The newest rows of each object, the oldest first. `of`: the column of uids; the query has it as `uid`. `order`:
-    columns by which the newest are found in an index.
-    """
-    found: dict[str, list[sa.RowMapping]] = {}
-    newest = query.order_by(*(column.desc() for column in order)).limit(NEWEST)
-    for start in range(0, len(uids), _AT_ONCE):
-        some = (sa.select(newest.where(of == uid).subquery()) for uid in uids[start : start + _AT_ONCE])
-        for row in connection.execute(sa.union_all(*some)).mappings():
-            found.setdefault(row["uid"], []).append(row)
-    return {uid: sorted(rows, key=lambda row: row["at"]) for uid, rows in found.items()}
 
 
 def between(states: Iterable[tuple[datetime, datetime]]) -> list[float]:

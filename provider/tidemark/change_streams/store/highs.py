@@ -8,7 +8,8 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from tidemark.change_streams.store.schema import capture_batches, chunks
-from tidemark.control.usual_lags import between, newest_of_each
+from tidemark.control.newest import newest_of_each
+from tidemark.control.usual_lags import NEWEST, between
 
 __all__ = ["change_stream_highs", "group_highs"]
 
@@ -20,7 +21,7 @@ def change_stream_highs(connection: sa.Connection, uids: Sequence[str]) -> Mappi
     query = sa.select(_batch.stream_uid.label("uid"), _batch.captured_at.label("at"), _batch.published_until).where(
         _batch.captured_at.is_not(None), _batch.published_until.is_not(None)
     )
-    found = newest_of_each(connection, query, uids, of=_batch.stream_uid, order=(_batch.number,))
+    found = newest_of_each(connection, query, uids, of=_batch.stream_uid, order=(_batch.number,), most=NEWEST)
     return {uid: between((row["at"], row["published_until"]) for row in rows) for uid, rows in found.items()}
 
 
@@ -29,7 +30,7 @@ def group_highs(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, 
     columns = (_chunk.group_uid.label("uid"), _chunk.committed_at.label("at"), _chunk.token, _chunk.end_at)
     query = sa.select(*columns).where(_chunk.committed_at.is_not(None))
     order = (_chunk.committed_at, _chunk.token, _chunk.number)
-    found = newest_of_each(connection, query, uids, of=_chunk.group_uid, order=order)
+    found = newest_of_each(connection, query, uids, of=_chunk.group_uid, order=order, most=NEWEST)
     return {uid: _of_partitions(rows) for uid, rows in found.items()}
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
+from tidemark.control.newest import newest_of_each
 from tidemark.control.samples import newest_figures
-from tidemark.control.usual_lags import between, newest_of_each
+from tidemark.control.usual_lags import NEWEST, between
 from tidemark.replication.store.object_writes import WriteState
 from tidemark.replication.store.schema import object_writes
 
@@ -26,5 +27,5 @@ def table_highs(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, 
     query = sa.select(_write.object_uid.label("uid"), _write.closed_at.label("at"), _write.as_of).where(
         _write.state == WriteState.DONE.value, _write.closed_at.is_not(None), _write.as_of.is_not(None)
     )
-    found = newest_of_each(connection, query, uids, of=_write.object_uid, order=(_write.number,))
+    found = newest_of_each(connection, query, uids, of=_write.object_uid, order=(_write.number,), most=NEWEST)
     return {uid: between((row["at"], row["as_of"]) for row in rows) for uid, rows in found.items()}

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import sqlalchemy as sa
 
-from tidemark.control.usual_lags import newest_of_each
+from tidemark.control.newest import newest_of_each
+from tidemark.control.usual_lags import NEWEST
 from tidemark.delivery.model.transactions import CommitResult, TransactionState
 from tidemark.model.codec import from_json
 from tidemark.streams.store.schema import streams, transactions, windows
@@ -30,7 +31,9 @@ def stream_highs(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str,
         .where(_held.state == TransactionState.COMMITTED.value, _held.nothing_of.is_(None))
         .where(_held.closed_at.is_not(None), _held.result.is_not(None))
     )
-    found = newest_of_each(connection, query, uids, of=_window.stream_uid, order=(_held.opened_at, _held.id))
+    found = newest_of_each(
+        connection, query, uids, of=_window.stream_uid, order=(_held.opened_at, _held.id), most=NEWEST
+    )
     return {uid: [_high(*pair) for pair in pairwise(_moving(rows))] for uid, rows in found.items()}
 
 
