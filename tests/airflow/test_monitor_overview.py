@@ -185,7 +185,7 @@ def test_bad_questions_are_refused(ask: Caller, wish: dict[str, Any]) -> None:
 def test_parts_of_acts_that_follow_each_other_are_the_whole(
     app: FastAPI, use: Callable[[str], None], tmp_path: Path
 ) -> None:
-    """By route and command, with ETags, also if more is done meanwhile."""
+    """By route and command, also if more is done meanwhile."""
     made = Needing(tmp_path)
     row = {
         "kind": "pipe",
