@@ -28,11 +28,12 @@ class Caller:
         return client.request(method, f"/tidemark{path}", params=asked, headers=headers)
 
 
-def token(role: str) -> str:
+def token(role: str, name: str = "ana") -> str:
+    """Of the account of that name, as Airflow gives it to who logs in."""
     from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
-    return get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="ana", role=role))
+    return get_auth_manager().generate_jwt(SimpleAuthManagerUser(username=name, role=role))
 
 
 def another_app() -> FastAPI:

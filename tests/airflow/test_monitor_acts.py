@@ -45,9 +45,16 @@ class Desk:
         return dict(found)
 
     def act(
-        self, one: dict[str, Any], act: str, *, why: str = "the night", role: str | None = USER, **more: object
+        self,
+        one: dict[str, Any],
+        act: str,
+        *,
+        why: str = "the night",
+        role: str | None = USER,
+        who: str = "ana",
+        **more: object,
     ) -> Any:
-        headers = {} if role is None else {"Authorization": f"Bearer {token(role)}"}
+        headers = {} if role is None else {"Authorization": f"Bearer {token(role, who)}"}
         wish = {"revision": one["revision"], "why": why, **more}
         path = f"/tidemark/api/v1/objects/{one['kind']}/{one['uid']}/acts/{act}"
         return self.client.post(path, json=wish, headers=headers)
@@ -209,6 +216,42 @@ def test_of_two_who_act_at_once_one_is_told_what_the_other_did(desk: Desk, pause
         [200, 409, 409, 409],
     )
     assert len(desk.history()) == 1
+
+
+def test_of_two_accounts_with_one_object_before_them_the_second_is_told_what_has_changed(
+    desk: Desk, paused_pipe: Needing
+) -> None:
+    """Both see it paused. The history and Airflow's audit log have each under the name of the account."""
+    from airflow.models import Log  # noqa: TID251 - as Airflow's page shows it
+    from airflow.utils.session import create_session
+
+    seen = desk.sees("pipe", "shop.orders_pipe")
+    assert desk.act(seen, "resume", who="eve", why="two accounts").status_code == 200
+    refused = desk.act(seen, "drop", who="bob", why="two accounts")
+    found = refused.json()
+    assert refused.status_code == 409
+    assert found["changed"]["state"] == {"shown": "PAUSED", "now": "RUNNING"}
+    assert "another person has acted on it" in found["detail"]
+    assert find_pipe(paused_pipe.store, "shop.orders_pipe") is not None
+    assert desk.act({**seen, "revision": found["revision"]}, "drop", who="bob").status_code == 200
+    assert [one[1:3] for one in desk.history()] == [("drop", "bob"), ("resume", "eve")]
+    told = desk.ask("/api/v1/acts", uid=seen["uid"]).json()["acts"]
+    assert [(one["act"], one["who"]) for one in told] == [("drop", "bob"), ("resume", "eve")]
+    with create_session() as session:
+        logged = session.query(Log).filter(Log.event == "tidemark_act", Log.extra.contains("two accounts")).all()
+        assert [one.owner for one in logged] == ["eve", "bob"]
+
+
+def test_two_accounts_that_act_at_the_same_moment_are_one_act_and_one_refusal(desk: Desk, paused_pipe: Needing) -> None:
+    seen = desk.sees("pipe", "shop.orders_pipe")
+    with ThreadPoolExecutor(2) as people:
+        done = dict(
+            zip(("eve", "bob"), people.map(lambda who: desk.act(seen, "resume", who=who), ("eve", "bob")), strict=True)
+        )
+    (winner,) = (who for who, answer in done.items() if answer.status_code == 200)
+    (loser,) = done.keys() - {winner}
+    assert done[loser].status_code == 409
+    assert [one[1:3] for one in desk.history()] == [("resume", winner)]
 
 
 def test_an_act_and_its_history_are_stored_together_or_not_at_all(

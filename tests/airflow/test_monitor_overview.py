@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.airflow.needing import IN_THE_STORE, Needing
 from tidemark.control import object_kinds
 from tidemark.control.object_kinds import ObjectEntry, ObjectKind, Severity
 from tidemark.control.objects import touch
-from tidemark.control.schema import objects
+from tidemark.control.schema import acts, objects
 from tidemark.lake.storage import Storage
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 
@@ -138,6 +139,29 @@ def test_an_answer_of_a_log_is_dropped_once_the_stream_has_moved(
     assert ask(OVERVIEW).json()["needs"] == []
 
 
+def test_a_stream_behind_its_usual_lag_is_in_route_and_command_with_the_way_out(
+    app: FastAPI, use: Callable[[str], None], tmp_path: Path
+) -> None:
+    made = Needing(tmp_path)
+    made.monitored._clock(hours=40)
+    made.monitored._stream("orders")
+    for hours in range(35, 4, -2):
+        made.monitored._clock(hours=hours)
+        made.monitored._commit("orders", times=1)
+        made.monitored._consume(f"run_{hours}", "orders")
+    made.monitored._clock(hours=3)
+    made.monitored._commit("orders", times=1)
+    use(made.url)
+    (one,) = looked(Caller(another_app()))["needs"]
+    assert (one["need"], one["words"], one["group"]) == ("behind_usual", "behind its usual lag", "warning")
+    assert (one["state"], one["severity"], one["since_seen"]) == ("behind", "warning", False)
+    assert one["reason"].startswith("it is behind its usual lag of ")
+    assert abs(datetime.fromisoformat(one["since"]) - (made.monitored.now - timedelta(hours=2))) < timedelta(seconds=1)
+    assert one["commands"] == ["airflow tidemark objects history stream orders"]
+    (row,) = rows()
+    assert [row[name] for name in ("need", "reason", "command")] == [one["need"], one["reason"], *one["commands"]]
+
+
 def test_parts_that_follow_each_other_are_the_whole(ask: Caller) -> None:
     whole = looked(ask)
     parts, cursor = [], None
@@ -156,6 +180,43 @@ def test_parts_that_follow_each_other_are_the_whole(ask: Caller) -> None:
 )
 def test_bad_questions_are_refused(ask: Caller, wish: dict[str, Any]) -> None:
     assert ask(OVERVIEW, **wish).status_code == 422
+
+
+def test_parts_of_acts_that_follow_each_other_are_the_whole(
+    app: FastAPI, use: Callable[[str], None], tmp_path: Path
+) -> None:
+    """By route and command, also if more is done meanwhile."""
+    made = Needing(tmp_path)
+    row = {
+        "kind": "pipe",
+        "uid": "u",
+        "name": "p",
+        "act": "drop",
+        "who": "ana",
+        "revision": "{}",
+        "done_at": made.store.clock(),
+    }
+
+    def done(*numbers: int) -> None:
+        made.store.write(lambda c: c.execute(acts.insert(), [{**row, "why": f"why {number}"} for number in numbers]))
+
+    done(*range(250))
+    use(made.url)
+    ask, found, cursor = Caller(another_app()), [], None
+    for size in (200, 50):
+        part = ask("/api/v1/acts", limit=200, **({} if cursor is None else {"cursor": cursor})).json()
+        assert len(part["acts"]) == size
+        found += [one["why"] for one in part["acts"]]
+        cursor = part["cursor"]
+        done(1000)
+    assert (found, cursor) == ([f"why {number}" for number in reversed(range(250))], None)
+    said = run_airflow("tidemark", "objects", "acts", "--limit", "249", "--output", "json")
+    told, _, following = said.stderr.strip().splitlines()[-1].rpartition(" ")
+    assert (len(json.loads(said.stdout)), told) == (249, "Earlier acts: --cursor")
+    rest = run_airflow("tidemark", "objects", "acts", "--cursor", following, "--output", "json")
+    assert [one["why"] for one in json.loads(rest.stdout)] == ["why 2", "why 1", "why 0"]
+    assert "--cursor" not in rest.stderr
+    assert [ask("/api/v1/acts", cursor=bad).status_code for bad in ("x", "bnVsbA", "W10", "é")] == [422] * 4
 
 
 def test_it_is_narrowed_by_kind_and_name(ask: Caller) -> None:

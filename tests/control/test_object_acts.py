@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tests.control.change_stream_model import Clock
 from tests.control.kept_objects import drifted
-from tidemark.control.object_acts import Act, ActTools, DoneAct, act_on, newest_acts
+from tidemark.control.object_acts import Act, ActTools, DoneAct, act_on, acts_part, newest_acts
 from tidemark.control.object_revisions import facts_of, token_of
 from tidemark.control.objects import touch
 from tidemark.control.store import ControlStore
@@ -59,6 +60,30 @@ def test_of_eight_who_decide_at_once_one_acts_and_the_others_are_told(store: Con
     found = find_pipe(store, NAME)
     assert (found is None) == (done.act == "drop")
     assert found is None or found.paused_at is not None
+
+
+def test_parts_that_follow_each_other_are_all_acts(store: ControlStore) -> None:
+    for act in ("pause", "resume") * 3:
+        act_on(store, ActTools(open_table), wish(store, act, why=f"{act} it"))
+    numbers: list[int] = []
+    cursor: str | None = None
+    for size in (4, 2):
+        part = store.read(lambda c, at=cursor: acts_part(c, kind="pipe", uid=None, limit=4, cursor=at))
+        assert len(part.acts) == size
+        numbers += [one.number for one in part.acts]
+        cursor = part.cursor
+    assert cursor is None
+    assert numbers == [one.number for one in history(store)]
+    whole = store.read(lambda c: acts_part(c, kind=None, uid=None, limit=6, cursor=None))
+    assert (len(whole.acts), whole.cursor) == (6, None)
+
+
+@pytest.mark.parametrize(
+    "wish", [{"cursor": "x"}, {"cursor": "W10"}, {"cursor": "WyJhY3QiLCAtMV0"}, {"cursor": "é"}, {"limit": 0}]
+)
+def test_a_bad_question_for_acts_is_refused(store: ControlStore, wish: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument):
+        store.read(lambda c: acts_part(c, **{"kind": None, "uid": None, "limit": 1, "cursor": None, **wish}))
 
 
 def test_a_history_entry_has_the_facts_that_were_shown(store: ControlStore) -> None:

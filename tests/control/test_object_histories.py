@@ -22,7 +22,7 @@ from tidemark.control.object_histories import (
     history_of,
     parts_of,
 )
-from tidemark.control.object_kinds import KINDS
+from tidemark.control.object_kinds import KINDS, kind_named, resolved
 from tidemark.control.object_list import find
 from tidemark.control.samples import keep_sample, sampled
 from tidemark.control.schema import all_tables, samples
@@ -57,6 +57,16 @@ def on_postgresql(world: Historic, postgresql: PostgresServer, migrated_database
             found.write(lambda c, t=table, r=rows: c.execute(t.insert(), r))
     yield found
     found.close()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind_named(kind).highs is not None])
+def test_the_highest_lags_are_read_from_the_history_in_each_database(
+    world: Historic, on_postgresql: ControlStore, uids: dict[str, str], kind: str
+) -> None:
+    highs = resolved(kind_named(kind).highs or "")
+    told = [store.read(lambda c: highs(c, [uids[kind], "nobody"])) for store in (world.store, on_postgresql)]
+    assert told[0] == told[1]
+    assert set(told[0]) == {uids[kind]}
 
 
 def walked(store: ControlStore, kind: str, uid: str, part: str, limit: int) -> list[Point]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ def object_commands() -> tuple[ActionCommand, ...]:
             name="acts",
             help="List the newest acts on the page, with person and reason",
             func=list_acts,
-            args=(_OF_KIND, _LIMIT, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+            args=(_OF_KIND, _LIMIT, _CURSOR, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
         ActionCommand(
             name="offered",
@@ -111,13 +112,18 @@ def show_object(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def list_acts(args: Namespace) -> None:
-    """One row per act, the newest first: when, what, on which object, who and why."""
-    from tidemark.control.object_acts import newest_acts
+    """One row per act, the newest first: when, what, on which object, who and why. If more acts follow, standard error
+    has the cursor for them.
+    """
+    from tidemark.control.object_acts import acts_part
 
     with errors_in_words():
         store = TidemarkHook(args.conn_id).open_store()
-        found = store.read(lambda connection: newest_acts(connection, kind=args.kind, uid=None, limit=args.limit))
-    print_rows([_act_row(one) for one in found], args.output)
+        wish = {"kind": args.kind, "uid": None, "limit": args.limit, "cursor": args.cursor}
+        found = store.read(lambda connection: acts_part(connection, **wish))
+    if found.cursor is not None:
+        print(f"Earlier acts: --cursor {found.cursor}", file=sys.stderr)
+    print_rows([_act_row(one) for one in found.acts], args.output)
 
 
 @suppress_logs_and_warning

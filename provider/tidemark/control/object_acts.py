@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,11 +25,13 @@ __all__ = [
     "Act",
     "ActStep",
     "ActTools",
+    "ActsPart",
     "DoneAct",
     "ObjectAct",
     "OfferedActs",
     "act_on",
     "acts_of",
+    "acts_part",
     "newest_acts",
     "offered",
     "offered_now",
@@ -138,6 +141,14 @@ class DoneAct:
 
 
 @dataclass(frozen=True)
+class ActsPart:
+    """A part of the history of acts. `cursor`: for the part that follows; None on the last one."""
+
+    acts: tuple[DoneAct, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True)
 class OfferedActs:
     """The acts that an object is offered as it is now, each with the choices of its fields, by act and field."""
 
@@ -195,8 +206,12 @@ def act_on(store: ControlStore, tools: ActTools, act: Act) -> None:
     chosen.do(ActStep(store, guarded, tools, one.own_name, one.within or "", act.who, act.why.strip(), values))
 
 
-def newest_acts(connection: sa.Connection, *, kind: str | None, uid: str | None, limit: int) -> tuple[DoneAct, ...]:
-    """The newest acts, on one object or on all of a kind or of every kind, newest first."""
+def newest_acts(
+    connection: sa.Connection, *, kind: str | None, uid: str | None, limit: int, before: int | None = None
+) -> tuple[DoneAct, ...]:
+    """The newest acts, on one object or on all of a kind or of every kind, newest first. `before`: older ones than the
+    act of that number.
+    """
     owned = (objects.c.kind == acts.c.kind) & (objects.c.uid == acts.c.uid)
     query = (
         sa.select(acts, objects.c.owner_dag)
@@ -208,7 +223,36 @@ def newest_acts(connection: sa.Connection, *, kind: str | None, uid: str | None,
         query = query.where(acts.c.kind == kind)
     if uid is not None:
         query = query.where(acts.c.uid == uid)
+    if before is not None:
+        query = query.where(acts.c.id < before)
     return tuple(_done(row) for row in connection.execute(query).mappings())
+
+
+def acts_part(
+    connection: sa.Connection, *, kind: str | None, uid: str | None, limit: int, cursor: str | None
+) -> ActsPart:
+    """The newest acts, or with the cursor of a part those that follow it. A new act moves no other one.
+    Raises InvalidArgument for a limit below 1, and for a text that is no cursor.
+    """
+    if limit < 1:
+        raise InvalidArgument(argument="limit", value=limit, problem="ask for one act at least")
+    before = None if cursor is None else _number_of(cursor)
+    found = newest_acts(connection, kind=kind, uid=uid, limit=limit + 1, before=before)
+    return ActsPart(found[:limit], _cursor_of(found[limit - 1].number) if len(found) > limit else None)
+
+
+def _cursor_of(number: int) -> str:
+    return urlsafe_b64encode(json.dumps(["act", number]).encode()).decode().rstrip("=")
+
+
+def _number_of(cursor: str) -> int:
+    try:
+        name, number = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if name != "act" or type(number) is not int or not 0 <= number < 1 << 63:
+            raise ValueError("it is one of another list")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidArgument(argument="cursor", value=cursor, problem="it is not one that a list has given") from error
+    return number
 
 
 def _as_it_is(

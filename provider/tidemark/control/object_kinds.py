@@ -117,7 +117,9 @@ class ObjectKind:
     For the overview: `stopped` are the states that a person has to end. `findings` is the name of what finds further
     facts, by uid. `advice` has the way out of each state, and for all others that of `""`. `acts` is the name of the
     acts that a person may do, a tuple of `tidemark.control.object_acts.ObjectAct`. `marks`: further facts of an object,
-    by name, that must not have changed since a person saw them.
+    by name, that must not have changed since a person saw them. `highs` is the name of what
+    tells the highest lags of the past, a `tidemark.control.usual_lags.HighsOf`. None: the store keeps none, or the
+    object has a bound of its own.
 
     For lineage: `ties` names what finds the ties of all objects of the kind. It takes a fixed number of queries.
     `touched` is the name of what finds the objects that tasks touched, by uid, with what they did and why.
@@ -133,6 +135,7 @@ class ObjectKind:
     advice: Mapping[str, Advice] = field(default_factory=dict)
     acts: str | None = None
     marks: MarksOf | None = None
+    highs: str | None = None
     ties: str | None = None
     touched: str | None = None
 

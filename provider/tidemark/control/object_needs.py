@@ -16,13 +16,32 @@ from tidemark.control.objects import portions
 from tidemark.control.schema import objects
 from tidemark.errors import InvalidArgument
 
-__all__ = ["RANKS", "Key", "Place", "findings_of", "place_of_cursor", "places"]
+__all__ = ["RANKS", "REASONS", "Key", "Place", "Reason", "findings_of", "place_of_cursor", "places"]
 
 Key = tuple[str, str]
 """Kind and uid of an object."""
 
 RANKS = {"failed": 0, "warning": 1, "stopped": 2}
 """The groups of the list, the worst first. `stopped`: a person has stopped it, and a person has to end that."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A reason for attention. `words`: for people. `group`: one of `RANKS`, under which it is listed and counted."""
+
+    words: str
+    group: str
+
+
+REASONS = {
+    "failed": Reason("failed", "failed"),
+    "warning": Reason("warning", "warning"),
+    "behind": Reason("behind", "warning"),
+    "behind_usual": Reason("behind its usual lag", "warning"),
+    "locked": Reason("locked", "warning"),
+    "stopped": Reason("stopped", "stopped"),
+}
+"""All reasons for attention by their names. Page, route, command and notifier have these, and no others."""
 
 _of = objects.c
 _URGENT = (Severity.FAILED.value, Severity.WARNING.value)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from tidemark.control.history import Cursor, Step, drop_by_number
+from tidemark.control.newest import newest_of_each
 from tidemark.control.object_histories import Point, Portion, newest_rows
 from tidemark.control.schema import samples
+from tidemark.control.usual_lags import NEWEST
 
-__all__ = ["drop_samples", "keep_sample", "sampled"]
+__all__ = ["drop_samples", "keep_sample", "newest_figures", "sampled"]
 
 _of = samples.c
 
@@ -35,6 +37,14 @@ def sampled(connection: sa.Connection, kind: str, uid: str, portion: Portion) ->
     return [
         Point((row["id"],), {"at": row["moved_at"], "run": row["run"], **json.loads(row["figures"])}) for row in rows
     ]
+
+
+def newest_figures(connection: sa.Connection, kind: str, uids: Sequence[str], name: str) -> dict[str, list[float]]:
+    """One figure of the newest samples of each of these objects, by uid, where they have it."""
+    query = sa.select(_of.uid, _of.moved_at.label("at"), _of.figures).where(_of.kind == kind)
+    found = newest_of_each(connection, query, uids, of=_of.uid, order=(_of.id,), most=NEWEST)
+    told = {uid: [json.loads(row["figures"]).get(name) for row in rows] for uid, rows in found.items()}
+    return {uid: [one for one in figures if one is not None] for uid, figures in told.items()}
 
 
 def drop_samples(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:

@@ -12,8 +12,8 @@ __all__ = ["NeedLine", "needs_texts"]
 
 @dataclass(frozen=True)
 class NeedLine:
-    """One object that needs attention. `need`: failed, warning, behind, locked or stopped. `since`: as it is shown.
-    `commands`: the way out.
+    """One object that needs attention. `need`: the words of its reason. `since`: as it is shown. `commands`: the way
+    out.
     """
 
     need: str

@@ -83,7 +83,7 @@ class NeedingObjectsNotifier(TellingNotifier):
     def _look(self) -> tuple[Sequence[Need], int]:
         """The objects to report, and how many objects were not looked at."""
         from tidemark.control.object_list import ObjectsWish
-        from tidemark.control.object_needs import RANKS
+        from tidemark.control.object_needs import RANKS, REASONS
         from tidemark.streams.worker.object_needs import look_at_all, needs_page
 
         hook = TidemarkHook(self.conn_id)
@@ -94,7 +94,7 @@ class NeedingObjectsNotifier(TellingNotifier):
         )
         known = look_at_all(store, hook.open_table)
         page = store.read(lambda c: needs_page(c, known, wish, after=None, limit=None, now=store.clock()))
-        needs = [one for one in page.needs if RANKS.get(one.need, RANKS["warning"]) <= worst]
+        needs = [one for one in page.needs if RANKS[REASONS[one.need].group] <= worst]
         return needs, page.not_looked_at
 
 
@@ -109,8 +109,10 @@ def _kind_of(argument: str, value: object) -> str | None:
 
 
 def _line(one: Need, conn_id: str) -> NeedLine:
+    from tidemark.control.object_needs import REASONS
+
     return NeedLine(
-        need=one.need,
+        need=REASONS[one.need].words,
         kind=one.shown.kind,
         name=one.shown.name,
         state=one.shown.state,

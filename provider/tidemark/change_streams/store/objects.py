@@ -116,6 +116,7 @@ CHANGE_STREAM = ObjectKind(
     advice=_OF_STREAMS,
     acts="change_streams.worker.acts:CHANGE_STREAM_ACTS",
     ties="change_streams.store.ties:change_stream_ties",
+    highs="change_streams.store.highs:change_stream_highs",
 )
 CONSUMER_GROUP = ObjectKind(
     "consumer_group",
@@ -125,4 +126,5 @@ CONSUMER_GROUP = ObjectKind(
     advice=_OF_GROUPS,
     acts="change_streams.worker.acts:GROUP_ACTS",
     ties="change_streams.store.ties:group_ties",
+    highs="change_streams.store.highs:group_highs",
 )

@@ -73,6 +73,7 @@ def _kind(kind: KeptKind) -> ObjectKind:
         advice=_ADVICE,
         acts="materialized.worker.acts:VIEW_ACTS",
         ties=f"materialized.store.ties:{kind.value}_ties",
+        highs=None if kind is KeptKind.DYNAMIC_TABLE else "materialized.store.highs:view_highs",
         touched="materialized.store.touched:views_of_runs",
     )
 

@@ -10,9 +10,10 @@ from typing import Literal
 from urllib.parse import quote
 
 from tidemark.control.act_fields import ActField, Choice, FieldType
-from tidemark.control.object_acts import DoneAct, ObjectAct, OfferedActs
+from tidemark.control.object_acts import ActsPart, DoneAct, ObjectAct, OfferedActs
 from tidemark.control.object_kinds import Advice
 from tidemark.control.object_list import ShownObject
+from tidemark.control.object_needs import REASONS
 from tidemark.hooks.advised_commands import commands_for
 from tidemark.plugins.monitor.actors import Actor, actor
 from tidemark.plugins.monitor.object_answers import for_reader
@@ -86,8 +87,9 @@ class OfferedAnswer:
 
 @dataclass(frozen=True)
 class NeedAnswer:
-    """One object that needs attention. `need`: failed, warning, behind, locked or stopped. `since`: the first time that
-    is known; `since_seen`: it is that of the look which found it, so it may be older. `reason`: for those who may read
+    """One object that needs attention. `need`: failed, warning, behind, behind_usual, locked or stopped; `words`: the
+    same for people. `group`: failed, warning or stopped, under which it is counted. `since`: the first time that is
+    known; `since_seen`: it is that of the look which found it, so it may be older. `reason`: for those who may read
     the DAGs of the runs that met it. `run`: the task that met it last, with the paths of its run and of its log below
     Airflow's address. `advice` and `commands`: the way out. `revision`: the token that an act hands back.
     """
@@ -96,6 +98,8 @@ class NeedAnswer:
     uid: str
     name: str
     need: str
+    words: str
+    group: str
     state: str
     severity: str
     since: datetime | None
@@ -155,11 +159,12 @@ class KeptAct:
 
 @dataclass(frozen=True)
 class ActsAnswer:
-    """The newest acts, newest first."""
+    """A part of the acts, newest first. `cursor`: for the part that follows; None on the last one."""
 
     connection: str
     now: datetime
     acts: tuple[KeptAct, ...]
+    cursor: str | None
 
 
 @dataclass(frozen=True)
@@ -185,6 +190,8 @@ def need_answer(need: Need, readable: Collection[str], may: Callable[[str | None
         uid=shown.uid,
         name=shown.name,
         need=need.need,
+        words=REASONS[need.need].words,
+        group=REASONS[need.need].group,
         state=shown.state,
         severity=shown.severity.value,
         since=need.since,
@@ -205,9 +212,9 @@ def need_answer(need: Need, readable: Collection[str], may: Callable[[str | None
     )
 
 
-def acts_answer(conn_id: str, found: Collection[DoneAct], now: datetime, readable: Collection[str]) -> ActsAnswer:
+def acts_answer(conn_id: str, found: ActsPart, now: datetime, readable: Collection[str]) -> ActsAnswer:
     """The acts as that reader may see them, without the facts of their revisions."""
-    return ActsAnswer(conn_id, now, tuple(_kept_act(one, readable) for one in found))
+    return ActsAnswer(conn_id, now, tuple(_kept_act(one, readable) for one in found.acts), found.cursor)
 
 
 def _kept_act(one: DoneAct, readable: Collection[str]) -> KeptAct:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Query
 
-from tidemark.control.object_acts import DoneAct, newest_acts
+from tidemark.control.object_acts import ActsPart, acts_part
 from tidemark.control.object_list import ObjectsWish
 from tidemark.control.object_needs import RANKS, Place, place_of_cursor
 from tidemark.errors import InvalidArgument
@@ -73,12 +73,15 @@ def _add_acts(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None
         connection: Connection = None,
         kind: Kind = None,
         uid: Annotated[Text, Query(description="Of one object.")] = "",
+        cursor: Cursor = None,
         limit: Limit = 50,
     ) -> ActsAnswer:
-        """The newest acts of persons on objects, with who did them and why for those who may read the owner's DAG."""
-        found = await gate_to(gates, connection).ask(
-            lambda monitored: (monitored.conn_id, _acts(monitored, kind, uid or None, limit))
-        )
+        """The newest acts of persons on objects, with who did them and why for those who may read the owner's DAG.
+
+        A cursor leads to the acts that follow.
+        """
+        wish = {"kind": kind, "uid": uid or None, "limit": limit, "cursor": cursor}
+        found = await gate_to(gates, connection).ask(lambda monitored: (monitored.conn_id, _acts(monitored, **wish)))
         return acts_answer(*found, clock(), readable)
 
 
@@ -107,7 +110,10 @@ def _page(
     return found, known.looked_at
 
 
-def _acts(monitored: MonitoredConnection, kind: str | None, uid: str | None, limit: int) -> tuple[DoneAct, ...]:
+def _acts(monitored: MonitoredConnection, **wish: Any) -> ActsPart:
     if monitored.store is None:
-        return ()
-    return monitored.store.read(lambda connection: newest_acts(connection, kind=kind, uid=uid, limit=limit))
+        return ActsPart((), None)
+    try:
+        return monitored.store.read(lambda connection: acts_part(connection, **wish))
+    except InvalidArgument as error:
+        raise HTTPException(422, str(error)) from error

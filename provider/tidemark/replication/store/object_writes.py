@@ -29,7 +29,6 @@ __all__ = [
     "may_be_alive",
     "newest",
     "open_one",
-    "open_runs",
     "renew",
     "renew_all",
     "reopen",
@@ -86,17 +85,6 @@ def open_one(connection: sa.Connection, object_uid: str) -> ObjectWrite | None:
     query = sa.select(object_writes).where(_of.object_uid == object_uid, _of.state == WriteState.OPEN.value)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else _write(row)
-
-
-def open_runs(connection: sa.Connection, replication_uid: str) -> Mapping[str, str]:
-    """Whose the open writes of the replication's objects are, by the object's uid; without those of no run."""
-    query = (
-        sa.select(_of.object_uid, _of.run)
-        .join(replicated_objects, replicated_objects.c.uid == _of.object_uid)
-        .where(replicated_objects.c.replication_uid == replication_uid)
-        .where(_of.state == WriteState.OPEN.value, _of.run.is_not(None))
-    )
-    return {row["object_uid"]: row["run"] for row in connection.execute(query).mappings()}
 
 
 def is_copied(connection: sa.Connection, object_uid: str) -> bool:

@@ -154,6 +154,7 @@ REPLICATION = ObjectKind(
     advice=_OF_REPLICATIONS,
     acts="replication.worker.acts:REPLICATION_ACTS",
     ties="replication.store.ties:replication_ties",
+    highs="replication.store.highs:replication_highs",
 )
 REPLICATED_TABLE = ObjectKind(
     "replicated_table",
@@ -163,5 +164,6 @@ REPLICATED_TABLE = ObjectKind(
     advice=_OF_TABLES,
     acts="replication.worker.acts:REPLICATED_TABLE_ACTS",
     ties="replication.store.ties:table_ties",
+    highs="replication.store.highs:table_highs",
     touched="replication.store.touched:tables_of_runs",
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.control.objects import touch
+from tidemark.control.objects import portions, touch
 from tidemark.errors import ReplicationNotFound
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.source_address import SourceKind
@@ -48,9 +48,9 @@ __all__ = [
     "set_options",
     "set_selection",
     "transition",
+    "with_uids",
 ]
 
-NEWEST_MOVES = 1_000
 _of = replications.c
 
 
@@ -103,6 +103,12 @@ def by_uid(connection: sa.Connection, uid: str) -> StoredReplication:
     if row is None:
         raise ReplicationNotFound(replication=uid, known=_known(connection))
     return _stored(row)
+
+
+def with_uids(connection: sa.Connection, uids: Sequence[str]) -> tuple[StoredReplication, ...]:
+    """The live ones among them, in one query for 500."""
+    parts = (connection.execute(_live().where(_of.uid.in_(some))).mappings() for some in portions(uids))
+    return tuple(_stored(row) for rows in parts for row in rows)
 
 
 def live(connection: sa.Connection) -> tuple[StoredReplication, ...]:
@@ -305,17 +311,6 @@ def history(connection: sa.Connection, uid: str, *, limit: int) -> tuple[Replica
     of = replication_moves.c
     query = sa.select(replication_moves).where(of.replication_uid == uid).order_by(of.id.desc()).limit(limit)
     return tuple(_move(row) for row in connection.execute(query).mappings())
-
-
-def last_runs(connection: sa.Connection, uid: str) -> Mapping[str | None, str]:
-    """The run that moved each object last, by the object's uid; by None the one that moved the replication itself. Only
-    the newest moves are looked through: there is one for each capture.
-    """
-    of = replication_moves.c
-    own = (of.replication_uid == uid) & of.run.is_not(None)
-    query = sa.select(of.object_uid, of.run).where(own).order_by(of.id.desc()).limit(NEWEST_MOVES)
-    found = connection.execute(query).mappings().all()
-    return {row["object_uid"]: row["run"] for row in reversed(found)}
 
 
 def _standing(replication: Replication) -> sa.ColumnElement[bool]:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from tidemark.control.object_kinds import Lag
 from tidemark.control.store import ControlStore
 from tidemark.replication.model.replication import (
+    HeldTable,
     LogPosition,
     ObjectState,
     ReplicatedObject,
@@ -21,7 +22,7 @@ from tidemark.replication.model.replication import (
 )
 from tidemark.replication.planning.kept_out import kept_out_notices
 from tidemark.replication.planning.lifecycle import applies, has_all, why_no_backfill, why_not_applied
-from tidemark.replication.store import object_writes, replicated_objects, replications
+from tidemark.replication.store import replicated_objects, replications, together
 from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.replication.store.replications import StoredReplication
 
@@ -134,17 +135,17 @@ def _failed(one: ReplicatedObject) -> bool:
 
 def describe(store: ControlStore, name: str) -> ReplicationStatus:
     """As the store knows it, by its clock. Raises ReplicationNotFound."""
-    return store.read(lambda connection: _described(connection, replications.find(connection, name), store.clock()))
+
+    def look(connection: sa.Connection) -> ReplicationStatus:
+        (found,) = _described(connection, (replications.find(connection, name),), store.clock())
+        return found
+
+    return store.read(look)
 
 
 def describe_all(store: ControlStore) -> tuple[ReplicationStatus, ...]:
-    """All replications that were not dropped, by name."""
-
-    def look(connection: sa.Connection) -> tuple[ReplicationStatus, ...]:
-        now = store.clock()
-        return tuple(_described(connection, found, now) for found in replications.live(connection))
-
-    return store.read(look)
+    """All replications that were not dropped, by name. The number of queries does not depend on how many they are."""
+    return store.read(lambda connection: _described(connection, replications.live(connection), store.clock()))
 
 
 def describe_object(store: ControlStore, name: str, object_name: str) -> ObjectStatus:
@@ -170,22 +171,30 @@ def history(store: ControlStore, name: str, *, limit: int = 100) -> tuple[Replic
 def table_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
     """How old the state of the source is that each of these tables shows; those that show none are left out."""
     found = replicated_objects.of_uids(connection, uids)
-    theirs = {one.object.replication_uid for one in found}
-    of = {uid: replications.by_uid(connection, uid).replication for uid in theirs}
-    ages = {one.object.uid: _status(one, of[one.object.replication_uid], now).lag_seconds for one in found}
+    theirs = sorted({one.object.replication_uid for one in found})
+    of = {one.replication.uid: one.replication for one in replications.with_uids(connection, theirs)}
+    shown = [one for one in found if one.object.replication_uid in of]
+    ages = {one.object.uid: _status(one, of[one.object.replication_uid], now).lag_seconds for one in shown}
     return {uid: Lag(age) for uid, age in ages.items() if age is not None}
 
 
-def _described(connection: sa.Connection, found: StoredReplication, now: datetime) -> ReplicationStatus:
-    objects = replicated_objects.of_replication(connection, found.replication.uid)
-    return ReplicationStatus(
-        replication=found.replication,
-        objects=tuple(_status(one, found.replication, now) for one in objects),
-        lag_seconds=_age(found.replication.captured_at, now),
-        lag_bytes=found.lag_bytes,
-        raised=(*_alerts(found.replication, objects), *_kept_out(connection, found.replication, objects)),
-        last_runs=replications.last_runs(connection, found.replication.uid),
-        open_runs=object_writes.open_runs(connection, found.replication.uid),
+def _described(
+    connection: sa.Connection, found: Sequence[StoredReplication], now: datetime
+) -> tuple[ReplicationStatus, ...]:
+    uids = [one.replication.uid for one in found]
+    objects, held = together.objects_of_each(connection, uids), together.held_of_each(connection, uids)
+    last, opened = together.last_runs_of_each(connection, uids), together.open_runs_of_each(connection, uids)
+    return tuple(
+        ReplicationStatus(
+            replication=one.replication,
+            objects=tuple(_status(stored, one.replication, now) for stored in objects[uid]),
+            lag_seconds=_age(one.replication.captured_at, now),
+            lag_bytes=one.lag_bytes,
+            raised=(*_alerts(one.replication, objects[uid]), *_kept_out(one.replication, held[uid], objects[uid])),
+            last_runs=last[uid],
+            open_runs=opened[uid],
+        )
+        for uid, one in zip(uids, found, strict=True)
     )
 
 
@@ -226,8 +235,10 @@ def _alerts(replication: Replication, objects: Sequence[StoredObject]) -> Iterat
         yield from _alerts_of(stored)
 
 
-def _kept_out(connection: sa.Connection, replication: Replication, objects: Sequence[StoredObject]) -> Iterator[Alert]:
-    held, known = replications.held_tables(connection, replication.uid), {one.object.source_id for one in objects}
+def _kept_out(
+    replication: Replication, held: tuple[HeldTable, ...], objects: Sequence[StoredObject]
+) -> Iterator[Alert]:
+    known = {one.object.source_id for one in objects}
     return (Alert(words) for words in kept_out_notices(replication.selection, held, known))
 
 

@@ -128,6 +128,7 @@ STREAM = ObjectKind(
     advice=_ADVICE,
     acts="streams.worker.acts:STREAM_ACTS",
     marks=stream_marks,
+    highs="streams.store.highs:stream_highs",
     ties="streams.store.ties:stream_ties",
     touched="streams.store.run_transactions:streams_of_runs",
 )

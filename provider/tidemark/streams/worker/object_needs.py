@@ -20,6 +20,7 @@ from tidemark.control.object_needs import RANKS, Key, Place, findings_of, places
 from tidemark.control.object_revisions import Facts, facts_of, token_of
 from tidemark.control.schema import objects
 from tidemark.control.store import ControlStore
+from tidemark.control.usual_lags import UsualLag, may_be_behind, usual_lags
 from tidemark.streams.worker.object_states import Seen, ask_logs, judged, questions_behind
 from tidemark.streams.worker.questions import LogQuestion
 from tidemark.streams.worker.sources import Tables
@@ -39,6 +40,10 @@ __all__ = [
 ]
 
 _PROBLEMS = (Severity.FAILED, Severity.WARNING)
+_OF_USUAL = Advice(
+    "Look for failed and missing runs of its DAG, and compare its lag with that of earlier runs.",
+    ("airflow tidemark objects history {within} {name}",),
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,7 @@ class Known:
     """The findings of looks. `seen`: by object the answer of its logs, and the state of the object for which it holds.
     `late`: objects that are worse than the store knows, and how bad. `since`: when a look found that first.
     `looked`: objects whose lags and logs answered the last look at them. `looked_at`: the end of the last look.
+    `usual`: the usual lags of those that were behind theirs.
     """
 
     seen: Mapping[Key, tuple[tuple[Hashable, ...], Seen]] = field(default_factory=dict)
@@ -53,6 +59,7 @@ class Known:
     since: Mapping[Key, datetime] = field(default_factory=dict)
     looked: frozenset[Key] = frozenset()
     looked_at: datetime | None = None
+    usual: Mapping[Key, UsualLag] = field(default_factory=dict)
 
 
 NOTHING_KNOWN = Known()
@@ -70,10 +77,10 @@ class _Beside:
 
 @dataclass(frozen=True)
 class Need:
-    """One object that needs attention. `need`: `failed`, `warning`, `behind`, `locked` or `stopped`. `since`: the first
-    time that is known; `since_seen`: that of the look which found it, so it may be older. `run`: key of the run that
-    met it last. `advice`: the way out. `acts`: those that it is offered. `revision`: the token of what is shown.
-    `stopped_for`: the reason of the person who stopped it.
+    """One object that needs attention. `need`: one of `REASONS`. `since`: the first time that is known; `since_seen`:
+    that of the look which found it, so it may be older. `run`: key of the run that met it last. `advice`: the way out.
+    `acts`: those that it is offered. `revision`: the token of what is shown. `stopped_for`: the reason of the person
+    who stopped it.
     """
 
     shown: ShownObject
@@ -175,8 +182,10 @@ def look_at(
     found, questions = store.read(kept)
     answers = ask_logs(questions, tables, rest=rest, patience=patience)
     silent = {(one.kind, one.uid) for one in found if one.uid in questions and answers[one.uid] is None}
+    as_told = judged(found, answers, now)
+    usual = _without(known.usual, set(keys) - silent) | _behind_usual(store, as_told)
     seen, late, since = dict(known.seen), dict(known.late), dict(known.since)
-    for one, told in zip(found, judged(found, answers, now), strict=True):
+    for one, told in zip(found, _by_usual(as_told, usual), strict=True):
         key = (one.kind, one.uid)
         if key in silent:
             continue
@@ -188,7 +197,7 @@ def look_at(
         else:
             late.pop(key, None)
             since.pop(key, None)
-    return Known(seen, late, since, known.looked.union(keys) - silent, store.clock())
+    return Known(seen, late, since, known.looked.union(keys) - silent, store.clock(), usual)
 
 
 def without_ended(known: Known, living: Collection[Key]) -> Known:
@@ -199,7 +208,28 @@ def without_ended(known: Known, living: Collection[Key]) -> Known:
         {key: value for key, value in known.since.items() if key in living},
         known.looked.intersection(living),
         known.looked_at,
+        {key: value for key, value in known.usual.items() if key in living},
     )
+
+
+def _without(usual: Mapping[Key, UsualLag], keys: Collection[Key]) -> dict[Key, UsualLag]:
+    return {key: lag for key, lag in usual.items() if key not in keys}
+
+
+def _behind_usual(store: ControlStore, found: Sequence[ShownObject]) -> dict[Key, UsualLag]:
+    long = may_be_behind(found)
+    return store.read(lambda connection: usual_lags(connection, long)) if long else {}
+
+
+def _by_usual(found: Sequence[ShownObject], usual: Mapping[Key, UsualLag]) -> tuple[ShownObject, ...]:
+    """An object that does its work has a warning while it is behind its usual lag."""
+    return tuple(_warned(one, usual.get((one.kind, one.uid))) for one in found)
+
+
+def _warned(one: ShownObject, usual: UsualLag | None) -> ShownObject:
+    if usual is None or one.severity is not Severity.OK or one.lag_seconds is None or one.lag_seconds <= usual.limit:
+        return one
+    return replace(one, severity=Severity.WARNING, notice=usual.words)
 
 
 def _needs(
@@ -213,13 +243,19 @@ def _needs(
     questions = questions_behind(connection, found)
     seen = {uid: still_holds(known.seen.get(key), questions.get(uid)) for key in keys for uid in (key[1],)}
     beside = dict(_beside(connection, found, findings))
-    told = zip(found, judged(found, seen, now), strict=True)
-    needs = (
-        _need(one, as_told, beside[one.kind, one.uid], known.since.get((one.kind, one.uid)))
-        for one, as_told in told
-        if (one.kind, one.uid) in beside
-    )
+    as_told = judged(found, seen, now)
+    needs: list[Need | None] = []
+    for one, before, told in zip(found, as_told, _by_usual(as_told, known.usual), strict=True):
+        key = (one.kind, one.uid)
+        if key in beside:
+            crossed = None if told is before else _crossed(told, known.usual[key], now)
+            needs.append(_need(one, told, beside[key], known.since.get(key), crossed))
     return tuple(one for one in needs if one is not None)
+
+
+def _crossed(told: ShownObject, usual: UsualLag, now: datetime) -> datetime:
+    """When the lag became longer than the usual one allows."""
+    return now - timedelta(seconds=told.lag_seconds or 0.0) + timedelta(seconds=round(usual.limit))
 
 
 def still_holds(answer: tuple[tuple[Hashable, ...], Seen] | None, question: LogQuestion | None) -> Seen:
@@ -240,24 +276,28 @@ def _beside(
                 yield key, _Beside(findings.get(key), facts[entry.uid], entry.met_in, entry.stopped_for)
 
 
-def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: datetime | None) -> Need | None:
-    """None for an object that has moved on since a look at its log."""
+def _need(
+    one: ShownObject, told: ShownObject, beside: _Beside, found_since: datetime | None, crossed: datetime | None
+) -> Need | None:
+    """None for an object that has moved on since a look at its log. `crossed`: the time since when it is behind its
+    usual lag.
+    """
     finding = beside.finding
     states = frozenset({one.state} | (set() if finding is None else {finding.state}))
-    need = _named(one, told, finding)
+    need = _named(one, told, finding, by_usual=crossed is not None)
     if need is None:
         return None
     locked = finding is not None and need == "locked"
     shown = told if finding is None else _with_finding(told, finding, locked=locked)
     dated = told.since if told.state != one.state else None
-    known_since = dated or found_since or told.since or (one.since if one.severity in _PROBLEMS else None)
+    known_since = crossed or dated or found_since or told.since or (one.since if one.severity in _PROBLEMS else None)
     since = finding.since if finding is not None and locked else known_since
     return Need(
         shown=shown,
         need=need,
         since=since,
         run=(finding.run if finding is not None and locked else None) or next(iter(beside.met_in), None),
-        advice=kind_named(one.kind).advice_for("" if need == "behind" else shown.state, one.own_name, one.within),
+        advice=_advice(need, shown),
         acts=offered(one.kind, states, beside.facts),
         revision=token_of(beside.facts),
         stopped_for=beside.stopped_for,
@@ -265,7 +305,13 @@ def _need(one: ShownObject, told: ShownObject, beside: _Beside, found_since: dat
     )
 
 
-def _named(one: ShownObject, told: ShownObject, finding: Finding | None) -> str | None:
+def _advice(need: str, shown: ShownObject) -> Advice:
+    if need == "behind_usual":
+        return _OF_USUAL.of(shown.name, shown.kind)  # {within} is the kind here
+    return kind_named(shown.kind).advice_for("" if need == "behind" else shown.state, shown.own_name, shown.within)
+
+
+def _named(one: ShownObject, told: ShownObject, finding: Finding | None, *, by_usual: bool) -> str | None:
     if told.severity is Severity.FAILED:
         return "failed"
     if finding is not None:
@@ -274,6 +320,8 @@ def _named(one: ShownObject, told: ShownObject, finding: Finding | None) -> str 
         return "stopped"
     if told.severity is not Severity.WARNING:
         return None
+    if by_usual:
+        return "behind_usual"
     return "behind" if one.notice is not None and one.problem is None else "warning"
 
 

@@ -9,7 +9,7 @@ import { connections, keepingFocus, nothingFits, PAGE, searchBox } from "./lists
 
 const view = document.getElementById("view");
 const SOON = 2000;
-const BADGES = { failed: "bad", warning: "warn", behind: "warn", locked: "warn", stopped: "note" };
+const BADGES = { failed: "bad", warning: "warn", stopped: "note" }; // by the group of the reason
 const GROUPS = { failed: "failed", warning: "with a warning", stopped: "stopped by a person" };
 const passed = []; // cursors of the parts before this one
 
@@ -123,8 +123,8 @@ function turning(found) {
 function need(one, found) {
   const connection = found.connections.length > 1 ? found.connection : "";
   const name = one.view ? h("a", { href: linkTo(one.view, connection), id: `need-${one.uid}` }, one.name) : one.name;
-  return h("li", { "data-need": `${one.kind} ${one.name}`, class: `need ${BADGES[one.need] ?? "note"}` },
-    h("h2", {}, badge(BADGES[one.need] ?? "note", words(one)), " ", h("span", { class: "quiet" }, spoken(one.kind)), " ", name),
+  return h("li", { "data-need": `${one.kind} ${one.name}`, class: `need ${BADGES[one.group]}` },
+    h("h2", {}, badge(BADGES[one.group], words(one)), " ", h("span", { class: "quiet" }, spoken(one.kind)), " ", name),
     h("p", { class: "reason" }, one.reason),
     h("p", { class: "facts" }, facts(one, found)),
     wayOut(one),
@@ -133,7 +133,7 @@ function need(one, found) {
 
 function words(one) {
   const state = spoken(one.state);
-  return one.need === "failed" || state === one.need ? state : `${one.need}: ${state}`;
+  return one.need === "failed" || state === one.words ? state : `${one.words}: ${state}`;
 }
 
 function facts(one, found) {
