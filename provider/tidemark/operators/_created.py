@@ -10,7 +10,6 @@ from tidemark.operators._base import key_of, owner_of
 from tidemark.operators._jobs import create_table
 from tidemark.operators._plans import INTO, WriteRequest, created_table_of, filling, parsed_sql, planned_writes
 from tidemark.operators._reads_of_views import over_views
-from tidemark.sql.names import sql_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -97,6 +96,7 @@ class Creation:
         return consumed
 
     def _create(self, operator: SparkOperator, context: Context, runtime: Runtime) -> None:
+        from tidemark.sql.names import sql_name
         from tidemark.streams.planning.stream_sql.tables import head_at
 
         place = operator.hook.place_of(self.name)

@@ -41,6 +41,10 @@ TRACKED = "USING DELTA TBLPROPERTIES ('delta.enableRowTracking'='true'"
             "ALTER TABLE a.t1 SET CHANGE_TRACKING = TRUE",
             "ALTER TABLE a.t1 SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
         ),
+        (
+            "CREATE TABLE t (id INT) PARTITIONED BY (id)",
+            f"CREATE TABLE t (id INT) {TRACKED})".replace("DELTA", "DELTA PARTITIONED BY (id)"),
+        ),
         ("TRUNCATE TABLE a.t", "DELETE FROM a.t"),
         ("CREATE OR REPLACE TABLE t CLONE a.u", "CREATE OR REPLACE TABLE t SHALLOW CLONE a.u"),
     ],
@@ -112,8 +116,8 @@ def test_a_table_is_created_at_a_path_in_place_of_its_name() -> None:
     found = created_table("CREATE TABLE a.kept PARTITIONED BY (id) COMMENT 'of s' AS SELECT id FROM s")
     assert found is not None
     head = head_at(found, "s3a://lake/a b/kept")
-    assert head.startswith("CREATE TABLE IF NOT EXISTS delta.`s3a://lake/a b/kept` PARTITIONED BY (id) COMMENT 'of s'")
-    assert "USING DELTA" in head
+    begin = "CREATE TABLE IF NOT EXISTS delta.`s3a://lake/a b/kept` USING DELTA PARTITIONED BY (id) COMMENT 'of s'"
+    assert head.startswith(begin)
     assert f"'{CREATED_FOR}'='{found.created_for}'" in head
     elsewhere = created_table("CREATE TABLE a.kept LOCATION '/x' AS SELECT id FROM s")
     assert elsewhere is not None

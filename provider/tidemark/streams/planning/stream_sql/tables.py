@@ -101,7 +101,7 @@ def _with_property(text: str, query: int, created_for: str) -> tuple[str, str] |
     form = properties.find(exp.FileFormatProperty)
     if form is None:
         form = exp.FileFormatProperty(this=exp.Var(this="delta"))
-        properties.append("expressions", form)
+        properties.set("expressions", [form, *properties.expressions])
     tree.set("properties", properties)
     tree.set("exists", True)
     return written(tree, SPARK), str(form.name).casefold()
@@ -195,7 +195,8 @@ def _for_delta(tree: exp.Create) -> exp.Create:
     given = list(properties.expressions) if isinstance(properties, exp.Properties) else []
     settings = {ROW_TRACKING: "true", **_settings(given), **_without_odd_columns(tree)}
     kept = [item for item in given if not _has_its_own_word(item)]
-    kept.append(exp.FileFormatProperty(this=exp.Var(this="delta")))
+    first = 0 if not any(isinstance(item, exp.FileFormatProperty) for item in kept) else len(kept)
+    kept.insert(first, exp.FileFormatProperty(this=exp.Var(this="delta")))  # Spark wants it before PARTITIONED BY
     kept += [exp.Property(this=exp.Literal.string(key), value=exp.Literal.string(to)) for key, to in settings.items()]
     tree.set("properties", exp.Properties(expressions=kept))
     return tree
