@@ -87,6 +87,19 @@ class Monitored:
             self._create(name, table, StreamMode.STANDARD)
         return self
 
+    def unusual(self, name: str) -> Monitored:
+        """A stream more. Its versions were taken at once, and the newest one has been waiting for three hours."""
+        self.store.migrate()
+        self._clock(hours=40)
+        self._stream(name)
+        for hours in range(35, 4, -2):
+            self._clock(hours=hours)
+            self._commit(name, times=1)
+            self._consume(f"run_{hours}", name)
+        self._clock(hours=3)
+        self._commit(name, times=1)
+        return self
+
     def _clock(self, *, hours: float) -> None:
         self.world.clock.now = self.now - hours * HOUR
 

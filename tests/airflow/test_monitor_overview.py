@@ -143,14 +143,7 @@ def test_a_stream_behind_its_usual_lag_is_in_route_and_command_with_the_way_out(
     app: FastAPI, use: Callable[[str], None], tmp_path: Path
 ) -> None:
     made = Needing(tmp_path)
-    made.monitored._clock(hours=40)
-    made.monitored._stream("orders")
-    for hours in range(35, 4, -2):
-        made.monitored._clock(hours=hours)
-        made.monitored._commit("orders", times=1)
-        made.monitored._consume(f"run_{hours}", "orders")
-    made.monitored._clock(hours=3)
-    made.monitored._commit("orders", times=1)
+    made.monitored.unusual("orders")
     use(made.url)
     (one,) = looked(Caller(another_app()))["needs"]
     assert (one["need"], one["words"], one["group"]) == ("behind_usual", "behind its usual lag", "warning")

@@ -42,6 +42,7 @@ def server(airflow_home: Path, world: Needing, tmp_path_factory: pytest.TempPath
         session.merge(DagModel(dag_id=DAG, bundle_name="page", fileloc="x.py"))
     root = tmp_path_factory.mktemp("server")
     well = Monitored(root / "well", f"sqlite:///{root}/well.db").many(3)
+    late = Monitored(root / "late", f"sqlite:///{root}/late.db").unusual("orders")
     many = Monitored(root / "many", f"sqlite:///{root}/many.db").many(60)
     from tidemark.model.statements import TransactionKey
 
@@ -49,8 +50,9 @@ def server(airflow_home: Path, world: Needing, tmp_path_factory: pytest.TempPath
         many._fail(f"bulk_{number:04}", TransactionKey(DAG, "r", "t"), times=1)
     environment = {
         "TIDEMARK_CONTROL_STORE": world.url,
-        "AIRFLOW__TIDEMARK__MONITOR_CONN_IDS": "tidemark_default,tidemark_well,tidemark_many",
+        "AIRFLOW__TIDEMARK__MONITOR_CONN_IDS": "tidemark_default,tidemark_well,tidemark_many,tidemark_late",
         "AIRFLOW_CONN_TIDEMARK_WELL": f'{{"conn_type": "tidemark", "extra": {{"control_store": "{well.url}"}}}}',
+        "AIRFLOW_CONN_TIDEMARK_LATE": f'{{"conn_type": "tidemark", "extra": {{"control_store": "{late.url}"}}}}',
         "AIRFLOW_CONN_TIDEMARK_MANY": f'{{"conn_type": "tidemark", "extra": {{"control_store": "{many.url}"}}}}',
     }
     with api_server(root, environment) as running:
@@ -129,6 +131,16 @@ def test_links_lead_to_the_run_and_to_the_tasks_log(viewer: Overview) -> None:
     run = f"/dags/{DAG}/runs/scheduled__failed"
     history = "/tidemark/?history=stock&kind=stream&connection=tidemark_default"
     assert found == [f"{run}/tasks/deliver_stock", run, f"/dags/{DAG}", history]
+
+
+def test_a_stream_behind_its_usual_lag_is_there_in_these_words(viewer: Overview) -> None:
+    viewer.open("?view=overview&connection=tidemark_late")
+    viewer.until(lambda: viewer.needs() == ["stream orders"])
+    orders = viewer.need("stream orders")
+    assert orders.startswith("behind its usual lag: behind")
+    assert "it is behind its usual lag of " in orders
+    viewer.press("[data-need='stream orders'] summary", Keys.ENTER)
+    viewer.until(lambda: "airflow tidemark objects history stream orders" in viewer.need("stream orders"))
 
 
 def test_nothing_wrong_is_said_with_figures(viewer: Overview) -> None:
