@@ -171,7 +171,7 @@ def test_a_deferred_load_and_a_deferred_refresh_take_the_reports_of_their_driver
         assert {*waiting} < {*yarn.apps}
     assert ran.returned("copy")["rows_loaded"] == 1
     assert [(one["view"], one["rows"]) for one in ran.returned("refresh")] == [("c.names", 1)]
-    assert lake.rows("c.names") == [(7, "seven")]
+    assert [row[:2] for row in lake.rows("c.names")] == [(7, "seven")]
 
 
 def test_a_task_whose_triggerer_is_refused_waits_on_its_worker(

@@ -26,13 +26,14 @@ from tidemark.errors import (
 from tidemark.failpoints import KILL_AT
 from tidemark.materialized.model.definitions import KeptKind, RefreshMode, TargetLag
 from tidemark.materialized.model.refreshes import RefreshState
-from tidemark.materialized.worker.refresh import refresh_level, refresh_view
+from tidemark.materialized.worker.refresh import refresh_level, refresh_view, transaction_keys
 from tidemark.materialized.worker.views import suspend_view
 from tidemark.materialized.worker.waves import plan_due
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.statements import RefreshHow
 from tidemark.streams.worker.clusters import DriverGoesOn
 from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.left_drivers import end_left
 from tidemark.streams.worker.opening import open_table
 from tidemark.streams.worker.streams import drop_stream, list_streams
 
@@ -303,6 +304,18 @@ def test_a_refresh_that_waits_elsewhere_leaves_a_job_of_each_level_and_fails_wit
                 (name, RefreshState.DONE, True) for name in ("first", "second")
             ]
             assert (len(cluster.drivers), world.rows("first")) == (2, all_of(1))
+
+
+def test_a_refresh_whose_wait_elsewhere_failed_has_the_keys_of_its_drivers(world: ViewWorld) -> None:
+    world.view("first", "source")
+    world.source.append()
+    with played_yarn() as yarn:
+        cluster = Cluster(world, yarn)
+        with pytest.raises(DriverGoesOn) as left:
+            refresh_view(cluster.seen_by_a_worker(leaves=True), "first", key=key_of("one"))
+        for key in transaction_keys(world.store, str(key_of("one")), key_of("one")):
+            end_left(cluster.seen_by_a_worker(), key)
+        assert yarn.apps[left.value.application]["state"] == "KILLED"
 
 
 def test_a_planned_wave_is_refreshed_by_level_by_other_tasks(world: ViewWorld) -> None:

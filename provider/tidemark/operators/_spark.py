@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidemark.model.jobs import Job
     from tidemark.model.source_address import SourceAddress
     from tidemark.model.source_connection import SourceConnection
+    from tidemark.model.statements import TransactionKey
     from tidemark.model.streams import TableRef
     from tidemark.model.yarn import YarnApplication
     from tidemark.streams.worker.clusters import DriverGoesOn, LeftDriver
@@ -180,12 +181,18 @@ class SparkOperator(TidemarkOperator):
             self._end_left(context)
         return super().resume_execution(next_method, next_kwargs, context)
 
+    def keys_left(self, runtime: Runtime, context: Context) -> Collection[TransactionKey]:
+        """The keys of the jobs that the task may have left."""
+        return (key_of(context),)
+
     def _end_left(self, context: Context) -> None:
         """As well as it can be: the failure of the wait is the one to be seen."""
         from tidemark.streams.worker.left_drivers import end_left
 
         try:
-            end_left(self.runtime(), key_of(context))
+            runtime = self.runtime()
+            for key in self.keys_left(runtime, context):
+                end_left(runtime, key)
         except (TidemarkError, AirflowException) as error:
             self.log.warning("The driver in YARN could not be ended: %s", error)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidemark.materialized.model.refreshes import Refreshed
     from tidemark.model.statements import TransactionKey
     from tidemark.operators._base import Lineage
+    from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["RefreshDueViewsOperator", "RefreshViewOperator"]
 
@@ -69,6 +70,13 @@ class RefreshViewOperator(LineageMixin, DeferrableOperator):
         if flag_of("skip_when_unchanged", self.skip_when_unchanged) and _nothing_changed(done):
             raise AirflowSkipException(f"No base of {self.view} has changed.")
         return tell_refreshed(context, self, done)
+
+    def keys_left(self, runtime: Runtime, context: Context) -> Collection[TransactionKey]:
+        """Those of the refreshes."""
+        from tidemark.materialized.worker.refresh import transaction_keys
+
+        key = key_of(context)
+        return transaction_keys(runtime.store, str(key), key)
 
     def planned_lineage(self) -> Lineage | None:
         """None: the bases of a view are known once it is refreshed."""
@@ -139,6 +147,13 @@ class RefreshDueViewsOperator(LineageMixin, DeferrableOperator):
         if flag_of("skip_when_unchanged", self.skip_when_unchanged) and _nothing_changed(done):
             raise AirflowSkipException("No view was due, or no base has changed.")
         return tell_refreshed(context, self, done)
+
+    def keys_left(self, runtime: Runtime, context: Context) -> Collection[TransactionKey]:
+        """Those of the refreshes."""
+        from tidemark.materialized.worker.refresh import transaction_keys
+
+        key, level = key_of(context), level_of("level", self.level)
+        return transaction_keys(runtime.store, str(key) if level is None else level[0], key)
 
     def _levels(self, context: Context) -> list[dict[str, Any]]:
         from tidemark.materialized.worker.waves import plan_due
