@@ -190,16 +190,24 @@ def test_files_that_nobody_takes_and_an_abandoned_batch_are_announced_again(
 def test_a_watcher_outlives_the_absence_of_its_pipe_and_says_so_once(
     landing: Landing, watch: Watch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    watch.more["pipe"] = "q"
+    watch.more["pipe"], printed = "q", [""]
+
+    def heard_so_far() -> str:
+        printed[0] += capfd.readouterr().out
+        return " ".join((caplog.text + printed[0]).split())
 
     async def acts(watch: Watch) -> None:
+        until = in_seconds(20)
+        while "cannot be watched" not in heard_so_far():
+            assert datetime.now(UTC) < until
+            await asyncio.sleep(0.02)
         await watch.hears(0)
         landing.pipe("q", "")
         landing.put("a.csv")
         await watch.hears(1)
 
     watch.run(acts)
-    heard = " ".join((caplog.text + capfd.readouterr().out).split())
+    heard = heard_so_far()
     assert heard.count("Pipe q cannot be watched, looking again: There is no pipe q") == 1
     assert "Pipe q can be read again" in heard
 

@@ -56,6 +56,7 @@ def test_it_fires_when_the_application_has_ended(yarn: PlayedYarn) -> None:
         return await waits, time.monotonic() - ended
 
     event, seconds = asyncio.run(ended_later())
+    assert datetime.fromisoformat(event.pop("end")).tzinfo is not None
     assert event == {"status": "ended", "application": name, "problem": "FAILED", "awaited": "one"}
     assert seconds < 2
 
