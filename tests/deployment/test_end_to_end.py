@@ -85,7 +85,7 @@ def test_what_waits_for_data_goes_on_after_the_triggerer_was_killed(
     deployment: Deployment, shop: Shop, spark_setup: SparkSetup
 ) -> None:
     run = deployment.trigger("when_there_is_data")
-    wait_for(lambda: deployment.task_state("when_there_is_data", run, "wait") == "deferred", 90, deployment.logs)
+    wait_for(lambda: deployment.task_state("when_there_is_data", run, "wait") == "deferred", 180, deployment.logs)
     deployment.kill("triggerer")
     shop.trade()
     deployment.start("triggerer")
@@ -105,7 +105,7 @@ def test_a_task_marked_failed_leaves_no_spark_behind_and_the_offset_where_it_was
     assert not shop.is_delivered()
     shop.release()
     deployment.clear("by_hand", run, "deliver")
-    wait_for(shop.is_delivered, 240, deployment.logs)
+    wait_for(shop.is_delivered, 480, deployment.logs)
     assert deployment.finish("by_hand", run) == "success"
     shop.check()
 
@@ -117,7 +117,7 @@ def test_a_running_task_that_is_cleared_is_ended_and_run_again(
     run = shop.held_run()
     first = {process.pid for process in deployment.drivers()}
     deployment.clear("by_hand", run, "deliver", only_running=True)
-    wait_for(lambda: first.isdisjoint(process.pid for process in deployment.drivers()), 60, deployment.logs)
+    wait_for(lambda: first.isdisjoint(process.pid for process in deployment.drivers()), 180, deployment.logs)
     shop.release()
     assert deployment.finish("by_hand", run) == "success"
     assert shop.is_delivered()
@@ -136,7 +136,7 @@ def test_a_task_that_takes_too_long_leaves_no_spark_behind_and_a_schedule_delive
     shop.release()
     assert not shop.is_delivered()
     deployment.unpause("on_schedule")
-    wait_for(shop.is_delivered, 240, deployment.logs)
+    wait_for(shop.is_delivered, 480, deployment.logs)
     for scheduled in deployment.runs("on_schedule"):
         assert deployment.finish("on_schedule", scheduled["dag_run_id"]) == "success"
     deployment.pause("on_schedule")
@@ -146,7 +146,7 @@ def test_a_task_that_takes_too_long_leaves_no_spark_behind_and_a_schedule_delive
 def test_new_data_starts_a_run_by_itself(deployment: Deployment, shop: Shop) -> None:
     deployment.unpause("by_new_data")
     shop.trade()
-    wait_for(shop.is_delivered, 240, deployment.logs)
+    wait_for(shop.is_delivered, 480, deployment.logs)
     (run,) = deployment.runs("by_new_data")
     assert deployment.finish("by_new_data", run["dag_run_id"]) == "success"
     deployment.pause("by_new_data")
@@ -155,7 +155,7 @@ def test_new_data_starts_a_run_by_itself(deployment: Deployment, shop: Shop) -> 
 
 def wait_for_no_spark(deployment: Deployment, spark_setup: SparkSetup) -> None:
     """No process of a driver, no application of the cluster, nothing running or kept in the server."""
-    wait_for(lambda: not deployment.drivers() and spark_setup.at_work() == 0, 60, deployment.logs)
+    wait_for(lambda: not deployment.drivers() and spark_setup.at_work() == 0, 180, deployment.logs)
 
 
 def _above_the_driver(deployment: Deployment) -> psutil.Process:
