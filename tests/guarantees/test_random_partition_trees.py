@@ -41,7 +41,7 @@ def store() -> Iterator[MortalStore]:
     made.close()
 
 
-@pytest.mark.parametrize("trees", some((40, 500), now=(40,)))
+@pytest.mark.parametrize("trees", some((25, 500), now=(25,)))
 def test_each_record_once_for_each_group_and_keys_in_order(store: MortalStore, trees: int) -> None:
     @settings(max_examples=trees, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
     @given(steps=STEPS, initial=st.integers(1, 4))

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests.engine.materialized.kept import Ends, Kept, same
 from tests.properties.kept_queries import random_query
 from tests.properties.test_view_histories import History, dropped, made
+from tests.tiers import some
 from tidemark.jobs.workspace import Workspace
 from tidemark.materialized.driver.job_resolve_query import resolve_query_in
 from tidemark.materialized.model.definitions import FloatSums, KeptKind
@@ -68,7 +69,7 @@ def make(
     return Kept(spark, workspace, lake, text, resolve_query_in(spark, request))
 
 
-@pytest.mark.parametrize("seed", range(PROGRAMS))
+@pytest.mark.parametrize("seed", some(range(PROGRAMS), now=(0, 1, 2, 5)))
 def test_kept_rows_are_the_answer_of_the_query(
     seed: int, spark: SparkSession, workspace: Workspace, lakes: Lakes, tmp_path: Path
 ) -> None:

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.spark
 VIEWS_OF_A_LAKE = 10
 TABLES = 3
 COMMITS, FEW = 5, 2
-NOW_RUN = [(0, FEW), (1, FEW)]  # a seed, and how many commits its tables have
-RUNS = [*NOW_RUN, *((seed, COMMITS) for seed in range(300))]
+NOW_RUN = [(0, FEW)]  # a seed, and how many commits its tables have
+RUNS = [*NOW_RUN, (1, FEW), *((seed, COMMITS) for seed in range(300))]
 NOW = datetime(2026, 3, 29, tzinfo=UTC)
 
 TEXTS = ("NULL", "'a'", "'a'", "'b'", "'A'")
