@@ -197,7 +197,7 @@ def test_a_task_that_waits_elsewhere_fails_with_its_own_driver(cluster: Cluster,
     with pytest.raises(DriverDied if says == "nothing" else Fenced):
         cluster.consume(resumed)
     assert isinstance(resumed.cluster, YarnDrivers)
-    assert not resumed.cluster.leaves, "an attempt that goes on would leave one driver after the other"
+    assert not resumed.cluster.leaves, "the attempt leaves no other driver"
     assert list(cluster.drivers) == [application]
     assert _unseen(cluster.world) == []
     with pytest.raises(DriverGoesOn) as again:  # the retry of Airflow

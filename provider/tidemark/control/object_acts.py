@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,6 +18,7 @@ from tidemark.control.object_needs import findings_of
 from tidemark.control.object_revisions import ACTED, Facts, differences, facts_of, facts_of_token, token_of
 from tidemark.control.schema import acts, objects
 from tidemark.control.store import Clock, ControlStore
+from tidemark.control.words import value_of, word_of
 from tidemark.errors import ActNotOffered, InvalidArgument, ObjectChanged, ObjectGone
 
 __all__ = [
@@ -242,12 +242,12 @@ def acts_part(
 
 
 def _cursor_of(number: int) -> str:
-    return urlsafe_b64encode(json.dumps(["act", number]).encode()).decode().rstrip("=")
+    return word_of(json.dumps(["act", number]))
 
 
 def _number_of(cursor: str) -> int:
     try:
-        name, number = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        name, number = value_of(cursor)
         if name != "act" or type(number) is not int or not 0 <= number < 1 << 63:
             raise ValueError("it is one of another list")
     except (ValueError, TypeError, RecursionError) as error:

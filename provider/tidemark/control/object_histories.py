@@ -6,7 +6,6 @@ The route, the page and the command show these parts, and no others. The control
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidemark.control.object_kinds import resolved
+from tidemark.control.words import value_of, word_of
 from tidemark.errors import InvalidArgument
 
 __all__ = [
@@ -214,12 +214,12 @@ def _shown(connection: sa.Connection, part: HistoryPart, uid: str, cursor: str |
 
 def _cursor_of(part: HistoryPart, key: Key) -> str:
     plain = [value.isoformat() if isinstance(value, datetime) else value for value in key]
-    return urlsafe_b64encode(json.dumps([part.name, *plain]).encode()).decode().rstrip("=")
+    return word_of(json.dumps([part.name, *plain]))
 
 
 def _key_of(part: HistoryPart, cursor: str) -> Key:
     try:
-        name, *plain = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        name, *plain = value_of(cursor)
         if name != part.name or len(plain) != len(part.key):
             raise ValueError("it is one of another part")
         return tuple(_typed(kind, value) for kind, value in zip(part.key, plain, strict=True))

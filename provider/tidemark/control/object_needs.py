@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -14,6 +13,7 @@ from tidemark.control.object_kinds import KINDS, Finding, Severity, kind_named
 from tidemark.control.object_list import ObjectsWish, live
 from tidemark.control.objects import portions
 from tidemark.control.schema import objects
+from tidemark.control.words import value_of, word_of
 from tidemark.errors import InvalidArgument
 
 __all__ = ["RANKS", "REASONS", "Key", "Place", "Reason", "findings_of", "place_of_cursor", "places"]
@@ -64,13 +64,13 @@ class Place:
     @property
     def cursor(self) -> str:
         """A text for a caller who wants what comes after it."""
-        return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode().rstrip("=")
+        return word_of(json.dumps(asdict(self)))
 
 
 def place_of_cursor(cursor: str) -> Place:
     """Raises InvalidArgument for a text that is no cursor."""
     try:
-        found = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        found = value_of(cursor)
         place = Place(**found)
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidArgument(argument="cursor", value=cursor, problem="it is not one that a list has given") from error

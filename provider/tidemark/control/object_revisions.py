@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
@@ -12,6 +11,7 @@ import sqlalchemy as sa
 from tidemark.control.object_kinds import kind_named
 from tidemark.control.object_list import ObjectsWish, live
 from tidemark.control.schema import acts, objects
+from tidemark.control.words import value_of, word_of
 from tidemark.errors import InvalidArgument
 
 __all__ = ["ACTED", "Facts", "differences", "facts_of", "facts_of_token", "token_of"]
@@ -53,13 +53,13 @@ def _newest_acts(connection: sa.Connection, kind: str, uids: Sequence[str]) -> M
 def token_of(facts: Facts) -> str:
     """The facts as one word."""
     text = json.dumps(dict(facts), sort_keys=True, separators=(",", ":"))
-    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return word_of(text)
 
 
 def facts_of_token(token: str) -> Facts:
     """The facts of such a word. Raises InvalidArgument for another one."""
     try:
-        found = json.loads(urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        found = value_of(token)
     except (ValueError, RecursionError) as error:
         raise InvalidArgument(argument="revision", value=token, problem="it is not one that was shown") from error
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._base import key_of, owner_of
 from tidemark.operators._jobs import create_table
-from tidemark.operators._plans import INTO, WriteRequest, created_table_of, filling, parsed_sql, planned_writes
+from tidemark.operators._plans import INTO, WriteRequest, created_table_of, insert_of, parsed_sql, planned_writes
 from tidemark.operators._reads_of_views import over_views
 
 if TYPE_CHECKING:
@@ -30,14 +30,13 @@ def creation_of(request: WriteRequest) -> Creation | None:
     table = created_table_of(request.sql)
     if table is None or request.sql is None:
         return None
-    return Creation(request.sql, table, replace(request, sql=filling(request.sql)))
+    return Creation(request.sql, table, replace(request, sql=insert_of(table)))
 
 
-def left_as_it_is(operator: SparkOperator, text: str | None) -> dict[str, Any]:
+def left_as_it_is(operator: SparkOperator, table: CreatedTable) -> dict[str, Any]:
     """The answer of a task that found its table; without outlets, since a success with outlets would be an event."""
     operator.outlets = []
-    table = created_table_of(text)
-    status = f"Table {'' if table is None else table.name.text} already exists, statement succeeded."
+    status = f"Table {table.name.text} already exists, statement succeeded."
     operator.log.info("%s", status)
     return {"status": status}
 
@@ -61,7 +60,7 @@ class Creation:
 
         return planned_writes(request, uri)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The table's."""
         target = parsed_sql(self.request, self.request.streams).target

@@ -22,6 +22,7 @@ __all__ = [
     "WriteRequest",
     "created_table_of",
     "filling",
+    "insert_of",
     "names_of",
     "parsed_sql",
     "planned_writes",
@@ -180,10 +181,15 @@ def filling(sql: str) -> str:
     """The INSERT that fills the table of a CREATE TABLE … AS SELECT; other statements as they are. Raises
     SqlCompilationError for a form of it that cannot read a stream.
     """
+    table = created_table_of(sql)
+    return sql if table is None else insert_of(table)
+
+
+def insert_of(table: CreatedTable) -> str:
+    """The INSERT that fills the table."""
     from tidemark.sql.names import sql_name
 
-    table = created_table_of(sql)
-    return sql if table is None else f"{INTO.format(sql_name(table.name))}{table.query}"
+    return f"{INTO.format(sql_name(table.name))}{table.query}"
 
 
 def created_table_of(sql: object) -> CreatedTable | None:

@@ -136,13 +136,12 @@ class ConsumeStreamOperator(LineageMixin, DeferrableOperator):
         bound = bound_of(**bounds_given(self))
         if flag_of("dry_run", self.only_plan):
             return self._explained(runtime, requests, bound, context)
-        consumed = (
-            self._consumed(runtime, requests, bound, context, uri)
-            if creation is None
-            else creation.run(self, context, runtime, bound)
-        )
-        if consumed is None:
-            return left_as_it_is(self, self.sql)
+        if creation is None:
+            consumed = self._consumed(runtime, requests, bound, context, uri)
+        elif (filled := creation.run(self, context, runtime, bound)) is not None:
+            consumed = filled
+        else:
+            return left_as_it_is(self, creation.table)
         if not consumed.delivered_before:
             tell_lag(hook, consumed.result)
         return announce(

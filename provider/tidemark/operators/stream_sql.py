@@ -214,7 +214,7 @@ class StreamSQLOperator(LineageMixin, DeferrableOperator):
         elif (filled := creation.run(self, context, runtime, bound)) is not None:
             consumed = filled
         else:
-            return [left_as_it_is(self, self.sql)]
+            return [left_as_it_is(self, creation.table)]
         if not consumed.delivered_before:
             tell_lag(hook, consumed.result)
         return announce(

@@ -1,0 +1,19 @@
+"""Values as one word that fits into an address or an argument, for a caller who hands it back."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Any
+
+__all__ = ["value_of", "word_of"]
+
+
+def word_of(text: str) -> str:
+    """The JSON text as a word, without padding."""
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def value_of(word: str) -> Any:
+    """The value of the JSON text of such a word. Raises ValueError or RecursionError for another one."""
+    return json.loads(urlsafe_b64decode(word + "=" * (-len(word) % 4)))
