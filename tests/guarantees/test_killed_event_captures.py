@@ -47,8 +47,8 @@ def source(source_server: PostgresServer) -> Iterator[SourceWorld]:
 
 @nightly(
     "a start of Spark for each point",
-    "tests/guarantees/test_killed_replications.py"
-    "::test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice",
+    "tests/engine/replication/test_landed_envelopes.py"
+    "::test_a_run_that_was_killed_is_continued_and_nothing_is_lost_or_twice",
 )
 @pytest.mark.parametrize("point", CAPTURE_EVENTS_POINTS)
 def test_a_capture_that_was_killed_is_gone_on_with(

@@ -80,7 +80,11 @@ def mortal_server() -> Iterator[PostgresServer]:
         yield server
 
 
-@nightly("ten random times", "test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice")
+@nightly(
+    "ten random times",
+    "tests/engine/replication/test_landed_envelopes.py"
+    "::test_a_run_that_was_killed_is_continued_and_nothing_is_lost_or_twice",
+)
 @pytest.mark.parametrize("seed", range(10))
 def test_a_server_that_was_killed_costs_a_run_and_nothing_else(
     spark: SparkSession, mortal_server: PostgresServer, tmp_path: Path, seed: int

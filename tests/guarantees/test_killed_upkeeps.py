@@ -21,10 +21,7 @@ from tidemark.failpoints import KILL_AT, KILL_ONCE, SEARCH_POINTS
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
-PROOF = (
-    "tests/engine/search/test_searches.py"
-    "::test_new_files_are_read_until_the_next_upkeep_and_rewritten_ones_are_built_once"
-)
+PROOF = "tests/properties/test_searches.py::test_searches_have_the_rows_of_scans"
 FILES = 8
 KEYS = [f"key-{number:06}" for number in (0, 250, 799, 900)]  # the last one is in no file
 

@@ -71,7 +71,7 @@ def test_a_paused_writer_that_wakes_after_it_was_fenced_writes_nothing_more(lake
 
 @pytest.mark.nightly(
     reason="200 kills of each at random moments take an hour",
-    proven_by="test_killed_at_random_nothing_is_lost_or_doubled",
+    proven_by="test_a_writer_killed_at_a_failpoint_loses_and_doubles_nothing",
 )
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("host", ["own", "service", "driver"])

@@ -32,9 +32,7 @@ KILLS = int(os.environ.get("TIDEMARK_SOAK_OLTP", "6"))
 FIRST = "backfill.written"  # the copies come with the first run alone
 POINTS = ("events.written", "segment1.written", "events.staged", "segment1.before", "events.before")
 PATIENCE = 300.0  # seconds for a process to come to its failpoint
-SHORTER = (
-    "tests/guarantees/test_binlog_replications.py::test_random_writers_are_mirrored_through_backfills_ddl_and_a_restart"
-)
+SHORTER = "tests/engine/replication/test_capture_binlog.py::test_a_run_that_dies_loses_and_doubles_nothing"
 
 
 @pytest.fixture(scope="module", params=["mariadb", "mysql"])
