@@ -1,9 +1,9 @@
-"""Acts on a stream, a dynamic table or a change stream from Airflow's own form: trigger this DAG, and choose an action.
+"""Acts on a stream, a dynamic table, a pipe or a change stream by Airflow's own form: trigger this DAG, and choose one.
 
 A run does one action. Its graph shows which, and the other tasks are skipped. A second run with the same answers
 changes nothing, but dropping a missing object is an error. To drop an object, type its name twice. The command line has
-the same actions: `airflow tidemark views`, `streams` and `change-streams`. It also pauses and drops pipes, for which no
-operator exists. Replications have the DAG `replication_acts`.
+the same actions: `airflow tidemark views`, `streams`, `pipes` and `change-streams`. Replications have the DAG
+`replication_acts`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
+from tidemark.operators.alter_pipe import AlterPipeOperator
 from tidemark.operators.change_streams import DropChangeStreamOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.streams import DropStreamOperator
@@ -21,6 +22,9 @@ ACTIONS = {
     "resume_dynamic_table": "Resume the dynamic table",
     "drop_dynamic_table": "Drop the dynamic table; its rows stay at its path",
     "drop_stream": "Drop the stream; its history stays",
+    "pause_pipe": "Pause the pipe: its runs load nothing, and its queue may grow",
+    "resume_pipe": "Resume the pipe, within 14 days",
+    "drop_pipe": "Drop the pipe; its queue, its history and the rows that it loaded stay",
     "suspend_change_stream": "Suspend the change stream: it watches no table, and its records stay",
     "resume_change_stream": "Resume the change stream on the tables, from their newest versions on",
     "drop_change_stream": "Drop the change stream, its records and its consumer groups",
@@ -28,7 +32,7 @@ ACTIONS = {
 
 with DAG(
     "object_acts",
-    description="Suspends, resumes or drops a stream, a dynamic table or a change stream, by hand",
+    description="Suspends, resumes or drops a stream, a dynamic table, a pipe or a change stream, by hand",
     schedule=None,
     catchup=False,
     is_paused_upon_creation=True,
@@ -61,6 +65,9 @@ with DAG(
         StreamSQLOperator(task_id="resume_dynamic_table", sql=f"ALTER DYNAMIC TABLE {name} RESUME"),
         StreamSQLOperator(task_id="drop_dynamic_table", sql=f"DROP DYNAMIC TABLE {name}"),
         DropStreamOperator(task_id="drop_stream", stream=name, if_exists=False),
+        AlterPipeOperator(task_id="pause_pipe", pipe=name, action="pause"),
+        AlterPipeOperator(task_id="resume_pipe", pipe=name, action="resume"),
+        AlterPipeOperator(task_id="drop_pipe", pipe=name, action="drop", if_exists=False),
         StreamSQLOperator(task_id="suspend_change_stream", sql=f"ALTER CHANGE STREAM {name} DROP FOR ALL"),
         StreamSQLOperator(task_id="resume_change_stream", sql=f"ALTER CHANGE STREAM {name} SET FOR {tables}"),
         DropChangeStreamOperator(task_id="drop_change_stream", change_stream=name, if_exists=False),

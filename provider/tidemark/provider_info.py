@@ -38,6 +38,7 @@ _OPERATORS = (
     "tidemark.operators.copy_into",
     "tidemark.operators.cached_query",
     "tidemark.operators.pipes",
+    "tidemark.operators.alter_pipe",
     "tidemark.operators.views",
     "tidemark.operators.refresh_views",
     "tidemark.operators.auto_cluster",

@@ -13,6 +13,7 @@ from tidemark.errors import InvalidArgument, SqlCompilationError, StatementRefus
 from tidemark.notifications.idle_channel import ChannelIdleNotifier
 from tidemark.notifications.stale_stream import StaleStreamNotifier
 from tidemark.operators.alter_channel import AlterChannelOperator
+from tidemark.operators.alter_pipe import AlterPipeOperator
 from tidemark.operators.copy_into import CopyIntoOperator
 from tidemark.operators.external_tables import RefreshExternalTableOperator
 from tidemark.operators.pipes import CreatePipeOperator
@@ -132,6 +133,14 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
         (lambda **a: AlterChannelOperator(**{**ALTER, **a}), "channel", ["c", '"C"', "{{ c }}"], ["", 5, "a\nb"]),
         (lambda **a: AlterChannelOperator(**{**ALTER, **a}), "token", [None, "", "7", "{{ t }}"], [7]),
         (lambda **a: AlterChannelOperator(**{**ALTER, "action": "drop", **a}), "token", [None, "{{ t }}"], ["7"]),
+        (
+            lambda **a: AlterPipeOperator(**{"pipe": "p", "action": "resume", **a}),
+            "action",
+            ["pause", "Drop", "{{ a }}"],
+            ["stop", None],
+        ),
+        (lambda **a: AlterPipeOperator(pipe="p", action="resume", **a), "force", [True, "{{ f }}"], ["perhaps"]),
+        (lambda **a: AlterPipeOperator(pipe="p", action="pause", **a), "force", [False, "{{ f }}"], [True]),
         (lambda task_id, **a: ChannelIdleNotifier(**a), "tables", [None, "a.b, a.c", ["a.b"]], [5, [1]]),
         (lambda task_id, **a: ChannelIdleNotifier(**a), "idle_hours", [0, "2.5", "{{ h }}"], [-1, "long"]),
         (lambda **a: ReplicationLagSensor(replication="r", **a), "lag_seconds", [5, "5", "{{ l }}"], [None, "long"]),

@@ -28,6 +28,7 @@ from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.lake.log_paths import logs_root
 from tidemark.materialized.worker.views import get_view, list_views
 from tidemark.model.streams import StreamMode
+from tidemark.pipes.worker.definitions import create_pipe, get_pipe, list_pipes
 from tidemark.search.worker.definitions import list_searches
 from tidemark.streams.worker.streams import advance_stream, create_stream, get_stream, list_streams, stream_history
 
@@ -442,6 +443,7 @@ def acted_on(
     world.view("shop.large", "source")
     singers(tmp_path / "lake", "music.singers", key="SingerId")
     tables, logs = lake_tables_of(hook), logs_root(hook.settings.workspace)
+    create_pipe(world.store, "shop.files", "COPY INTO shop.t FROM '/in/'", queue=str(tmp_path / "queue"), by="a test")
     define_change_stream(world.store, "names", watch=["music.singers"], options={}, tables=tables, logs=logs)
     yield world
     world.store.close()
@@ -472,9 +474,30 @@ def test_the_form_does_the_one_act_that_is_chosen_on_the_object_that_is_named(
     assert done("resume_change_stream", "names") == "failed"
     assert done("resume_change_stream", "names", tables=["music.singers"]) == "success"
     assert [one.table.name for one in get_change_stream(store, "names").tables] == ["music.singers"]
-    for kind, name in (("stream", "s"), ("change_stream", "names"), ("dynamic_table", "shop.large")):
+    assert (done("pause_pipe", "shop.files"), get_pipe(store, "shop.files").paused_at is None) == ("success", False)
+    assert (done("resume_pipe", "shop.files"), get_pipe(store, "shop.files").paused_at) == ("success", None)
+    kinds = {"stream": "s", "change_stream": "names", "dynamic_table": "shop.large", "pipe": "shop.files"}
+    for kind, name in kinds.items():
         assert (done(f"drop_{kind}", name), done(f"drop_{kind}", name, sure=name)) == ("failed", "success")
-    assert (list_streams(store), list_change_streams(store), list_views(store)) == ((), (), ())
+    left = (list_streams(store), list_change_streams(store), list_views(store), list_pipes(store))
+    assert left == ((), (), (), ())
+
+
+def test_a_pause_of_a_pipe_keeps_its_start_and_ends_with_a_resume(run_dag: RunDag, acted_on: ViewWorld) -> None:
+    from tests.airflow.examples.load_orders import pause_orders
+
+    name, store = "shop.orders_pipe", acted_on.store
+    create_pipe(store, name, "COPY INTO shop.t FROM '/in/'", queue="/queue", by="a test")
+
+    def done(day: int, action: str) -> Any:
+        return run_dag(pause_orders, at=DAY + timedelta(days=day), conf={"action": action}).returned("alter")
+
+    paused = done(0, "pause")
+    since = datetime.fromisoformat(paused["paused_since"])
+    assert (paused["existed"], get_pipe(store, name).paused_at) == (True, since)
+    assert done(1, "pause") == paused
+    resumed = {"pipe": name, "action": "resume", "existed": True, "paused_since": None}
+    assert (done(2, "resume"), done(3, "resume"), get_pipe(store, name).paused_at) == (resumed, resumed, None)
 
 
 MAIL = {"conn_type": "smtp", "host": "mail.example.org", "extra": {"from_email": "a@example.org", "disable_ssl": True}}

@@ -83,6 +83,7 @@ GIVEN: dict[str, Any] = {
 """What is needed to make one; any other argument that is needed is a name."""
 MORE = {
     "AlterChannelOperator": {"action": "open"},
+    "AlterPipeOperator": {"action": "resume"},
     "AlterConsumerGroupOperator": {"action": "reset", "start": "now"},
     "ConsumeStreamOperator": {"target": "t.copy", "write_as": "append"},
     "EventFilesOperator": {"target": "/data/events"},

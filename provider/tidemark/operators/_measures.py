@@ -99,6 +99,7 @@ MEASURED = {
     "AlterChannelOperator": _LANDING,
     "KeepChannelsOperator": Measure("landing_table", "tables"),
     "CreatePipeOperator": _PIPE,
+    "AlterPipeOperator": _PIPE,
     "RefreshPipeOperator": _PIPE,
     "RunPipeOperator": Measure("pipe", "pipe", rows="rows_loaded", size="bytes_loaded"),
     "CopyIntoOperator": Measure("table", rows="rows_loaded", size="bytes_loaded"),

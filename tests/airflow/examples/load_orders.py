@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from airflow.sdk import DAG, Asset
 
 from tidemark.notifications.troubled_pipe import PipeTroubleNotifier
+from tidemark.operators.alter_pipe import AlterPipeOperator
 from tidemark.operators.copy_into import CopyIntoOperator
 from tidemark.operators.pipes import CreatePipeOperator, RefreshPipeOperator, RunPipeOperator
 from tidemark.sensors.pipes import PipePendingSensor
@@ -75,6 +76,13 @@ with DAG(
         modified_after="{{ params.modified_after }}",
     )
 # [END refresh_orders]
+
+# [START pause_orders]
+with DAG(
+    "pause_orders", start_date=datetime(2026, 1, 1, tzinfo=UTC), schedule=None, params={"action": "pause"}
+) as pause_orders:
+    alter = AlterPipeOperator(task_id="alter", pipe="shop.orders_pipe", action="{{ params.action }}")
+# [END pause_orders]
 
 # [START watch_pipes]
 trouble = PipeTroubleNotifier(

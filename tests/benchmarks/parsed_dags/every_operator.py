@@ -12,6 +12,7 @@ from tidemark.notifications.needing_objects import NeedingObjectsNotifier
 from tidemark.notifications.stale_stream import StaleStreamNotifier
 from tidemark.notifications.troubled_pipe import PipeTroubleNotifier
 from tidemark.operators.alter_channel import AlterChannelOperator
+from tidemark.operators.alter_pipe import AlterPipeOperator
 from tidemark.operators.auto_cluster import AutoClusterOperator
 from tidemark.operators.backfill import BackfillTableOperator
 from tidemark.operators.cached_query import CachedQueryOperator
@@ -127,6 +128,7 @@ with DAG(
     expire = ExpireChangeLogOperator(task_id="expire", change_stream="Shop")
     readers >> pause >> late >> rows >> capture >> plan >> read >> commit >> finish >> partitions >> expire
     copy_files = CopyIntoOperator(task_id="copy_files", sql="copy.sql")
+    paused = AlterPipeOperator(task_id="paused", pipe="shop.files", action="pause")
     pipe = CreatePipeOperator(task_id="pipe", pipe="shop.files", copy_statement="copy.sql")
     files_wait = PipePendingSensor(task_id="files_wait", pipe="shop.files", deferrable=True)
     load = RunPipeOperator(task_id="load", pipe="shop.files", on_failure_callback=PipeTroubleNotifier())
