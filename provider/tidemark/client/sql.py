@@ -16,6 +16,7 @@ from tidemark.client.objects import kind_of
 from tidemark.client.pipe_histories import with_load_histories
 from tidemark.client.pipe_sql import run_pipe_sql
 from tidemark.client.search_sql import run_search_sql
+from tidemark.client.shown_tables import run_show_tables
 from tidemark.client.sources import sources_of
 from tidemark.client.sql_answers import show_answer, status_answer, terse_answer
 from tidemark.client.sql_queries import pass_on, run_query
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from tidemark.streams.planning.stream_sql.constants import Constant
 
 __all__ = ["run_sql"]
+
+_SUBJECTS = (
+    run_channel_sql, run_pipe_sql, run_search_sql, run_clustering_sql, run_acceleration_sql, run_show_tables,
+)  # fmt: skip
 
 
 def run_sql(lake: Lake, context: ClientContext, text: str, variables: dict[str, Constant]) -> DataFrame:
@@ -52,7 +57,7 @@ def run_sql(lake: Lake, context: ClientContext, text: str, variables: dict[str, 
 
 def _run_of_subjects(lake: Lake, context: ClientContext, text: str) -> DataFrame | None:
     """The answer to a statement of one of these subjects; None for any other text."""
-    for run in (run_channel_sql, run_pipe_sql, run_search_sql, run_clustering_sql, run_acceleration_sql):
+    for run in _SUBJECTS:
         answer = run(lake, context, text)
         if answer is not None:
             return answer

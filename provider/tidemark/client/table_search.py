@@ -77,6 +77,16 @@ class TableSearch:
                 lookup = Lookup()  # an upkeep has replaced it, or somebody has deleted it: all files are read
         return Chosen(snapshot, term, choose(term, snapshot.files, snapshot.statistics, paths, lookup))
 
+    def progress(self, search: Search) -> int:
+        """The percent of the table's newest files that all stored paths cover, rounded down."""
+        wanted = {path.id for path in search.stored_paths}
+        try:
+            files, covered = self.newest(search.table.path).files, self._index(search).covered if wanted else {}
+        except (FileNotFoundError, LakeError, SourceError):
+            return 0  # before the first upkeep
+        known = sum(all(name in covered.get(path, ()) for path in wanted) for name in files)
+        return 100 * known // len(files) if files else 100
+
     def choice_of(self, query: SearchedQuery, snapshot: Snapshot, search: Search | None) -> Choice | None:
         """The files that a query of the table needs; None if it has no part by which they are chosen."""
         term = query.term(snapshot.state.metadata, self._zone())

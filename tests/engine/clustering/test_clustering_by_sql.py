@@ -112,6 +112,29 @@ def test_a_suspended_table_keeps_its_key_and_a_dropped_key_ends_the_upkeep(world
     assert world.log.head() == version
 
 
+def test_show_tables_says_how_each_table_is_kept(world: World) -> None:
+    def shown() -> dict[str, tuple[object, ...]]:
+        rows = world.lake.sql("SHOW TABLES IN kept_tables").collect()
+        return {row.tableName: tuple(row)[3:] for row in rows if not row.isTemporary}
+
+    plain = ("", "OFF", "OFF", None, None)
+    world.append(2)
+    world.spark.sql("CREATE DATABASE kept_tables")
+    try:
+        world.spark.sql(f"CREATE TABLE kept_tables.events USING delta LOCATION '{world.path}'")
+        world.spark.sql("CREATE TABLE kept_tables.others (id INT) USING delta")
+        assert shown() == {"events": plain, "others": plain}
+        world.status("ALTER TABLE kept_tables.events CLUSTER BY (day)")
+        world.status("ALTER TABLE db.events ADD SEARCH OPTIMIZATION ON EQUALITY(k)")
+        assert shown()["events"] == ("LINEAR(day)", "ON", "ON", 0, 0)
+        size = world.lake.keep_search_path("db.events").search.size
+        world.append(1)
+        world.status("ALTER TABLE kept_tables.events SUSPEND RECLUSTER")
+        assert shown() == {"events": ("LINEAR(day)", "OFF", "ON", 66, size), "others": plain}
+    finally:
+        world.spark.sql("DROP DATABASE kept_tables CASCADE")
+
+
 def test_expressions_and_unknown_columns_are_refused_by_name(world: World) -> None:
     with pytest.raises(ClusteringKeyRefused, match=r"ADD COLUMNS \(to_date_name DATE\)"):
         world.lake.sql("ALTER TABLE db.events CLUSTER BY (k, to_date(name))")
