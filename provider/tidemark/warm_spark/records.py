@@ -20,7 +20,8 @@ USER = "tidemark"
 class ServerOrder:
     """The limits of a server. `slots`: jobs at a time. It ends after `idle` without a job. A successor takes
     its place after `longest`, or if more than `heap_share` of the heap stays in use. A server that does not listen
-    `starts_within` that time is killed.
+    `starts_within` that time is killed. `family`: a digest of the settings but temporary credentials; empty if it has
+    none.
     """
 
     slots: int
@@ -29,6 +30,7 @@ class ServerOrder:
     longest: timedelta = timedelta(hours=24)
     heap_share: float = 0.7
     starts_within: timedelta = timedelta(seconds=180)
+    family: str = ""
 
 
 @dataclass(frozen=True)
