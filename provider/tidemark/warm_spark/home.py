@@ -128,9 +128,9 @@ class ServerHome:
 
 
 def living_servers(homes: Path) -> Iterator[tuple[ServerRecord, bool]]:
-    """As `ServerHome.living`, for all homes in a directory. A directory that does not exist has none."""
+    """As `ServerHome.living`, for all homes of this host in a directory. A directory that does not exist has none."""
     for root in sorted(homes.iterdir()) if homes.is_dir() else ():
-        yield from ServerHome(root).living()
+        yield from ((record, in_use) for record, in_use in ServerHome(root).living() if record.is_of_this_host)
 
 
 def server_in(place: Path) -> ServerRecord | None:

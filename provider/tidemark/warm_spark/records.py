@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -35,7 +36,7 @@ class ServerOrder:
 
 @dataclass(frozen=True)
 class ServerRecord:
-    """A server that listens on `port` of the loopback. `process_id`: the leader of its process group."""
+    """A server that listens on `port` of the loopback of `host`. `process_id`: there, the leader of its group."""
 
     directory: str
     port: int
@@ -44,6 +45,12 @@ class ServerRecord:
     started_at: datetime
     spark: str
     token: str = field(repr=False)
+    host: str = field(default_factory=platform.node)
+
+    @property
+    def is_of_this_host(self) -> bool:
+        """Whether its process id means a process here. Hosts and containers may share the directory."""
+        return self.host == platform.node()
 
     @property
     def place(self) -> Path:

@@ -128,6 +128,14 @@ def test_only_a_server_that_lives_is_in_use(home: ServerHome, record: ServerReco
     assert home.running() is None
 
 
+def test_servers_of_another_host_that_shares_the_directory_are_not_listed(
+    home: ServerHome, record: ServerRecord
+) -> None:
+    assert [one for one, _ in living_servers(home.root.parent)] == [record]
+    home.put(replace(record, host="another"))
+    assert list(living_servers(home.root.parent)) == []
+
+
 def test_a_server_is_retired_once_and_never_its_successor(home: ServerHome, record: ServerRecord) -> None:
     home.retire(replace(record, directory="another"))
     assert home.running() == record
