@@ -108,10 +108,13 @@ class WarmSpark:
 
     @contextmanager
     def _made_home(self) -> Iterator[None]:
-        """The home and its parents are private. A full disk, or a file system without locks, is named inside."""
+        """The home and its parents are private, and the home was used just now, so that no task removes it. A full
+        disk, or a file system without locks, is named inside.
+        """
         for directory in (self.home.root.parent.parent, self.home.root.parent, self.home.root):
             private_directory(directory)
         try:
+            os.utime(self.home.root)
             yield
         except OSError as error:
             raise WarmSparkNotStarted(problem=str(error), log=str(self.home.root), tail="") from error

@@ -124,7 +124,9 @@ class ServerHome:
         """Whether no server of this home lives, nobody starts one, and nothing has changed since `before`."""
         if is_held(self.lock) or any(is_held(place / ALIVE) for place in self.servers()):
             return False
-        return datetime.fromtimestamp(self.root.stat().st_mtime, UTC) < before
+        with suppress(FileNotFoundError):  # another task has just removed it
+            return datetime.fromtimestamp(self.root.stat().st_mtime, UTC) < before
+        return False
 
 
 def living_servers(homes: Path) -> Iterator[tuple[ServerRecord, bool]]:

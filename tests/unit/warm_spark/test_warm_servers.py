@@ -168,6 +168,11 @@ def test_nothing_of_the_dead_stays_but_the_last_logs(home: ServerHome, record: S
     remove_scratch(record.place)
 
 
+def test_a_home_that_another_task_has_just_removed_is_empty_and_not_forgotten(tmp_path: Path) -> None:
+    gone = ServerHome(tmp_path / "gone")
+    assert (list(gone.servers()), gone.starting(), gone.is_forgotten(NOW)) == ([], [], False)
+
+
 @pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "OTHER"])
 def test_a_directory_for_temporary_files_that_the_user_names_wins(name: str) -> None:
     given = {name: "-Xss8m -Djava.io.tmpdir=/big"}
