@@ -1,5 +1,5 @@
-"""The arguments of operators, commands and notebooks for a stream: where it starts, where it continues, in which mode,
-by which keys, and why.
+"""The arguments for a stream: where it starts, where it continues, in which mode, by which keys, and why. Operators,
+commands and notebooks share them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def names_of(argument: str, value: Any) -> tuple[str, ...]:
 
 
 def evolution_of(value: str) -> SchemaEvolution:
-    """What happens to columns that the target lacks. Raises InvalidArgument."""
+    """The fate of columns that the target lacks. Raises InvalidArgument."""
     if value not in tuple(SchemaEvolution):
         raise InvalidArgument(argument="schema_evolution", value=value, problem="it must be 'fail' or 'add'")
     return SchemaEvolution(value)

@@ -98,8 +98,8 @@ def time_of(value: object) -> datetime | None:
 
 
 def moment_of(point: Timestamp | Offset, now: datetime) -> datetime:
-    """The moment of a point in time. Raises InvalidArgument for a time without a zone, for an offset into the future,
-    and for one that leads behind the first year.
+    """The moment of a point in time. Raises InvalidArgument for a time without a zone, and for an offset that leads
+    into the future or behind the first year.
     """
     if isinstance(point, Timestamp):
         if point.when.tzinfo is None:
