@@ -125,6 +125,17 @@ def test_equal_settings_share_a_server_and_others_do_not(mode: Any, monkeypatch:
     assert "s3cr3t" not in str(others)
 
 
+def test_servers_of_one_family_differ_in_temporary_credentials_only(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def order(token: str, **extra: Any) -> ServerOrder:
+        monkeypatch.setenv("AWS_SESSION_TOKEN", token)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"of {token}")
+        mode(LOCAL, **extra)
+        return SparkJob(TidemarkHook().settings).warm_spark().order
+
+    assert order("").family == ""
+    assert order("first").family == order("second").family != order("second", spark_slots=5).family
+
+
 def test_the_users_java_options_are_last_and_a_collector_of_theirs_is_the_only_one(mode: Any) -> None:
     def options(**conf: str) -> str:
         mode(LOCAL, spark_conf=conf)

@@ -11,6 +11,7 @@ from tidemark.client import connect
 from tidemark.errors import (
     CommitRefused,
     ConstraintViolated,
+    InvalidArgument,
     MissingMergeKey,
     StatementRefused,
     StreamLocked,
@@ -138,9 +139,11 @@ def test_columns_keys_and_sql_are_checked_when_the_write_is_given_and_the_transa
             tx.merge("s", "mart.first", ["order_id"])
         with pytest.raises(StatementRefused, match="nope"):
             tx.sql("INSERT INTO mart.first SELECT nope, n FROM s")
+        with pytest.raises(InvalidArgument, match="it must be 'fail' or 'add'"):
+            tx.append("s", "mart.narrow", schema_evolution="grow")
         assert not get_transaction(notebook.lake._context.store, tx.key).plan.statements
         tx.append("s", "mart.narrow", schema_evolution="add")
-        tx.merge("s", "mart.first", ["id"])
+        tx.merge("s", "mart.first", "id")
         assert (notebook.head("narrow"), notebook.head("first")) == (0, 0)
     assert (notebook.rows("narrow"), notebook.rows("first"), notebook.offset()) == ([1], [1], 1)
     assert notebook.lake.describe_stream("s").health.failures == 3

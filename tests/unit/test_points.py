@@ -9,7 +9,7 @@ import pytest
 
 from tidemark.client.points import Offset, Statement, Stream, Timestamp, Version, as_group_start, as_moment
 from tidemark.errors import InvalidArgument
-from tidemark.streams.planning.points import as_point
+from tidemark.streams.planning.points import as_point, moment_of
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -71,3 +71,14 @@ def test_a_group_begins_at_a_word_or_a_moment(given: Any, meant: object) -> None
 def test_a_group_begins_nowhere_else(given: Any) -> None:
     with pytest.raises(InvalidArgument, match="start="):
         as_group_start(given)
+
+
+def test_an_offset_that_is_no_time_is_refused() -> None:
+    assert moment_of(Offset(-3600), NOON) == datetime(2026, 1, 31, 11, tzinfo=UTC)
+    for seconds, problem in (
+        (1, "zero or below"),
+        (float("nan"), "zero or below"),
+        (-1e11, "no year is that long ago"),
+    ):
+        with pytest.raises(InvalidArgument, match=problem):
+            moment_of(Offset(seconds), NOON)

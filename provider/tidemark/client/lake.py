@@ -31,11 +31,12 @@ from tidemark.client.vacuum import vacuum_table
 from tidemark.client.views import ViewsOfALake
 from tidemark.delivery.model.transactions import CommitResult
 from tidemark.errors import InvalidArgument, NotYetSupported
-from tidemark.model.statements import TransactionKey, WriteAs
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import BaseWindow, StreamMode, StreamWindow
 from tidemark.model.streams import Stream as StoredStream
 from tidemark.streams.driver.windows import read_window
 from tidemark.streams.model.sources import Source, table_source
+from tidemark.streams.planning.arguments import names_of
 from tidemark.streams.planning.bounds import UNBOUNDED
 from tidemark.streams.planning.stream_sql.listing import listed
 from tidemark.streams.planning.vacuum_results import VacuumResult
@@ -100,7 +101,7 @@ class Lake(
         comment: str | None = None,
         enable_row_tracking: bool = False,
         beyond_snowflake: bool = False,
-        keys: Sequence[str] = (),
+        keys: str | Sequence[str] = (),
     ) -> StreamDescription:
         """A stream on the Delta table, view or external table `on`, at the current version or at the given point (R1,
         R8).
@@ -121,7 +122,7 @@ class Lake(
             mode=_mode(mode),
             at=at,
             before=before,
-            keys=keys,
+            keys=names_of("keys", keys),
             initial_rows=show_initial_rows,
             if_exists=IfExists.of(or_replace=or_replace, if_not_exists=if_not_exists),
             comment=comment,
@@ -156,7 +157,7 @@ class Lake(
         target: str,
         *,
         write_as: str = "append",
-        keys: Sequence[str] = (),
+        keys: str | Sequence[str] = (),
         quarantine: str | None = None,
     ) -> CommitResult:
         """Deliver what `run` took from the stream again, into another table, once; the stream stays where it is.
@@ -165,9 +166,7 @@ class Lake(
         table for rows that break a constraint of the target. Each call is a replay of its own. Raises
         TransactionNotFound, InvalidArgument, StreamStale, VersionVacuumed, QuarantineDoesNotFit.
         """
-        return replay_window(
-            self._context, name, run, target, write_as=WriteAs(write_as), keys=keys, quarantine=quarantine
-        )
+        return replay_window(self._context, name, run, target, write_as=write_as, keys=keys, quarantine=quarantine)
 
     def has_data(self, name: str, *, exact: bool = False) -> bool:
         """Whether the stream may have unread rows, from the log alone: never a false negative (R120); a no renews the
@@ -386,7 +385,7 @@ class Lake(
 
 def _mode(mode: str) -> StreamMode:
     try:
-        return StreamMode(mode.lower())
+        return StreamMode(str(mode).lower())
     except ValueError as error:
         problem = f"one of {', '.join(StreamMode)}"
         raise InvalidArgument(argument="mode", value=mode, problem=problem) from error

@@ -9,6 +9,7 @@ from tidemark.client.descriptions import StreamDescription, look_and_describe
 from tidemark.client.sources import find_files, find_source
 from tidemark.errors import TableNotFound
 from tidemark.model.streams import Stream, StreamMode
+from tidemark.streams.planning.arguments import names_of
 from tidemark.streams.worker.points import offsets_now
 from tidemark.streams.worker.rebase import Ground, rebase_stream, relocate_stream
 from tidemark.streams.worker.streams import get_stream
@@ -27,7 +28,7 @@ class RebasedStreams:
         *,
         why: str,
         on: str | None = None,
-        keys: Sequence[str] = (),
+        keys: str | Sequence[str] = (),
         show_initial_rows: bool = False,
         enable_row_tracking: bool = False,
         force: bool = False,
@@ -43,7 +44,7 @@ class RebasedStreams:
         """
         context = self._context
         old = get_stream(context.store, name)
-        by = tuple(keys) or (old.keys if old.view is None else ())
+        by = names_of("keys", keys) or (old.keys if old.view is None else ())
         if old.mode is StreamMode.INSERT_ONLY:
             source = find_files(context, on or old.source.name)
         else:

@@ -10,6 +10,7 @@ from tidemark.delivery.model.transactions import CommitResult
 from tidemark.delivery.planning.quarantine import with_quarantine
 from tidemark.errors import InvalidArgument
 from tidemark.model.statements import PlannedWrite, TransactionKey, WriteAs
+from tidemark.streams.planning.arguments import names_of
 from tidemark.streams.worker.replay import find_run, replay
 
 __all__ = ["replay_window"]
@@ -21,18 +22,18 @@ def replay_window(
     run: str,
     target: str,
     *,
-    write_as: WriteAs,
-    keys: Sequence[str],
+    write_as: str,
+    keys: str | Sequence[str],
     quarantine: str | None,
 ) -> CommitResult:
     """`Lake.replay`; a second call is a replay of its own. Raises InvalidArgument for another way to write."""
     if write_as not in (WriteAs.APPEND, WriteAs.MERGE):
-        raise InvalidArgument(argument="write_as", value=write_as.value, problem="it must be 'append' or 'merge'")
+        raise InvalidArgument(argument="write_as", value=write_as, problem="it must be 'append' or 'merge'")
     write = PlannedWrite(
-        write_as,
+        WriteAs(write_as),
         target,
         source=name,
-        keys=tuple(keys),
+        keys=names_of("keys", keys),
         tables={target: context.tables(target).uri},
         quarantine=quarantine,
     )

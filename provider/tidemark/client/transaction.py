@@ -28,12 +28,13 @@ from tidemark.errors import (
 )
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.materialized.worker.reads_of_writes import over_dynamic_tables
-from tidemark.model.statements import PlannedWrite, SchemaEvolution, TransactionKey, WriteAs
+from tidemark.model.statements import PlannedWrite, TransactionKey, WriteAs
 from tidemark.model.streams import Stream, StreamWindow, TableRef
 from tidemark.sql.statements import ParsedStatement, StatementKind, parse_statement
 from tidemark.streams.driver.check import check_write
 from tidemark.streams.driver.pinned_streams import PinnedStreams
 from tidemark.streams.driver.sql import query_text
+from tidemark.streams.planning.arguments import evolution_of, names_of
 from tidemark.streams.worker.begin import begin, get_transaction
 from tidemark.streams.worker.commit import commit
 from tidemark.streams.worker.extend import extend
@@ -139,11 +140,11 @@ class LakeTransaction:
         self, stream: str, target: str, *, schema_evolution: str = "fail", quarantine: str | None = None
     ) -> None:
         """Record an INSERT of all the stream's rows into `target`. Rows that break a constraint of it go to the table
-        `quarantine`, which is created if it does not exist. Raises TargetDoesNotFit, QuarantineDoesNotFit, and as `sql`
-        does.
+        `quarantine`, which is created if it does not exist. Raises InvalidArgument, TargetDoesNotFit,
+        QuarantineDoesNotFit, and as `sql` does.
         """
         self._require_open()
-        evolution = SchemaEvolution(schema_evolution)
+        evolution = evolution_of(schema_evolution)
         write = PlannedWrite(WriteAs.APPEND, target, source=stream, schema_evolution=evolution, quarantine=quarantine)
         self._record((stream,), write)
 
@@ -151,7 +152,7 @@ class LakeTransaction:
         self,
         stream: str,
         target: str,
-        keys: Sequence[str],
+        keys: str | Sequence[str],
         *,
         schema_evolution: str = "fail",
         quarantine: str | None = None,
@@ -161,12 +162,12 @@ class LakeTransaction:
         Raises MissingMergeKey, and as `append` does; AmbiguousMergeKey comes at the commit.
         """
         self._require_open()
-        evolution = SchemaEvolution(schema_evolution)
+        evolution = evolution_of(schema_evolution)
         write = PlannedWrite(
             WriteAs.MERGE,
             target,
             source=stream,
-            keys=tuple(keys),
+            keys=names_of("keys", keys),
             schema_evolution=evolution,
             quarantine=quarantine,
         )

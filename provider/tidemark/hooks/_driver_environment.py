@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.driver_environment import NEVER
+from tidemark.model.foreign_json import parsed
 
 __all__ = ["names_from"]
 
@@ -32,7 +32,7 @@ def names_from(given: Any) -> tuple[str, ...]:
 def _listed(given: Any) -> list[Any]:
     if isinstance(given, str) and given.lstrip()[:1] in ("[", "{", '"'):
         try:
-            given = json.loads(given)
+            given = parsed(given)
         except ValueError:
             given = None
     if isinstance(given, str):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.spark_mode import SparkMode
-from tidemark.model.foreign_json import whole_number
+from tidemark.model.foreign_json import parsed, whole_number
 from tidemark.model.spark import DELTA_PACKAGE
 from tidemark.streams.planning.executors import DEFAULT_BYTES, MOST_BYTES, ExecutorBounds
 from tidemark.streams.worker.limits import DEFAULT_LIMITS
@@ -138,7 +137,7 @@ def _jobs_root(given: str | None, home: Path) -> Path:
     """
     if given is None:
         return home / f"tidemark-jobs-{os.getuid()}"
-    path = Path(given).expanduser()
+    path = Path(os.path.expanduser(given))  # of an unknown user it stays as it is
     if not path.is_absolute():
         raise InvalidArgument(argument="jobs_root", value=given, problem="it must be an absolute path on the worker")
     return path
@@ -233,8 +232,8 @@ def _json_object(extra: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A JSON object of the extra. Its values may be objects and numbers, as fsspec's options are."""
     value = extra.get(name) or {}
     try:
-        parsed = json.loads(value) if isinstance(value, str) else value
-        return {str(key): entry for key, entry in parsed.items()}
+        found = parsed(value) if isinstance(value, str) else value
+        return {str(key): entry for key, entry in found.items()}
     except (ValueError, AttributeError) as error:
         raise InvalidArgument(argument=name, value="(not shown)", problem="it must be a JSON object") from error
 

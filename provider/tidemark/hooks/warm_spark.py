@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,9 @@ _PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 _LEAST_SLOTS, _MOST_SLOTS = 2, 8
 _OF_NO_MATTER = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR")
 """Variables that differ between a shell and a worker, and change nothing in a server."""
+_TEMPORARY = "AWS_SESSION_TOKEN"
+_RENEWED = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", _TEMPORARY, "AWS_CREDENTIAL_EXPIRATION")
+"""Temporary credentials of AWS, which are renewed together. A running server cannot take them over."""
 
 _HEAP = "2g"
 _MEGABYTES_PER_JOB = 512
@@ -105,10 +108,13 @@ class WarmSpark:
 
     @contextmanager
     def _made_home(self) -> Iterator[None]:
-        """The home and its parents are private. A full disk, or a file system without locks, is named inside."""
+        """The home and its parents are private, and the home was used just now, so that no task removes it. A full
+        disk, or a file system without locks, is named inside.
+        """
         for directory in (self.home.root.parent.parent, self.home.root.parent, self.home.root):
             private_directory(directory)
         try:
+            os.utime(self.home.root)
             yield
         except OSError as error:
             raise WarmSparkNotStarted(problem=str(error), log=str(self.home.root), tail="") from error
@@ -157,21 +163,31 @@ def warm_spark(
         idle=settings.spark_idle,
         starts_within=settings.spark_start,
     )
-    digest = digest_of(
-        {
-            "spark": [connection.conn_type, connection.host, connection.port, connection.login, connection.extra],
-            "conf": full,
-            "slots": order.slots,
-            "idle": order.idle,
-            "environment": {name: value for name, value in environment.items() if name not in _OF_NO_MATTER},
-            "python": sys.executable,
-            "host": platform.node(),  # hosts may share the directory
-            "release": tidemark.__version__,
-        }
-    )
+    shared = {
+        "spark": [connection.conn_type, connection.host, connection.port, connection.login, connection.extra],
+        "conf": full,
+        "slots": order.slots,
+        "idle": order.idle,
+        "python": sys.executable,
+        "host": platform.node(),  # hosts may share the directory
+        "release": tidemark.__version__,
+    }
+    digest, family = _digests(shared, environment)
     return WarmSpark(
-        ServerHome(homes(settings) / digest), connection, order, full, {**environment, **local, "PYTHONPATH": path}
+        ServerHome(homes(settings) / digest),
+        connection,
+        replace(order, family=family),
+        full,
+        {**environment, **local, "PYTHONPATH": path},
     )
+
+
+def _digests(shared: Mapping[str, object], environment: Mapping[str, str]) -> tuple[str, str]:
+    """The name of the home, and the family of servers that differ in temporary credentials only; empty without such."""
+    counted = {name: value for name, value in environment.items() if name not in _OF_NO_MATTER}
+    kept = {name: value for name, value in counted.items() if name not in _RENEWED}
+    family = digest_of({**shared, "environment": kept}) if environment.get(_TEMPORARY) else ""
+    return digest_of({**shared, "environment": counted}), family
 
 
 def _written_pools(directory: Path) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidemark.delivery.planning.quarantine import with_quarantine
 from tidemark.errors import InvalidArgument, SqlCompilationError, StatementRefused, TableNotFound, TargetNotFound
 from tidemark.model.statements import PlannedWrite, SchemaEvolution, WriteAs
+from tidemark.streams.planning.arguments import evolution_of, names_of
 
 if TYPE_CHECKING:
     from tidemark.sql.statements import ParsedStatement
@@ -106,16 +107,6 @@ def require_targets(targets: Any, given: Mapping[str, Any]) -> None:
             raise InvalidArgument(argument="targets", value=dict(target), problem=problem)
 
 
-def names_of(argument: str, value: Any) -> tuple[str, ...]:
-    """One name or several, without doubles, in order. Raises InvalidArgument for anything but text."""
-    if value is None or value == "":
-        return ()
-    names: list[Any] = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
-    if not all(isinstance(name, str) and name.strip() for name in names):
-        raise InvalidArgument(argument=argument, value=value, problem="it must be a name or a list of names")
-    return tuple(dict.fromkeys(name.strip() for name in names))
-
-
 def quarantine_of(value: Any) -> str | None:
     """The table's name; None where none is asked for, also as a template renders that."""
     names = names_of("quarantine", None if str(value).strip() in ("None", "") else value)
@@ -127,7 +118,7 @@ def planned_writes(request: WriteRequest, table_uri: TableUri) -> tuple[PlannedW
 
     Raises InvalidArgument, StatementRefused, …NotFound.
     """
-    evolution = _evolution(request.schema_evolution)
+    evolution = evolution_of(request.schema_evolution)
     if ":" in request.write_as:
         return _by_function(request, evolution, table_uri)
     if request.tables:
@@ -264,9 +255,3 @@ def _only(argument: str, names: Sequence[str]) -> str:
     if len(names) != 1:
         raise InvalidArgument(argument=argument, value=list(names), problem="exactly one name is needed here")
     return names[0]
-
-
-def _evolution(value: str) -> SchemaEvolution:
-    if value not in tuple(SchemaEvolution):
-        raise InvalidArgument(argument="schema_evolution", value=value, problem="it must be 'fail' or 'add'")
-    return SchemaEvolution(value)

@@ -24,10 +24,13 @@ __all__ = [
     "Pulse",
     "ServerHome",
     "end_server",
+    "end_starting",
     "heap_in_use",
     "is_alive",
+    "is_starting",
     "last_sign",
     "living_servers",
+    "note_process",
     "server_in",
     "write_pulse",
 ]
@@ -39,8 +42,10 @@ SILENCE = timedelta(minutes=2)
 
 _RECORD = "server.json"
 _PULSE = "pulse"
+_PROCESS = "process"
 _FORGOTTEN_AFTER = timedelta(days=7)
 _KEPT = 3  # directories of ended servers, for their logs
+_KEPT_RELATIVES = 1
 
 
 @dataclass(frozen=True)
@@ -75,9 +80,12 @@ class ServerHome:
             (self.root / _RECORD).unlink(missing_ok=True)
 
     def servers(self) -> Iterator[Path]:
-        """The directories of all servers, the newest first."""
-        places = [entry for entry in self.root.iterdir() if entry.is_dir() and (entry / ALIVE).exists()]
-        yield from sorted(places, key=lambda place: place.stat().st_mtime, reverse=True)
+        """The directories of all servers, the newest first; none of a home that another task has just removed."""
+        places: list[tuple[float, Path]] = []
+        with suppress(FileNotFoundError):
+            entries = (entry for entry in self.root.iterdir() if (entry / ALIVE).exists())
+            places = [(entry.stat().st_mtime, entry) for entry in entries]
+        yield from (place for _, place in sorted(places, reverse=True))
 
     def living(self) -> Iterator[tuple[ServerRecord, bool]]:
         """(server, whether it takes jobs) of each server that lives, the newest first."""
@@ -85,6 +93,17 @@ class ServerHome:
             record = _read(place / _RECORD)
             if record is not None and is_alive(record):
                 yield record, self.uses(record.directory)
+
+    def starting(self) -> list[Path]:
+        """The directories of servers that do not listen yet. Unless the lock is held, their tasks were killed."""
+        return [place for place in self.servers() if is_starting(place)]
+
+    def retire_relatives(self, family: str) -> None:
+        """Retires the servers in other homes whose settings differ in temporary credentials only, but the newest."""
+        found = [record for record, in_use in living_servers(self.root.parent) if in_use and record.order.family]
+        others = [one for one in found if one.order.family == family and one.place.parent != self.root]
+        for record in sorted(others, key=lambda one: one.started_at, reverse=True)[_KEPT_RELATIVES:]:
+            ServerHome(record.place.parent).retire(record)
 
     def sweep(self, now: datetime) -> None:
         """Removes the temporary files of ended servers, and their directories but the last few. Homes that nobody has
@@ -105,13 +124,15 @@ class ServerHome:
         """Whether no server of this home lives, nobody starts one, and nothing has changed since `before`."""
         if is_held(self.lock) or any(is_held(place / ALIVE) for place in self.servers()):
             return False
-        return datetime.fromtimestamp(self.root.stat().st_mtime, UTC) < before
+        with suppress(FileNotFoundError):  # another task has just removed it
+            return datetime.fromtimestamp(self.root.stat().st_mtime, UTC) < before
+        return False
 
 
 def living_servers(homes: Path) -> Iterator[tuple[ServerRecord, bool]]:
-    """As `ServerHome.living`, for all homes in a directory. A directory that does not exist has none."""
+    """As `ServerHome.living`, for all homes of this host in a directory. A directory that does not exist has none."""
     for root in sorted(homes.iterdir()) if homes.is_dir() else ():
-        yield from ServerHome(root).living()
+        yield from ((record, in_use) for record, in_use in ServerHome(root).living() if record.is_of_this_host)
 
 
 def server_in(place: Path) -> ServerRecord | None:
@@ -123,6 +144,25 @@ def server_in(place: Path) -> ServerRecord | None:
 def is_alive(record: ServerRecord) -> bool:
     """Whether a process of the server still exists: each holds the lock of its file."""
     return is_held(record.place / ALIVE)
+
+
+def is_starting(place: Path) -> bool:
+    """Whether a process of the server exists, and it does not listen yet."""
+    return is_held(place / ALIVE) and not (place / _RECORD).exists()
+
+
+def note_process(place: Path, leader: int) -> None:
+    """Names the process group of a server that is starting, for others that must end it."""
+    _write_whole(place / _PROCESS, str(leader))
+
+
+def end_starting(place: Path) -> None:
+    """Kills a server that does not listen. Nothing if its task was killed before it named the process."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        leader = int((place / _PROCESS).read_text(encoding="utf-8"))
+        if is_starting(place):
+            os.killpg(leader, signal.SIGKILL)
+    remove_scratch(place)
 
 
 def end_server(record: ServerRecord) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,7 +21,8 @@ USER = "tidemark"
 class ServerOrder:
     """The limits of a server. `slots`: jobs at a time. It ends after `idle` without a job. A successor takes
     its place after `longest`, or if more than `heap_share` of the heap stays in use. A server that does not listen
-    `starts_within` that time is killed.
+    `starts_within` that time is killed. `family`: a digest of the settings but temporary credentials; empty if it has
+    none.
     """
 
     slots: int
@@ -29,11 +31,12 @@ class ServerOrder:
     longest: timedelta = timedelta(hours=24)
     heap_share: float = 0.7
     starts_within: timedelta = timedelta(seconds=180)
+    family: str = ""
 
 
 @dataclass(frozen=True)
 class ServerRecord:
-    """A server that listens on `port` of the loopback. `process_id`: the leader of its process group."""
+    """A server that listens on `port` of the loopback of `host`. `process_id`: there, the leader of its group."""
 
     directory: str
     port: int
@@ -42,6 +45,12 @@ class ServerRecord:
     started_at: datetime
     spark: str
     token: str = field(repr=False)
+    host: str = field(default_factory=platform.node)
+
+    @property
+    def is_of_this_host(self) -> bool:
+        """Whether its process id means a process here. Hosts and containers may share the directory."""
+        return self.host == platform.node()
 
     @property
     def place(self) -> Path:

@@ -16,7 +16,17 @@ from uuid import uuid4
 
 from tidemark.errors import WarmSparkNotStarted
 from tidemark.model.codec import to_json
-from tidemark.warm_spark.home import ALIVE, LOG, SILENCE, Pulse, ServerHome, end_server
+from tidemark.warm_spark.home import (
+    ALIVE,
+    LOG,
+    SILENCE,
+    Pulse,
+    ServerHome,
+    end_server,
+    end_starting,
+    is_starting,
+    note_process,
+)
 from tidemark.warm_spark.locks import lock_now, locked
 from tidemark.warm_spark.records import ORDER, ServerOrder, ServerRecord
 from tidemark.warm_spark.slots import Slot, take_slot
@@ -86,21 +96,41 @@ def start_server(
     stop_if_due: Callable[[], None],
     say: Callable[[str], object],
 ) -> ServerRecord:
-    """The server in use, or a new one if there is none or it lacks a package. Two calls at once start one.
+    """The server in use, or a new one if there is none or it lacks a package. Two calls at once start one, and one that
+    a killed task has left at its start is waited for.
 
     Raises WarmSparkNotStarted with the end of its log.
     """
     if (server := _fitting(home, order.packages)) is not None:
         return server
     with locked(home.lock, stop_if_due):
+        _wait_for_the_left(home, order.starts_within.total_seconds(), stop_if_due, say)
         if (server := _fitting(home, order.packages)) is not None:
             return server
         before = home.running()
         home.sweep(datetime.now(UTC))
+        home.retire_relatives(order.family)
         known = () if before is None else before.order.packages
         wanted = tuple(dict.fromkeys((*known, *order.packages)))
         say("starting the warm Spark of this host; later jobs find it running")
         return _start(home, replace(order, packages=wanted), spawn, stop_if_due)
+
+
+def _wait_for_the_left(
+    home: ServerHome, seconds: float, stop_if_due: Callable[[], None], say: Callable[[str], object]
+) -> None:
+    """Returns when no server is starting. The caller holds the lock of the start, so a starting one is that of a task
+    that was killed. After `seconds` it is killed, too.
+    """
+    for place in home.starting():
+        say("waits for the warm Spark of this host, which another task has started")
+        until = time.monotonic() + seconds
+        while is_starting(place):
+            stop_if_due()
+            if time.monotonic() > until:
+                end_starting(place)
+                break
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def _fitting(home: ServerHome, packages: Sequence[str]) -> ServerRecord | None:
@@ -116,6 +146,7 @@ def _start(home: ServerHome, order: ServerOrder, spawn: Spawn, stop_if_due: Call
     assert alive is not None, "nobody else knows of the directory"
     try:
         with spawn(directory, order, alive) as process, _killed_by_errors(process):
+            note_process(directory, process.pid)
             return _listening(home, directory, process, order.starts_within.total_seconds(), stop_if_due)
     finally:
         os.close(alive)

@@ -30,6 +30,7 @@ from tidemark.errors import (
 from tidemark.replication.driver.target_table import Target
 from tidemark.replication.model.marks import parse_object_mark
 from tidemark.replication.model.replication import LogPosition, WriteMode
+from tidemark.replication.planning.positions import parse_lsn, position_of_lsn
 
 pytestmark = pytest.mark.spark
 
@@ -208,6 +209,28 @@ def test_events_behind_the_copy_are_in_it_before_it_takes_the_place_of_a_target_
     assert world.rows() == world.source_rows()
     assert world.log.head() == head + 1
     assert not list((world.home / "_tidemark").glob("*/*"))
+
+
+def test_a_copy_that_begins_anew_takes_nothing_of_the_try_before(world: ReplicatedWorld) -> None:
+    """The target's events end between the two snapshots, so the first copy is laid beside it, and the second is not."""
+    world.backfill()
+    ((now,),) = world.source.sql("SELECT pg_current_wal_lsn()::text")
+    between = position_of_lsn(parse_lsn(now) + (1 << 20))
+    tries: list[str] = []
+
+    def meanwhile(text: str) -> None:
+        if "copying" in text and not tries:
+            world.source.sql(
+                "INSERT INTO t VALUES (501, 'later')",
+                f"SELECT pg_logical_emit_message(false, 'more', repeat('x', {1 << 21}))",
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tidemark'",
+            )
+        tries.extend([text] if "copying" in text else [])
+
+    report = world.backfill(world.backfill_ask(catch_up=between), say=meanwhile, pauses=(0.0,))
+    assert (len(tries), report.rows) == (2, 501)
+    assert report.snapshot == report.applied > between
+    assert world.rows() == world.source_rows()
 
 
 def test_values_that_do_not_fit_leave_the_target_as_it_was(world: ReplicatedWorld) -> None:

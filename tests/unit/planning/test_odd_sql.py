@@ -12,12 +12,13 @@ from tests.unit.planning.views.catalogs import Catalog
 from tidemark.changes.planning.views.parts import numbered
 from tidemark.changes.planning.views.text import parse_view
 from tidemark.delivery.planning.constraints import check_texts
-from tidemark.errors import StatementRefused, ViewNotUnderstood
+from tidemark.errors import SqlCompilationError, StatementRefused, ViewNotUnderstood
 from tidemark.model.views import ViewQuery
 from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tree_of, written
 from tidemark.sql.statements import parse_statement
 from tidemark.streams.planning.stream_sql.constants import Constants, NotConstant
 from tidemark.streams.planning.stream_sql.mentions import tables_read
+from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
 from tidemark.streams.planning.stream_sql.tables import table_statement
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -88,3 +89,40 @@ def test_whatever_sqlglot_raises_the_text_is_not_understood(
     for asked in (lambda: tree_of("SELECT 1", SPARK), lambda: written(tree, SPARK)):
         with pytest.raises(SqlNotUnderstood, match=r"\S"):
             asked()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(SELECT 1/0)",
+        "(SELECT 'x' * 2)",
+        "(SELECT DATEADD(day, -9999999, CURRENT_TIMESTAMP()))",
+        "DATEADD(year, -3000, CURRENT_TIMESTAMP())",
+        "DATEADD(day, 'NaN', CURRENT_TIMESTAMP())",
+        "DATEADD(month, 1e999999999, CURRENT_TIMESTAMP())",
+        "'NaN'::number",
+        "1e999999999",
+        "0e-999999999",
+    ],
+)
+def test_an_expression_without_a_value_is_no_constant(text: str) -> None:
+    constants = Constants(NOW, UTC)
+    for read in (constants.value, constants.selected):
+        with pytest.raises(NotConstant):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "OFFSET => 'NaN'::number",
+        "OFFSET => -1e400",
+        "VERSION => 'inf'::number",
+        "VERSION => 1e999999999",
+        "TIMESTAMP => '0001-01-01 00:00:00 +14:00'::timestamp_tz",
+        "TIMESTAMP => DATEADD(year, 9000, CURRENT_TIMESTAMP())",
+    ],
+)
+def test_a_point_beyond_all_numbers_and_years_is_an_error_with_its_place(point: str) -> None:
+    with pytest.raises(SqlCompilationError, match=r"line 1, column \d+: "):
+        parse_stream_sql(f"CREATE STREAM s ON TABLE shop.orders AT({point})", now=NOW)

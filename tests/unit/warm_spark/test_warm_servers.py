@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from tidemark.errors import WarmSparkNotStarted
+from tidemark.model.codec import to_json
 from tidemark.warm_spark import keeper
 from tidemark.warm_spark.home import (
     ALIVE,
@@ -30,10 +31,12 @@ from tidemark.warm_spark.home import (
     is_alive,
     last_sign,
     living_servers,
+    note_process,
     write_pulse,
 )
 from tidemark.warm_spark.keeper import Keeper
 from tidemark.warm_spark.locks import is_held, lock_now
+from tidemark.warm_spark.records import ORDER as ORDER_FILE
 from tidemark.warm_spark.records import ServerOrder, ServerRecord
 from tidemark.warm_spark.scratch import make_scratch, remove_scratch, with_scratch
 from tidemark.warm_spark.slots import Slot, busy_slots, take_slot
@@ -125,6 +128,14 @@ def test_only_a_server_that_lives_is_in_use(home: ServerHome, record: ServerReco
     assert home.running() is None
 
 
+def test_servers_of_another_host_that_shares_the_directory_are_not_listed(
+    home: ServerHome, record: ServerRecord
+) -> None:
+    assert [one for one, _ in living_servers(home.root.parent)] == [record]
+    home.put(replace(record, host="another"))
+    assert list(living_servers(home.root.parent)) == []
+
+
 def test_a_server_is_retired_once_and_never_its_successor(home: ServerHome, record: ServerRecord) -> None:
     home.retire(replace(record, directory="another"))
     assert home.running() == record
@@ -157,6 +168,11 @@ def test_nothing_of_the_dead_stays_but_the_last_logs(home: ServerHome, record: S
     remove_scratch(record.place)
 
 
+def test_a_home_that_another_task_has_just_removed_is_empty_and_not_forgotten(tmp_path: Path) -> None:
+    gone = ServerHome(tmp_path / "gone")
+    assert (list(gone.servers()), gone.starting(), gone.is_forgotten(NOW)) == ([], [], False)
+
+
 @pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "OTHER"])
 def test_a_directory_for_temporary_files_that_the_user_names_wins(name: str) -> None:
     given = {name: "-Xss8m -Djava.io.tmpdir=/big"}
@@ -170,6 +186,31 @@ def test_ten_tasks_at_once_start_one_server(home: ServerHome) -> None:
         started = list(pool.map(lambda _: _start(home, ORDER), range(10)))
     assert len({server.directory for server in started}) == 1
     assert len(list(home.servers())) == 1
+
+
+def test_a_server_whose_task_was_killed_at_its_start_is_waited_for_and_no_second_one_starts(home: ServerHome) -> None:
+    place = _left_at_its_start(home, _played(home.root / "left", home, sleeps=1))
+    assert not is_held(home.lock)
+    assert [_start(home, ORDER).place, *home.servers()] == [place, place]
+
+
+def test_a_server_whose_task_was_killed_and_that_never_listens_is_killed_in_its_time(home: ServerHome) -> None:
+    place = _left_at_its_start(home, "import time; time.sleep(600)")
+    server = _start(home, replace(ORDER, starts_within=timedelta(seconds=2)))
+    assert server.place != place
+    assert not is_held(place / ALIVE)
+
+
+def test_renewed_credentials_leave_two_idle_servers_at_most(home: ServerHome) -> None:
+    family = replace(ORDER, family="a")
+    with ExitStack() as held:
+        kept = [_of_another_home(home, held, f"of-{n}", n, replace(ORDER, family="b")) for n in (8, 9)]
+        old, newer = (_of_another_home(home, held, f"old-{n}", n, family) for n in (1, 2))
+        _start(home, family)
+        in_use = {record.place for record, takes_jobs in living_servers(home.root.parent) if takes_jobs}
+    assert in_use >= {newer, *kept}
+    assert old not in in_use
+    assert len(in_use) == 4
 
 
 def test_a_server_that_lacks_a_package_is_succeeded_by_one_that_has_all(home: ServerHome) -> None:
@@ -359,7 +400,7 @@ def _spawn(home: ServerHome, instead: str | None = None) -> Any:
 
     @contextmanager
     def spawn(directory: Path, order: ServerOrder, alive: int) -> Iterator[subprocess.Popen[bytes]]:
-        played = PLAYED_SERVER.format(path=sys.path, directory=str(directory), home=str(home.root))
+        played = _played(directory, home)
         code = played if instead is None else f"import sys, time; {instead}"
         with (directory / LOG).open("wb") as log:
             yield subprocess.Popen(
@@ -367,6 +408,36 @@ def _spawn(home: ServerHome, instead: str | None = None) -> Any:
             )
 
     return spawn
+
+
+def _played(directory: Path, home: ServerHome, sleeps: float = 0) -> str:
+    played = PLAYED_SERVER.format(path=sys.path, directory=str(directory), home=str(home.root))
+    return f"import time; time.sleep({sleeps}); {played.lstrip()}"
+
+
+def _left_at_its_start(home: ServerHome, code: str) -> Path:
+    """The directory of a server whose task was killed after it had started its process."""
+    place = home.root / "left"
+    place.mkdir()
+    (place / ORDER_FILE).write_text(to_json(ORDER))
+    alive = lock_now(place / ALIVE)
+    assert alive is not None
+    process = subprocess.Popen([sys.executable, "-c", code], pass_fds=(alive,), start_new_session=True)
+    note_process(place, process.pid)
+    os.close(alive)
+    return place
+
+
+def _of_another_home(home: ServerHome, held: ExitStack, name: str, minute: int, order: ServerOrder) -> Path:
+    """The directory of a server in use, with other credentials; it lives as long as `held`."""
+    place = home.root.parent / name / "one"
+    place.mkdir(parents=True)
+    number = lock_now(place / ALIVE)
+    assert number is not None
+    held.callback(os.close, number)
+    started_at = NOW + timedelta(minutes=minute)
+    ServerHome(place.parent).put(ServerRecord(str(place), 1, os.getpid(), order, started_at, "4", "t"))
+    return place
 
 
 def _slot(record: ServerRecord) -> Slot:

@@ -135,7 +135,8 @@ class _Copying:
         return self._report(found=True)
 
     def copy(self, snapshot: LogPosition, schema: TableSchema, rows: DataFrame) -> None:
-        """Into the target, or beside it where that would take the target back."""
+        """Into the target, or beside it where that would take the target back. Nothing is left of an earlier try."""
+        self.staged = self.mark = None
         request, catch_up = self.request, self.request.catch_up
         target = self.target.make(
             self.session, schema, request.object.mode, replication=request.stream, earlier=request.earlier

@@ -1,14 +1,19 @@
-"""The arguments of operators and commands for a stream: where it starts, where it continues, in which mode, and why."""
+"""The arguments for a stream: where it starts, where it continues, in which mode, by which keys, and why. Operators,
+commands and notebooks share them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from tidemark.errors import InvalidArgument
+from tidemark.model.statements import SchemaEvolution
 from tidemark.model.streams import StreamMode
 from tidemark.streams.planning.points import version_or_time
 
-__all__ = ["end_of", "mode_of", "reason_of", "start_of"]
+__all__ = ["end_of", "evolution_of", "mode_of", "names_of", "reason_of", "start_of"]
 
 
 def mode_of(value: str) -> StreamMode:
@@ -33,3 +38,20 @@ def reason_of(argument: str, value: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InvalidArgument(argument=argument, value=value, problem="say why these changes may be passed over")
     return value
+
+
+def names_of(argument: str, value: Any) -> tuple[str, ...]:
+    """One name or several, without doubles, in order. Raises InvalidArgument for anything but text."""
+    if value is None or value == "":
+        return ()
+    names: list[Any] = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
+    if not all(isinstance(name, str) and name.strip() for name in names):
+        raise InvalidArgument(argument=argument, value=value, problem="it must be a name or a list of names")
+    return tuple(dict.fromkeys(name.strip() for name in names))
+
+
+def evolution_of(value: str) -> SchemaEvolution:
+    """The fate of columns that the target lacks. Raises InvalidArgument."""
+    if value not in tuple(SchemaEvolution):
+        raise InvalidArgument(argument="schema_evolution", value=value, problem="it must be 'fail' or 'add'")
+    return SchemaEvolution(value)

@@ -98,11 +98,17 @@ def time_of(value: object) -> datetime | None:
 
 
 def moment_of(point: Timestamp | Offset, now: datetime) -> datetime:
-    """The moment of a point in time. Raises InvalidArgument for a time without a zone, and for one in the future."""
+    """The moment of a point in time. Raises InvalidArgument for a time without a zone, and for an offset that leads
+    into the future or behind the first year.
+    """
     if isinstance(point, Timestamp):
         if point.when.tzinfo is None:
             raise InvalidArgument(argument="at", value=point.when, problem="a time needs its zone")
         return point.when
-    if point.seconds > 0:
+    if not point.seconds <= 0:
         raise InvalidArgument(argument="at", value=point.seconds, problem="an offset from now is zero or below")
-    return now + timedelta(seconds=point.seconds)
+    try:
+        return now + timedelta(seconds=point.seconds)
+    except OverflowError:
+        problem = "no year is that long ago"
+        raise InvalidArgument(argument="at", value=point.seconds, problem=problem) from None

@@ -5,7 +5,6 @@ The fields of a stream are taken from the model as it is. So a field that a rele
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +12,7 @@ from typing import Any
 
 from tidemark.errors import DocumentUnreadable, ImportRefused
 from tidemark.model.codec import from_plain, to_plain
+from tidemark.model.foreign_json import parsed
 from tidemark.model.invalid_values import invalid_value
 from tidemark.model.streams import Stream
 
@@ -66,16 +66,16 @@ def parse_document(document: str | Mapping[str, Any]) -> StreamDocument:
     wrong = invalid_value(StreamDocument, body)
     if wrong is not None:
         raise DocumentUnreadable(field=wrong.field, problem=wrong.problem)
-    parsed: StreamDocument = from_plain(StreamDocument, body)
-    for exported in parsed.streams:
+    found: StreamDocument = from_plain(StreamDocument, body)
+    for exported in found.streams:
         _require_sense(exported.stream)
-    _require_each_once(parsed.streams)
-    return parsed
+    _require_each_once(found.streams)
+    return found
 
 
 def _plain(document: str | Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        plain = json.loads(document) if isinstance(document, str) else document
+        plain = parsed(document) if isinstance(document, str) else document
     except ValueError as error:
         raise DocumentUnreadable(field="text", problem=f"it is not JSON ({error})") from error
     if not isinstance(plain, Mapping):

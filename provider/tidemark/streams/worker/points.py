@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from tidemark.changes.worker.sources import require_tracked_at
 from tidemark.control.store import ControlStore
@@ -17,6 +17,8 @@ from tidemark.streams.worker.opening import Tables
 from tidemark.streams.worker.streams import get_stream
 
 __all__ = ["offsets_at", "offsets_now", "offsets_until", "total"]
+
+_FIRST = datetime(1, 1, 2, tzinfo=UTC)  # before it, one moment is as good as the other: no table is so old
 
 
 def offsets_now(source: Source, tables: Tables) -> tuple[BaseOffset, ...]:
@@ -92,7 +94,9 @@ def _version(log: DeltaLog, point: Version | Timestamp | Offset | Statement, *, 
         first, last = _versions_of(log, point)
         return first - 1 if before else last
     when = moment_of(point, now)
-    return log.version_at(when - timedelta(microseconds=1) if before else when)
+    if before and when > _FIRST:
+        when -= timedelta(microseconds=1)
+    return log.version_at(when)
 
 
 def _versions_of(log: DeltaLog, statement: Statement) -> tuple[int, int]:

@@ -46,6 +46,7 @@ _REMEDIES = (  # of a connection that the server refused, by what it says
     (r"not permitted to log in", "ALTER ROLE {user} LOGIN"),
     (r"invalid (connection option|dsn)|invalid .*value|certificate|sslmode", "Correct the connection's parameters."),
 )
+_ENCODING = "Its database must have an encoding that is known (not SQL_ASCII)."
 _WALSENDERS = (
     "All WAL senders are in use. Raise max_wal_senders: ALTER SYSTEM SET max_wal_senders = 20, then restart the server."
 )
@@ -91,7 +92,8 @@ def connect_failure(error: Exception, address: SourceAddress) -> TidemarkError:
 @contextmanager
 def failures_named(address: SourceAddress) -> Iterator[None]:
     """Raises the errors of psycopg2 within as errors of ours. They are SourceUnreachable if the connection is gone or
-    the server was short of something. They are SourceLocked if a lock was not to be had, else SourceRefused.
+    the server was short of something. They are SourceLocked if a lock was not to be had, else SourceRefused. So is a
+    text that the server did not convert, such as the query of another session.
     """
     import psycopg2
 
@@ -99,6 +101,10 @@ def failures_named(address: SourceAddress) -> Iterator[None]:
         yield
     except psycopg2.Error as error:
         raise _failure(error, address) from error
+    except UnicodeDecodeError as error:
+        problem = f"{error.reason} at byte {error.start}"
+        failure = SourceRefused(source=source_text(address), what="a text in UTF-8", problem=problem, remedy=_ENCODING)
+        raise failure from None
 
 
 def secrets_of(address: SourceAddress) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ Parsed by sqlglot in the Snowflake dialect. A time without a zone is a naive dat
 from __future__ import annotations
 
 import calendar
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
-from decimal import Decimal, DecimalException
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -24,6 +25,7 @@ WITHOUT_ZONE = (_Type.TIMESTAMP, _Type.TIMESTAMPNTZ, _Type.DATETIME, _Type.DATE)
 WITH_ZONE = (_Type.TIMESTAMPTZ, _Type.TIMESTAMPLTZ)
 FORMS = ("%a, %d %b %Y %H:%M:%S %z", "%Y-%m-%d %H:%M:%S.%f %z", "%Y-%m-%d %H:%M:%S %z", "%Y-%m-%d %H:%M %z")
 MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
+_DIGITS = 38  # of a NUMBER
 LENGTHS = {
     "WEEK": timedelta(weeks=1),
     "DAY": timedelta(days=1),
@@ -52,31 +54,31 @@ class Constants:
 
     def value(self, text: str) -> Constant:
         """The value of the expression; NULL is None. Raises NotConstant."""
-        try:
+        with _not_constant(text):
             return self._of(tree_of(text, SNOWFLAKE))
-        except (SqlNotUnderstood, DecimalException, OverflowError, RecursionError) as error:
-            raise NotConstant(text) from error
 
     def selected(self, text: str) -> Constant:
         """As `value`, also of a SELECT of one constant in parentheses. Raises NotConstant."""
-        try:
+        with _not_constant(text):
             tree = tree_of(text, SNOWFLAKE)
-        except SqlNotUnderstood as error:
-            raise NotConstant(text) from error
-        return self._selected(tree) if isinstance(tree, exp.Subquery) else self.value(text)
+            return self._selected(tree) if isinstance(tree, exp.Subquery) else self._of(tree)
 
     def moment(self, value: Constant) -> datetime:
         """The moment that a time or a string means; without a zone it is UTC. Raises NotConstant."""
-        time = self._time(value) if isinstance(value, str) else value
-        if not isinstance(time, datetime):
-            raise NotConstant(str(value))
-        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+        with _not_constant(str(value)):
+            time = self._time(value) if isinstance(value, str) else value
+            if not isinstance(time, datetime):
+                raise NotConstant(str(value))
+            return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
 
     def _of(self, node: exp.Expression) -> Constant:
         rule = _RULES.get(type(node))
         if rule is None:
             raise NotConstant(written(node, SNOWFLAKE))
-        return rule(self, node)
+        found = rule(self, node)
+        if isinstance(found, Decimal) and not (found.is_finite() and abs(found.adjusted()) <= _DIGITS):
+            raise NotConstant(written(node, SNOWFLAKE))
+        return found
 
     def _number(self, node: exp.Expression) -> Decimal:
         found = self._of(node)
@@ -180,6 +182,17 @@ class Constants:
 
     def _literal(self, node: exp.Expression) -> Constant:
         return str(node.this) if node.is_string else Decimal(str(node.this))
+
+
+@contextmanager
+def _not_constant(text: str) -> Iterator[None]:
+    """Raises NotConstant for `text` if a value within is none: divided by zero, or before the first year."""
+    try:
+        yield
+    except NotConstant:
+        raise
+    except (SqlNotUnderstood, ArithmeticError, ValueError, RecursionError) as error:
+        raise NotConstant(text) from error
 
 
 def _months_later(time: datetime, months: int) -> datetime:
