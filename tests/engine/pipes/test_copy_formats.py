@@ -1,11 +1,16 @@
-"""COPY INTO: files of XML, texts of another encoding, and headers without a name of the table."""
+"""COPY INTO: files of XML, texts of another encoding, and files without a name of the table."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.engine.pipes.desk import Desk
-from tidemark.errors import CopyRefused
+from tidemark.errors import CopyAborted
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +41,48 @@ def test_texts_of_another_encoding_and_headers_of_other_columns_load_nothing_by_
     assert desk.copied(CSV.format(file="latin.csv", options="ENCODING = 'ISO-8859-1'", tail="")) == {
         "latin.csv": "LOADED"
     }
-    with pytest.raises(CopyRefused, match="the files have key, label, the table has id, name"):
+    with pytest.raises(CopyAborted, match=r"file header\.csv: .* the file has key, label, the table has id, name"):
         desk.lake.sql(CSV.format(file="header.csv", options=NAMES, tail=BY_NAME))
     assert desk.copied(CSV.format(file="half.csv", options=NAMES, tail=BY_NAME)) == {"half.csv": "LOADED"}
     assert desk.rows() == [(1, "Zoë"), (2, "ann"), (7, None)]
+
+
+def _json(place: Path, name: str, value: int) -> None:
+    place.write_text(f'{{"{name}": {value}}}\n{{"{name}": null}}\n')
+
+
+def _csv(place: Path, name: str, value: int) -> None:
+    place.write_text(f"{name}\n{value}\n\\N\n")
+
+
+def _parquet(place: Path, name: str, value: int) -> None:
+    pq.write_table(pa.table({name: pa.array([value, None], pa.int64())}), place)
+
+
+FOREIGN = {
+    "csv": (_csv, f"CSV {NAMES}"),
+    "json": (_json, "JSON"),
+    "parquet": (_parquet, "PARQUET"),
+}
+
+
+@pytest.mark.parametrize("how", ["CASE_INSENSITIVE", "CASE_SENSITIVE"])
+@pytest.mark.parametrize("kind", list(FOREIGN))
+def test_a_file_without_a_name_of_the_table_is_its_own_error_and_the_others_are_loaded(
+    desk: Desk, kind: str, how: str
+) -> None:
+    write: Callable[[Path, str, int], None]
+    write, options = FOREIGN[kind]
+    desk.table("id BIGINT, name STRING")
+    write(desk.files / f"a.{kind}", "other", 1)
+    write(desk.files / f"b.{kind}", "id", 2)
+    desk.lake.sql(
+        f"CREATE PIPE db.p AUTO_INGEST = TRUE AS COPY INTO db.t FROM @s FILE_FORMAT = (TYPE = {options})"
+        f" MATCH_BY_COLUMN_NAME = {how} ON_ERROR = CONTINUE"
+    )
+    report = desk.lake.run_pipe("db.p")
+    (bad,) = report.failed
+    assert (report.files_loaded, bad.file, bad.status) == (1, f"a.{kind}", "LOAD_FAILED")
+    assert str(bad.system_error).endswith("the file has other, the table has id, name")
+    assert desk.rows() == [(2, None), (None, None)]
+    assert desk.lake.run_pipe("db.p").files == 0

@@ -25,7 +25,7 @@ from tidemark.pipes.driver.places import place_of
 from tidemark.pipes.driver.probe import broken_by_halves, broken_texts
 from tidemark.pipes.driver.projection import projected, source
 from tidemark.pipes.driver.readings import Reading, reading_of
-from tidemark.pipes.driver.staging import FirstError, Staged, stage
+from tidemark.pipes.driver.staging import Counted, FirstError, Staged, stage
 from tidemark.pipes.driver.target import Target, open_target
 from tidemark.pipes.driver.unreadable import GONE, spark_name
 from tidemark.pipes.model.copying import Load
@@ -102,6 +102,9 @@ class Preparation:
         evolves = self.load.options.enable_schema_evolution and reading.matches and bool(names)
         if evolves and drop_not_null(self.spark, self.target, lambda: reading.names(names)):
             return replace(self, target=open_target(self.load, self.options)).prepared(files, unread)
+        if reading.matches and not reading.names_rows:
+            broken.update(reading.unmatched(names))
+            names = [name for name in names if name not in broken]
         can_be_direct = self.load.format.type in (FileType.PARQUET, FileType.ORC) and reading.selection is None
         if names and can_be_direct and self._fits(frames := reading.frames(names), reading):
             return self._direct(files, reading, frames, broken)
@@ -196,10 +199,12 @@ class Preparation:
 
         staged = stage(reading, frame, names, self.workspace)
         problems = {**broken, **staged.unread, **self.changed([f for f in files if f.name not in broken])}
-        found = staged.counted()
+        found = staged.counted(with_values=reading.names_rows)
+        if reading.names_rows:
+            problems = {**self._unmatched_rows(reading, names, found), **problems}
         counts = []
         for file in files:
-            rows, errors, first = found.get(spark_name(self.load.location, file.name), (0, 0, None))
+            rows, errors, first, _ = found.get(spark_name(self.load.location, file.name), Counted())
             place = (None, None) if first is None else place_of(first, reading, file.name)
             counts.append(_counts(file, rows, errors, first, place, problems.get(file.name)))
         reports = decide(counts, self.load.options.on_error)
@@ -208,6 +213,12 @@ class Preparation:
             return Prepared(reports, None, staged)
         wanted = None if len(good) == len(found) else [spark_name(self.load.location, name) for name in good]
         return Prepared(reports, self._with_defaults(staged.good_rows(wanted), reading), staged)
+
+    def _unmatched_rows(self, reading: Reading, names: Sequence[str], found: Mapping[str, Counted]) -> dict[str, str]:
+        """Files whose documents have no name of the table: those without a value are read once more."""
+        counts = {name: found.get(spark_name(self.load.location, name), Counted()) for name in names}
+        empty = [name for name, one in counts.items() if one.rows > one.errors and not one.with_values]
+        return reading.unmatched(empty)
 
     def _with_defaults(self, rows: DataFrame, reading: Reading) -> DataFrame:
         """The rows with the defaults of columns that the files do not give."""
