@@ -19,7 +19,7 @@ from tidemark.jobs.workspace import Workspace
 from tidemark.lake.storage import Storage, StoredFile
 from tidemark.pipes.driver.files_table import utc
 from tidemark.pipes.driver.footers import Footer, read_footers
-from tidemark.pipes.driver.new_columns import drop_not_null
+from tidemark.pipes.driver.new_columns import as_if_dropped, drop_not_null, lost_by_files
 from tidemark.pipes.driver.packed import PACKED
 from tidemark.pipes.driver.places import place_of
 from tidemark.pipes.driver.probe import broken_by_halves, broken_texts
@@ -83,7 +83,9 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Makes files of a load ready. `unread`: files that are known to be unreadable, with the reason."""
+    """Makes files of a load ready. `alters`: a load that evolves the table takes NOT NULL from columns without values.
+    Otherwise they are read as if it had gone.
+    """
 
     spark: SparkSession
     load: Load
@@ -91,17 +93,20 @@ class Preparation:
     options: Mapping[str, str] = field(repr=False)
     workspace: Workspace
     at: datetime
+    alters: bool = True
 
     def prepared(self, files: Sequence[FileToLoad], unread: Mapping[str, str]) -> Prepared:
-        """The files read and judged by ON_ERROR; nothing of the target is written. Raises CopyRefused."""
+        """The files read and judged by ON_ERROR; no row is written. `unread`: those that cannot be read, with the
+        reason. Raises CopyRefused.
+        """
         broken = {**self._packed_otherwise(files), **unread, **self._changed_before(files)}
         footers = self._footers([file.name for file in files if file.name not in broken])
         broken.update(_damaged(footers))
         names = [file.name for file in files if file.name not in broken]
         reading = reading_of(self.spark, self.load, self.target, self.options, self.at, footers, names)
         evolves = self.load.options.enable_schema_evolution and reading.matches and bool(names)
-        if evolves and drop_not_null(self.spark, self.target, lambda: reading.names(names)):
-            return replace(self, target=open_target(self.load, self.options)).prepared(files, unread)
+        if evolves and (lost := lost_by_files(self.target, lambda: reading.names(names))):
+            return replace(self, target=self._without_not_null(lost)).prepared(files, unread)
         if reading.matches and not reading.names_rows:
             broken.update(reading.unmatched(names))
             names = [name for name in names if name not in broken]
@@ -154,6 +159,12 @@ class Preparation:
             return {}
         found = read_footers(self.load.location, self.options, self.load.format.type, names)
         return {footer.file: footer for footer in found}
+
+    def _without_not_null(self, columns: Sequence[str]) -> Target:
+        if not self.alters:
+            return as_if_dropped(self.target, columns)
+        drop_not_null(self.spark, self.target, columns)
+        return open_target(self.load, self.options)
 
     def _fits(self, frames: Sequence[DataFrame], reading: Reading) -> bool:
         """Whether no row can be in error, so that nothing has to be staged."""
