@@ -88,10 +88,10 @@ class BatchRunner:
         Raises CopyRefused, TableNotFound, and what Spark raises for failures that are not of a file.
         """
         there = None if files is not None else self._committed(batch)
-        planned = files_to_load(self.files.files_of(batch.number, self.clock()) if files is None else files)
+        planned = files_to_load(self.files.files_of(batch.number) if files is None else files)
         if there is not None:
-            attempt = there.attempt or self.files.last_attempt(batch.number, self.clock())
-            reports = self.files.reports_of(batch.number, attempt, self.clock())
+            attempt = there.attempt or self.files.last_attempt(batch.number)
+            reports = self.files.reports_of(batch.number, attempt)
             return self._ended(batch, there._replace(attempt=attempt), reports)
         tries = Attempts(
             f"batch {batch.number}", batch.load.location, lambda: self._preparation(batch), self.say, self.stop_if_due
@@ -114,7 +114,7 @@ class BatchRunner:
         failpoint("load.appended")
         found = self._required(batch, target)
         if found.attempt != attempt:
-            reports = self.files.reports_of(batch.number, found.attempt, self.clock())
+            reports = self.files.reports_of(batch.number, found.attempt)
             return self._ended(batch, found, reports)
         changed = _changed_late(preparation, planned, prepared)
         if not changed:
@@ -136,7 +136,7 @@ class BatchRunner:
         if found.attempt == attempt:
             self.files.end(batch.number, None, None, self.clock(), table_id=found.table_id, aborted=True)
             return LoadedBatch((), None)
-        return self._ended(batch, found, self.files.reports_of(batch.number, found.attempt, self.clock()))
+        return self._ended(batch, found, self.files.reports_of(batch.number, found.attempt))
 
     def _ended(self, batch: Batch, there: _InTarget, reports: tuple[FileReport, ...]) -> LoadedBatch:
         """The end of the batch is stored. A batch without rows has no version."""
