@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from tidemark.errors import CopyAborted
 pytestmark = pytest.mark.spark
 
 CSV = "COPY INTO db.t FROM @s FILES = ('{file}') FILE_FORMAT = (TYPE = CSV {options}) {tail}"
+PARQUET = "COPY INTO db.t FROM @s FILE_FORMAT = (TYPE = PARQUET) MATCH_BY_COLUMN_NAME = CASE_INSENSITIVE"
 NAMES = "PARSE_HEADER = TRUE"
 BY_NAME = "MATCH_BY_COLUMN_NAME = CASE_INSENSITIVE"
 
@@ -45,6 +47,28 @@ def test_texts_of_another_encoding_and_headers_of_other_columns_load_nothing_by_
         desk.lake.sql(CSV.format(file="header.csv", options=NAMES, tail=BY_NAME))
     assert desk.copied(CSV.format(file="half.csv", options=NAMES, tail=BY_NAME)) == {"half.csv": "LOADED"}
     assert desk.rows() == [(1, "Zoë"), (2, "ann"), (7, None)]
+
+
+def test_parts_of_structs_find_their_columns_by_name_and_a_type_that_cannot_fit_is_the_error_of_its_file(
+    desk: Desk,
+) -> None:
+    desk.table("id BIGINT, at STRUCT<city: STRING, zip: INT>, pairs ARRAY<STRUCT<a: INT, b: INT>>")
+    pairs = pa.list_(pa.struct([("b", pa.int32()), ("a", pa.int32())]))
+    rows = {"id": [1], "at": [{"zip": 5, "CITY": "Rome", "more": 1}], "pairs": pa.array([[{"b": 2, "a": 1}]], pairs)}
+    pq.write_table(pa.table(rows), desk.files / "a.parquet")
+    pq.write_table(pa.table({"id": [{"x": 1}]}), desk.files / "struct.parquet")
+    pq.write_table(pa.table({"id": [date(2026, 1, 1)]}), desk.files / "date.parquet")
+    pq.write_table(pa.table({"id": [2], "at": [{"other": 1}]}), desk.files / "other.parquet")
+    found = {row.file: row for row in desk.ask(f"{PARQUET} ON_ERROR = SKIP_FILE")}
+    assert {file: row.status for file, row in found.items()} == {
+        "a.parquet": "LOADED",
+        "date.parquet": "LOAD_FAILED",
+        "other.parquet": "LOAD_FAILED",
+        "struct.parquet": "LOAD_FAILED",
+    }
+    assert found["struct.parquet"].first_error_column_name == "id"
+    assert "2026-01-01" in found["date.parquet"].first_error
+    assert desk.rows(columns="id, at.city, at.zip, pairs[0].a, pairs[0].b") == [(1, "Rome", 5, 1, 2)]
 
 
 def _json(place: Path, name: str, value: int) -> None:
