@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,8 +18,22 @@ from tidemark.sql.statements import path_name
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["as_if_dropped", "drop_not_null", "inferred", "lacking", "lost_by_files", "of_files"]
+__all__ = [
+    "NAMES_REFUSED",
+    "as_if_dropped",
+    "drop_not_null",
+    "inferred",
+    "lacking",
+    "lost_by_files",
+    "of_files",
+    "unfit_names",
+]
 
+NAMES_REFUSED = (
+    "the table cannot get a column with the name {names}; delta.columnMapping.mode = 'name' of the table allows it"
+)
+_MAPPING = "delta.columnMapping.mode"
+_REFUSED = re.compile(r"[ ,;{}()\n\t=]")
 _PLAIN = ("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")
 
 
@@ -30,6 +45,12 @@ def lacking(names: Iterable[str], target: Target) -> list[str]:
         if name and name.casefold() not in known:
             found.setdefault(name.casefold(), name)
     return list(found.values())
+
+
+def unfit_names(names: Iterable[str], target: Target) -> list[str]:
+    """Those of the names that Delta refuses for a new column of the table."""
+    mode = target.metadata.configuration.get(_MAPPING, "none").lower()
+    return [name for name in names if mode == "none" and _REFUSED.search(name)]
 
 
 def of_files(schemas: Sequence[Mapping[str, DataType]], target: Target) -> tuple[StructField, ...]:

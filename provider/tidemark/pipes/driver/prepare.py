@@ -105,6 +105,8 @@ class Preparation:
         names = [file.name for file in files if file.name not in broken]
         reading = reading_of(self.spark, self.load, self.target, self.options, self.at, footers, names)
         evolves = self.load.options.enable_schema_evolution and reading.matches and bool(names)
+        if evolves and (unfit := reading.unfit(names)):
+            return self.prepared(files, {**unread, **unfit})
         if evolves and (lost := lost_by_files(self.target, lambda: reading.names(names))):
             return replace(self, target=self._without_not_null(lost)).prepared(files, unread)
         if reading.matches and not reading.names_rows:

@@ -22,9 +22,10 @@ from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, placed
 from tidemark.pipes.driver.footers import Footer
 from tidemark.pipes.driver.headers import headers_of
 from tidemark.pipes.driver.matching import matched, mismatch
-from tidemark.pipes.driver.new_columns import inferred, lacking, of_files
+from tidemark.pipes.driver.new_columns import NAMES_REFUSED, inferred, lacking, of_files, unfit_names
 from tidemark.pipes.driver.projection import BAD, CHECKED, CHECKED_SCHEMA, RAW, SKIP, Shape, source
 from tidemark.pipes.driver.selected import Selection, selection_of
+from tidemark.pipes.driver.spellings import field_of, first_of, member_of
 from tidemark.pipes.driver.target import Target
 from tidemark.pipes.driver.text_rows import VARIANT, TextRows, column, without_texts
 from tidemark.pipes.driver.unreadable import spark_name
@@ -96,8 +97,21 @@ class Reading:
         return False
 
     @abstractmethod
+    def by_names(self, files: Sequence[str]) -> Iterable[tuple[Sequence[str], Sequence[str]]]:
+        """The names of columns, and the files that have them."""
+
     def unmatched(self, files: Sequence[str]) -> dict[str, str]:
         """The files without a column of the table, each with the reason."""
+        how = self.load.options.match_by
+        found = ((mismatch(names, self.fields, how), some) for names, some in self.by_names(files))
+        return {file: problem for problem, some in found if problem is not None for file in some}
+
+    def unfit(self, files: Sequence[str]) -> dict[str, str]:
+        """The files with a new column whose name the table cannot have, each with the reason."""
+        if not unfit_names((field.name for field in self.extra), self.target):
+            return {}
+        found = ((unfit_names(lacking(names, self.target), self.target), some) for names, some in self.by_names(files))
+        return {file: NAMES_REFUSED.format(names=", ".join(odd)) for odd, some in found if odd for file in some}
 
     @abstractmethod
     def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
@@ -128,12 +142,6 @@ class Reading:
 
         FILE, BLOCK, ID, RAW, SKIP, BAD, CHECKED and source(n) for each column of `shape`.
         """
-
-    def mismatches(self, groups: Iterable[tuple[Sequence[str], Sequence[str]]]) -> dict[str, str]:
-        """The files without a column of the table, with the reason. A group: names, and the files that have them."""
-        how = self.load.options.match_by
-        found = ((mismatch(names, self.fields, how), files) for names, files in groups)
-        return {file: problem for problem, files in found if problem is not None for file in files}
 
     def paths(self, files: Sequence[str]) -> list[str]:
         """The files as Spark's readers take them."""
@@ -181,8 +189,8 @@ class _CsvReading(Reading):
     def names(self, files: Sequence[str]) -> list[str]:
         return [name for header in self._headers(files) for name in header]
 
-    def unmatched(self, files: Sequence[str]) -> dict[str, str]:
-        return self.mismatches(self._headers(files).items())
+    def by_names(self, files: Sequence[str]) -> Iterable[tuple[Sequence[str], Sequence[str]]]:
+        return self._headers(files).items()
 
     def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
         return tuple(StructField(name, StringType()) for name in lacking(self.names(files), self.target))
@@ -210,7 +218,7 @@ class _CsvReading(Reading):
         for header, members in self._headers(files).items():
             there = matched(header, self.fields, self.load.options.match_by)
             rows = self._text(max(1, len(header)), exact=True).rows(self.paths(members))
-            frames.append(self.chosen(rows, [_field(there.get(f.name, ()), header) for f in self.fields]))
+            frames.append(self.chosen(rows, [field_of(there.get(f.name, ()), header) for f in self.fields]))
         return frames
 
 
@@ -236,7 +244,7 @@ class _DocumentReading(Reading):
 
     def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
         rows, names = self._rows(files), lacking(self.names(files), self.target)
-        return inferred(rows, {name: _member((name,)) for name in names})
+        return inferred(rows, {name: member_of((name,)) for name in names})
 
     def _rows(self, files: Sequence[str]) -> DataFrame:
         return TextRows(self.spark, self.read, 0, exact=False).rows(self.paths(files))
@@ -246,7 +254,7 @@ class _DocumentReading(Reading):
         if self.selection is not None or self.load.options.match_by is MatchBy.NONE:
             return [self.chosen(rows, [F.col(VARIANT)])]
         there = matched(self._keys(rows), self.fields, self.load.options.match_by)
-        return [self.chosen(rows, [_member(there.get(f.name, ())) for f in self.fields])]
+        return [self.chosen(rows, [member_of(there.get(f.name, ())) for f in self.fields])]
 
     def _keys(self, rows: DataFrame, *, known: bool = True) -> list[str]:
         """The names in the documents. `known`: names that must be equal to the table's are not looked for."""
@@ -263,12 +271,12 @@ class _DocumentReading(Reading):
     def names_rows(self) -> bool:
         return self.matches
 
-    def unmatched(self, files: Sequence[str]) -> dict[str, str]:
+    def by_names(self, files: Sequence[str]) -> Iterable[tuple[Sequence[str], Sequence[str]]]:
         if not files:
-            return {}
+            return ()
         found = self._with_keys(self._rows(files)).groupBy(FILE).agg(F.sort_array(F.collect_set("key")).alias("keys"))
         names = {unquote(row[FILE]): tuple(row["keys"]) for row in found.collect()}
-        return self.mismatches((names.get(spark_name(self.load.location, file), ()), [file]) for file in files)
+        return ((names.get(spark_name(self.load.location, file), ()), [file]) for file in files)
 
 
 @dataclass(frozen=True)
@@ -298,8 +306,8 @@ class _ColumnReading(Reading):
     def names(self, files: Sequence[str]) -> list[str]:
         return [name for members in self._groups(files) for name in self._read(members).columns]
 
-    def unmatched(self, files: Sequence[str]) -> dict[str, str]:
-        return self.mismatches((self._read(members).columns, members) for members in self._groups(files))
+    def by_names(self, files: Sequence[str]) -> Iterable[tuple[Sequence[str], Sequence[str]]]:
+        return ((self._read(members).columns, members) for members in self._groups(files))
 
     def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
         schemas = [self._read(members).schema for members in self._groups(files)]
@@ -329,7 +337,7 @@ class _ColumnReading(Reading):
         names = found.columns
         if self.matches:
             there = matched(names, self.fields, self.load.options.match_by)
-            plain = [_first([F.col(quoted(name)) for name in there.get(f.name, ())]) for f in self.fields]
+            plain = [first_of([F.col(quoted(name)) for name in there.get(f.name, ())]) for f in self.fields]
         else:
             plain = [F.to_variant_object(F.struct(*(F.col(quoted(name)) for name in names)))]
         return self.chosen(rows, plain)
@@ -379,21 +387,3 @@ def _one_variant(reading: Reading) -> tuple[StructField, ...]:
         problem = _ONE_VARIANT.format(kind=reading.load.format.type.value)
         raise CopyRefused(table=reading.target.name, problem=problem)
     return fields
-
-
-def _field(spellings: Sequence[str], header: Sequence[str]) -> Column:
-    return _first([F.col(column(header.index(name) + 1)) for name in spellings])
-
-
-def _member(spellings: Sequence[str]) -> Column:
-    found = [F.try_variant_get(VARIANT, _path(name), "variant") for name in spellings]
-    return F.coalesce(*found) if found else F.lit(None).cast("variant")
-
-
-def _path(name: str) -> str:
-    quote = "'" if '"' in name else '"'
-    return f"$[{quote}{name}{quote}]"
-
-
-def _first(found: Sequence[Column]) -> Column:
-    return F.coalesce(*found) if found else F.lit(None).cast("string")
