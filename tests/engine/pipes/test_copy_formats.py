@@ -71,6 +71,15 @@ def test_parts_of_structs_find_their_columns_by_name_and_a_type_that_cannot_fit_
     assert desk.rows(columns="id, at.city, at.zip, pairs[0].a, pairs[0].b") == [(1, "Rome", 5, 1, 2)]
 
 
+def test_bytes_are_texts_or_their_digits_as_the_format_says(desk: Desk) -> None:
+    desk.table("id BINARY, name STRING")
+    pq.write_table(pa.table({"id": [b"\x01"], "name": [b"AZ"]}), desk.files / "a.parquet")
+    load = PARQUET.replace("PARQUET)", "PARQUET BINARY_AS_TEXT = {})") + " FORCE = TRUE"
+    for given in ("FALSE", "TRUE"):
+        assert desk.copied(load.format(given)) == {"a.parquet": "LOADED"}
+    assert desk.rows(columns="hex(id), name") == [("01", "415A"), ("01", "AZ")]
+
+
 def _json(place: Path, name: str, value: int) -> None:
     place.write_text(f'{{"{name}": {value}}}\n{{"{name}": null}}\n')
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, VariantType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, VariantType
 
 from tidemark.changes.driver.data_files import WHOLE_FILES, escaped
 from tidemark.errors import CopyRefused, FileFormatNotInstalled
@@ -337,10 +337,16 @@ class _ColumnReading(Reading):
         names = found.columns
         if self.matches:
             there = matched(names, self.fields, self.load.options.match_by)
-            plain = [first_of([F.col(quoted(name)) for name in there.get(f.name, ())]) for f in self.fields]
+            kinds = {field.name: field.dataType for field in found.schema.fields}
+            plain = [first_of([self._for(f, name, kinds[name]) for name in there.get(f.name, ())]) for f in self.fields]
         else:
             plain = [F.to_variant_object(F.struct(*(F.col(quoted(name)) for name in names)))]
         return self.chosen(rows, plain)
+
+    def _for(self, wanted: StructField, name: str, kind: DataType) -> Column:
+        """The file's column for one of the table. Bytes that are no text become hexadecimal digits in a text column."""
+        value, is_text = F.col(quoted(name)), isinstance(wanted.dataType, StringType)
+        return F.hex(value) if is_text and isinstance(kind, BinaryType) and not self.read.binary_as_text else value
 
     def _cleaned(self, field: StructField) -> Column:
         value = F.col(quoted(field.name))
