@@ -215,6 +215,22 @@ def test_new_columns_of_files_come_into_the_table_on_request(desk: Desk) -> None
     assert desk.rows(columns="id, name") == [(1, "a")]
 
 
+@pytest.mark.parametrize("kind", ["JSON", "CSV"])
+def test_a_new_column_whose_name_the_table_cannot_have_is_the_error_of_its_file(desk: Desk, kind: str) -> None:
+    desk.table("id INT")
+    texts = {"JSON": ('{{"id": {0}, "{1}": "a"}}\n'), "CSV": "id,{1}\n{0},a\n"}
+    desk.write("bad", texts[kind].format(1, "unit price"))
+    desk.write("good", texts[kind].format(2, "price"))
+    options = {"JSON": "JSON", "CSV": "CSV PARSE_HEADER = TRUE"}[kind]
+    found = desk.ask(
+        f"COPY INTO db.t FROM @s FILE_FORMAT = (TYPE = {options}) MATCH_BY_COLUMN_NAME = CASE_INSENSITIVE"
+        " ENABLE_SCHEMA_EVOLUTION = TRUE ON_ERROR = SKIP_FILE"
+    )
+    assert {row.file: row.status for row in found} == {"bad": "LOAD_FAILED", "good": "LOADED"}
+    assert "unit price" in next(row.first_error for row in found if row.file == "bad")
+    assert desk.rows() == [(2, "a")]
+
+
 def test_wrong_columns_and_statements_without_a_counterpart_are_refused_before_anything_is_written(mixed: Desk) -> None:
     with pytest.raises(CopyRefused, match="nobody"):
         mixed.lake.sql(f"COPY INTO db.t (id, nobody) FROM @s {PLAIN}")

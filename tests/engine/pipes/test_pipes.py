@@ -159,6 +159,21 @@ def test_another_statement_keeps_the_history_and_a_pipe_of_the_same_name_is_a_ne
     assert len(piped.rows()) == 4
 
 
+def test_a_pipe_that_gets_another_location_loads_files_of_the_same_names_there(piped: Desk) -> None:
+    piped.put(day1__a="1,a\n", day2__a="2,b\n")
+    whole = "CREATE OR REPLACE PIPE db.p AUTO_INGEST = TRUE AS COPY INTO db.t FROM @s{}/ FILE_FORMAT = (TYPE = CSV)"
+    stages = {name: f"{piped.files}/{name}" for name in ("day1", "day2")}
+    for name, place in stages.items():
+        piped.lake.create_stage(name, place)
+        piped.ask(whole.format("").replace("@s", f"@{name}"))
+        assert piped.lake.run_pipe("db.p").files_loaded == 1
+        assert piped.lake.run_pipe("db.p").files == 0
+    piped.ask(whole.format(""))
+    assert piped.lake.run_pipe("db.p").files == 0, "they were loaded from below"
+    assert piped.lake.insert_files("db.p", ["day1/a.csv"]).queued == 0
+    assert piped.rows() == [(1, "a"), (2, "b")]
+
+
 def test_a_run_that_cannot_load_leaves_its_state_and_its_reason(piped: Desk) -> None:
     piped.put(a="1,a\n")
     piped.ask("DROP STAGE s")

@@ -36,11 +36,13 @@ def queue_of(world: LoadWorld) -> FilesTable:
     return FilesTable.open(world.spark, run_request(world.home).queue, None, kept=KEPT)
 
 
-def plan(world: LoadWorld, table: FilesTable, load: Load, by: str) -> None:
+def plan(world: LoadWorld, table: FilesTable, load: Load, by: str, at: datetime | None = None) -> None:
     """A batch of all files that are there, planned and not loaded, as by a run that died."""
     files = pa.Table.from_batches(list_files(load, None).tables)
     version = world.spark.sql(f"DESCRIBE HISTORY delta.`{load.path}`").count() - 1
-    assert table.plan(Batch(table.next_number(), load, version, by), files, None, datetime.now(UTC), partial=False)
+    assert table.plan(
+        Batch(table.next_number(), load, version, by), files, None, at or datetime.now(UTC), partial=False
+    )
 
 
 def assert_whole(world: LoadWorld) -> None:
@@ -178,6 +180,17 @@ def test_a_file_that_is_older_than_the_history_is_not_loaded_again_once_the_pipe
     assert world.run(pipe_spec(world.home, prefix="stays"))["files"] == 0
     assert world.rows() == Counter({1: 1, 2: 1})
     assert world.run(pipe_spec(world.home, prefix="stays", force=True))["files"] == 1
+
+
+def test_a_batch_that_stayed_open_for_longer_than_the_history_is_loaded_all_the_same(world: LoadWorld) -> None:
+    """Its pipe could not run for weeks, as without its table."""
+    world.put("a.csv", ["1"])
+    old = datetime.now(UTC) - KEPT - timedelta(days=6)
+    os.utime(world.home / "in" / "a.csv", (old.timestamp(), old.timestamp()))
+    plan(world, queue_of(world), load_of(world.home), "a run that died", old)
+    assert world.run(pipe_spec(world.home))["files_loaded"] == 1
+    assert world.run(pipe_spec(world.home))["files"] == 0
+    assert world.rows() == Counter({1: 1})
 
 
 def test_days_that_are_forgotten_are_removed_by_whichever_run_ends_first(world: LoadWorld) -> None:

@@ -36,8 +36,12 @@ class Queue:
         at: datetime | None = None,
         batches: Mapping[str, int] | None = None,
         source: str | None = None,
+        batch: int | None = None,
+        statement: str | None = None,
     ) -> None:
-        """Commit an event of these files. `batches`: the numbers of the last plan and the last end."""
+        """Commit an event of these files. `batches`: the numbers of the last plan and the last end. `batch`,
+        `statement`: of the event.
+        """
         at = at or datetime.now(UTC)
         self.version += 1
         day = f"day={at.date()}"
@@ -46,7 +50,8 @@ class Queue:
         rows = {"event": [event] * len(names), "file": list(names), "at": [at] * len(names), "size": [1] * len(names)}
         rows["source"] = [source] * len(names)
         types = [("event", pa.string()), ("file", pa.string()), ("at", pa.timestamp("us", "UTC")), ("size", pa.int64())]
-        types.append(("source", pa.string()))
+        rows["batch"], rows["statement"] = [batch] * len(names), [statement] * len(names)
+        types += [("source", pa.string()), ("batch", pa.int64()), ("statement", pa.string())]
         table = pa.table(rows, schema=pa.schema(types))
         pq.write_table(table, self.place / path, use_deprecated_int96_timestamps=True)
         numbers = [

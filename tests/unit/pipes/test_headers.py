@@ -59,3 +59,11 @@ def test_the_first_file_that_is_gone_is_named(tmp_path: Path) -> None:
     assert headers_of(str(tmp_path), None, ["empty.csv", "a.csv"], LINES) == ((), ("id",))
     with pytest.raises(DataFileUnreadable, match=r"b\.csv.*it no longer exists"):
         headers_of(str(tmp_path), None, ["a.csv", "b.csv", "c.csv"], LINES)
+
+
+def test_a_first_line_ends_where_spark_ends_it_and_a_blank_one_has_an_empty_name(tmp_path: Path) -> None:
+    (tmp_path / "odd.csv").write_text("id\u2028x,\x0cname\x85y\r1,2\r")
+    (tmp_path / "blank.csv").write_text("\nid\n1\n")
+    (tmp_path / "only blanks.csv").write_text("\n\n")
+    found = headers_of(str(tmp_path), None, ["odd.csv", "blank.csv", "only blanks.csv"], LINES)
+    assert found == (("id\u2028x", "name\x85y"), ("",), ())

@@ -10,6 +10,8 @@ import pytest
 
 from tests.unit.pipes.queues import Landing, Queue
 from tidemark.errors import PipeNotFound, StageLocationMissing, StageNotFound
+from tidemark.model.codec import to_json
+from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.events import ENDS, KEPT, PLANS
 from tidemark.pipes.worker import definitions, stages
 
@@ -47,6 +49,19 @@ def test_files_that_were_queued_after_their_last_batch_wait_too(landing: Landing
     assert landing.names() == ["failed.csv"], "a run planned it while it was named"
     queue.put("queued", "named.csv", at=began + timedelta(minutes=4), source="refresh")
     assert landing.names() == ["failed.csv", "named.csv"]
+
+
+def test_files_that_a_batch_took_elsewhere_do_not_hide_those_of_the_same_name(landing: Landing) -> None:
+    """An earlier statement of the pipe had another location."""
+    landing.put("a.csv", "b.csv", "sub/c.csv")
+    queue, here = Queue(landing.queue_place), landing.files.as_uri()
+    for number, (place, names) in enumerate(
+        [("file:///elsewhere", ["a.csv"]), (f"{here}/sub", ["c.csv"]), (here, ["b.csv"])], 1
+    ):
+        load = Load(table="a.b", path="/lake/a/b", location=place)
+        queue.put("batch", "", batch=number, statement=to_json(load))
+        queue.put("planned", *names, batch=number)
+    assert landing.names() == ["a.csv"]
 
 
 def test_a_batch_that_no_run_has_ended_is_unfinished(landing: Landing) -> None:

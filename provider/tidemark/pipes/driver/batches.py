@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from tidemark.delivery.driver.exactly_once import no_rows, until_committed
-from tidemark.errors import DataFileUnreadable, LogIncomplete, TargetChanged
+from tidemark.errors import LogIncomplete, TargetChanged
 from tidemark.failpoints import failpoint
 from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA, under
-from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.pipes.driver.attempts import Attempts
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.prepare import FileToLoad, Preparation, Prepared, files_to_load
 from tidemark.pipes.driver.staging import READ_SETTINGS
 from tidemark.pipes.driver.target import Target, open_target
-from tidemark.pipes.driver.unreadable import GONE, broken_file, may_be_of_a_file
+from tidemark.pipes.driver.unreadable import GONE
 from tidemark.pipes.model.copying import ErrorMode
 from tidemark.pipes.model.events import Batch, Event
 from tidemark.pipes.model.files import FileReport, FileStatus
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchRunner", "LoadedBatch", "failed_first"]
 
-_READ_FAILURES: tuple[type[Exception], ...] = (*SPARK_FAILURES, DataFileUnreadable)
-_ATTEMPTS_BEFORE_HALVES = 2
 _CHANGED_LATE = "it changed while it was loaded; its rows are in the table, and rows and size here are those of before"
 
 
@@ -90,37 +88,15 @@ class BatchRunner:
         Raises CopyRefused, TableNotFound, and what Spark raises for failures that are not of a file.
         """
         there = None if files is not None else self._committed(batch)
-        planned = files_to_load(self.files.files_of(batch.number, self.clock()) if files is None else files)
+        planned = files_to_load(self.files.files_of(batch.number) if files is None else files)
         if there is not None:
-            attempt = there.attempt or self.files.last_attempt(batch.number, self.clock())
-            reports = self.files.reports_of(batch.number, attempt, self.clock())
+            attempt = there.attempt or self.files.last_attempt(batch.number)
+            reports = self.files.reports_of(batch.number, attempt)
             return self._ended(batch, there._replace(attempt=attempt), reports)
-        unread: dict[str, str] = {}
-        attempts = 0
-        while True:
-            try:
-                return self._try(batch, planned, unread)
-            except _READ_FAILURES as error:
-                attempts += 1
-                found = self._broken(batch, [f for f in planned if f.name not in unread], error, attempts)
-                if not found:
-                    raise
-                unread.update(found)
-
-    def _broken(self, batch: Batch, files: Sequence[FileToLoad], error: Exception, attempts: int) -> Mapping[str, str]:
-        """The files that make the attempt fail, with the reason; none if it is not due to a file.
-
-        An error that names no file, and a further one that does, are looked into by reads of halves.
-        """
-        named = broken_file(error, batch.load.location, [file.name for file in files])
-        if named is not None and attempts < _ATTEMPTS_BEFORE_HALVES:
-            return dict([named])
-        if named is None and not may_be_of_a_file(error):
-            return {}
-        broken = {} if named is None else dict([named])
-        self.say(f"batch {batch.number}: looking for files that cannot be read, by halves of {len(files)}")
-        left = [file for file in files if file.name not in broken]
-        return {**broken, **self._preparation(batch).broken(left, self.stop_if_due)}
+        tries = Attempts(
+            f"batch {batch.number}", batch.load.location, lambda: self._preparation(batch), self.say, self.stop_if_due
+        )
+        return tries.until_read(planned, lambda unread: self._try(batch, planned, unread))
 
     def _preparation(self, batch: Batch) -> Preparation:
         target = open_target(batch.load, self.options)
@@ -138,7 +114,7 @@ class BatchRunner:
         failpoint("load.appended")
         found = self._required(batch, target)
         if found.attempt != attempt:
-            reports = self.files.reports_of(batch.number, found.attempt, self.clock())
+            reports = self.files.reports_of(batch.number, found.attempt)
             return self._ended(batch, found, reports)
         changed = _changed_late(preparation, planned, prepared)
         if not changed:
@@ -160,7 +136,7 @@ class BatchRunner:
         if found.attempt == attempt:
             self.files.end(batch.number, None, None, self.clock(), table_id=found.table_id, aborted=True)
             return LoadedBatch((), None)
-        return self._ended(batch, found, self.files.reports_of(batch.number, found.attempt, self.clock()))
+        return self._ended(batch, found, self.files.reports_of(batch.number, found.attempt))
 
     def _ended(self, batch: Batch, there: _InTarget, reports: tuple[FileReport, ...]) -> LoadedBatch:
         """The end of the batch is stored. A batch without rows has no version."""

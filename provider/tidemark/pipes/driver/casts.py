@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -13,6 +14,7 @@ from pyspark.sql.types import (
     DataType,
     DateType,
     MapType,
+    NullType,
     NumericType,
     StringType,
     StructField,
@@ -31,6 +33,13 @@ __all__ = ["Fitted", "fitted"]
 _LONGEST_SHOWN = 200  # characters of a value in a message
 _NESTED = (ArrayType, MapType, StructType)
 _TIMES = (DateType, TimestampType, TimestampNTZType)
+_FROM_ANY, _TO_ANY = (NullType, StringType), (StringType, VariantType)
+_CASTS: tuple[tuple[Any, Any], ...] = (  # Spark's, of values without parts
+    ((NumericType, BooleanType), (NumericType, BooleanType)),
+    (NumericType, TimestampType),
+    (TimestampType, NumericType),
+    (_TIMES, _TIMES),
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,54 @@ def _of_typed(source: Column, kind: DataType, wanted: DataType) -> Column:
         return F.to_variant_object(source) if isinstance(kind, _NESTED) else source.cast(wanted)
     if isinstance(wanted, StringType) and isinstance(kind, _NESTED):
         return F.to_json(source)
-    return source.try_cast(wanted)
+    if not _is_castable(kind, wanted):
+        return F.lit(None).cast(wanted)
+    return _by_names(source, kind, wanted).try_cast(wanted)
+
+
+def _is_castable(kind: DataType, wanted: DataType) -> bool:
+    """Whether Spark has a cast, once fields of structs are found by name. Without one every value is an error."""
+    if isinstance(kind, StructType) and isinstance(wanted, StructType):
+        known = _fields(kind)
+        common = [(known[f.name.casefold()], f) for f in wanted.fields if f.name.casefold() in known]
+        return bool(common) and all(_is_castable(mine.dataType, other.dataType) for mine, other in common)
+    if isinstance(kind, ArrayType) and isinstance(wanted, ArrayType):
+        return _is_castable(kind.elementType, wanted.elementType)
+    if isinstance(kind, MapType) and isinstance(wanted, MapType):
+        return _is_castable(kind.keyType, wanted.keyType) and _is_castable(kind.valueType, wanted.valueType)
+    if isinstance(kind, _NESTED) or isinstance(wanted, _NESTED):
+        return False
+    if isinstance(kind, _FROM_ANY) or isinstance(wanted, _TO_ANY) or kind == wanted:
+        return True
+    return any(isinstance(kind, one) and isinstance(wanted, other) for one, other in _CASTS)
+
+
+def _by_names(source: Column, kind: DataType, wanted: DataType) -> Column:
+    """The value with the fields of its structs in the order of the wanted ones: a cast goes by their positions. Fields
+    are found in any case, those that are missing are NULL, and others are left out.
+    """
+    if isinstance(kind, StructType) and isinstance(wanted, StructType):
+        known = _fields(kind)
+
+        def part(field: StructField) -> Column:
+            mine = known.get(field.name.casefold())
+            if mine is None:
+                return F.lit(None).cast(field.dataType).alias(field.name)
+            return _by_names(source.getField(mine.name), mine.dataType, field.dataType).alias(field.name)
+
+        return F.when(source.isNotNull(), F.struct(*map(part, wanted.fields)))
+    if isinstance(kind, ArrayType) and isinstance(wanted, ArrayType):
+        given, element = kind.elementType, wanted.elementType
+        nested = isinstance(given, _NESTED)
+        return F.transform(source, lambda one: _by_names(one, given, element)) if nested else source
+    if isinstance(kind, MapType) and isinstance(wanted, MapType) and isinstance(kind.valueType, _NESTED):
+        held, value = kind.valueType, wanted.valueType
+        return F.transform_values(source, lambda _, one: _by_names(one, held, value))
+    return source
+
+
+def _fields(kind: StructType) -> dict[str, StructField]:
+    return {field.name.casefold(): field for field in reversed(kind.fields)}
 
 
 def _of_variant(source: Column, wanted: DataType, field: StructField, formats: ValueFormats, truncate: bool) -> Fitted:

@@ -194,25 +194,25 @@ class FilesTable:
             return KnownBatch(batch, is_done=False)
         return KnownBatch(batch, True, done.attempt, done.version, aborted=done.status == ABORTED, table_id=done.source)
 
-    def files_of(self, batch: int, now: datetime) -> pa.Table:
-        """(file, size, modified_at, etag) of a batch."""
+    def files_of(self, batch: int) -> pa.Table:
+        """(file, size, modified_at, etag) of a batch, however old it is."""
         mine = (F.col("event") == Event.PLANNED.value) & (F.col("batch") == batch)
-        rows = self.remembered(now).where(mine).select("file", "size", "modified_at", "etag").dropDuplicates(["file"])
+        rows = self._all().where(mine).select("file", "size", "modified_at", "etag").dropDuplicates(["file"])
         found: pa.Table = rows.toArrow()
         return found
 
-    def reports_of(self, batch: int, attempt: str | None, now: datetime) -> tuple[FileReport, ...]:
+    def reports_of(self, batch: int, attempt: str | None) -> tuple[FileReport, ...]:
         """The reports of an attempt, by name; of any attempt if it is None."""
         mine = (F.col("event") == Event.RESULT.value) & (F.col("batch") == batch)
         if attempt is not None:
             mine = mine & (F.col("attempt") == attempt)
-        rows = self.remembered(now).where(mine).dropDuplicates(["file"]).select(*_REPORT, micros("at")).collect()
+        rows = self._all().where(mine).dropDuplicates(["file"]).select(*_REPORT, micros("at")).collect()
         return tuple(sorted(map(_report, rows), key=lambda report: report.file))
 
-    def last_attempt(self, batch: int, now: datetime) -> str | None:
+    def last_attempt(self, batch: int) -> str | None:
         """The attempt that stored the newest results of the batch."""
         mine = (F.col("event") == Event.RESULT.value) & (F.col("batch") == batch)
-        found = self.remembered(now).where(mine).agg(F.max_by("attempt", "at").alias("attempt")).collect()
+        found = self._all().where(mine).agg(F.max_by("attempt", "at").alias("attempt")).collect()
         attempt: str | None = found[0].attempt
         return attempt
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
@@ -16,6 +17,7 @@ from tidemark.pipes.planning.readers import CsvRead
 __all__ = ["headers_of", "unpacked_text"]
 
 _AT_ONCE = 8
+_ENDS = re.compile(r"\r\n|\n|\r")  # of lines, as Spark has them: other blanks may be in a name
 _MOST_BYTES = 1 << 20
 _MOST_TEXT = 64 << 20  # of a file that is read for a line number
 
@@ -23,7 +25,8 @@ _MOST_TEXT = 64 << 20  # of a file that is read for a line number
 def headers_of(
     location: str, options: Mapping[str, str] | None, files: Sequence[str], read: CsvRead
 ) -> tuple[tuple[str, ...], ...]:
-    """The names in the first line of each file, in the order of the files; none of an empty file.
+    """The names in the first line of each file, in the order of the files; none of an empty file. A blank first line
+    has an empty name.
 
     Eight files are read at once. Raises DataFileUnreadable for the first file that is broken, StorageUnreachable.
     """
@@ -42,8 +45,10 @@ def unpacked_text(location: str, options: Mapping[str, str] | None, file: str, e
 def _header(storage: Storage, file: str, read: CsvRead) -> tuple[str, ...]:
     with opened(storage, file) as content:
         text = _beginning(content, file, _MOST_BYTES).decode(read.encoding, errors="replace").lstrip("\ufeff")
-        line = text.split(read.line_separator, 1)[0] if read.line_separator else (text.splitlines() or [""])[0]
-        return tuple(name.strip() for name in _fields(line, read))
+        if not text.strip():
+            return ()
+        line = text.split(read.line_separator, 1)[0] if read.line_separator else _ENDS.split(text, maxsplit=1)[0]
+        return tuple(name.strip() for name in _fields(line, read)) or ("",)
 
 
 def _fields(line: str, read: CsvRead) -> Sequence[str]:

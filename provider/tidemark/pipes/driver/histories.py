@@ -72,7 +72,9 @@ def file_loads(table: FilesTable, now: datetime, location: str | None = None) ->
     loading = planned.join(F.broadcast(ended), "batch", "left_anti").join(F.broadcast(places), "batch", "left")
     under_way = loading.join(received, ["batch", "file"], "left")
     under_way = under_way.select("batch", "file", "size", "location", "received_at")
-    waiting = pending(table, now).select("file", "size", F.lit(location).alias("location"), F.col("queued_at"))
+    waiting = pending(table, now, location).select(
+        "file", "size", F.lit(location).alias("location"), F.col("queued_at")
+    )
     arrived = waiting.withColumnRenamed("queued_at", "received_at")
     running = under_way.unionByName(arrived, allowMissingColumns=True)
     names = ("batch", "file", "size", "location", "status", *_COUNTS, *_ERRORS, "received_at", "loaded_at")

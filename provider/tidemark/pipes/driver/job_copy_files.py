@@ -74,14 +74,13 @@ def _of_run(table: FilesTable, runner: BatchRunner, run: str, target: Target) ->
         return None
     if not known.is_done:
         return runner.run(known.batch)
-    return LoadedBatch(table.reports_of(known.batch.number, known.attempt, utc_now()), known.version)
+    return LoadedBatch(table.reports_of(known.batch.number, known.attempt), known.version)
 
 
 def _planned_files(table: FilesTable, run: str) -> list[FileToLoad]:
     """The files of the last batch of the run, as they were when it was planned."""
-    now = utc_now()
-    known = table.batch_of_run(run, now)
-    return [] if known is None else files_to_load(table.files_of(known.batch.number, now))
+    known = table.batch_of_run(run, utc_now())
+    return [] if known is None else files_to_load(table.files_of(known.batch.number))
 
 
 def _finish(job: JobContext, runner: BatchRunner, left: Batch) -> None:

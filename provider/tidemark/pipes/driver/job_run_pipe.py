@@ -110,7 +110,11 @@ def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, late: LateFile
     Its number is taken before the files are looked for, so that no other run has planned the same files since.
     """
     number, now = queue.table.next_number(), utc_now()
-    waiting = FOUND_SCHEMA.empty_table() if queue.table.is_new else collected(pending(queue.table, now))
+    waiting = (
+        FOUND_SCHEMA.empty_table()
+        if queue.table.is_new
+        else collected(pending(queue.table, now, request.load.location))
+    )
     listed, full = _listed(job, request, queue, now) if looks else (Listed(), False)
     listed.say_refused(job.progress.say)
     new = _new(job, request, queue, late, listed, now, waiting)
@@ -152,7 +156,8 @@ def _new(
     if request.force:
         again = not_known(found, planned_by(table, request.run, now)) if request.run else found
         return without(collected(again), waiting)
-    known = loaded_files(table, now) if _asked_again(request) else seen_files(table, now)
+    place = request.load.location
+    known = loaded_files(table, now, location=place) if _asked_again(request) else seen_files(table, now, place)
     new = _not_copied(request, queue, without(collected(not_known(found, known)), waiting), now)
     sure = certain(table, new, now)
     if skipped := new.num_rows - sure.num_rows:

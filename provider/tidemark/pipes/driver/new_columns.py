@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DoubleType, StringType, StructField
+from pyspark.sql.types import DataType, DoubleType, StringType, StructField, StructType
 
 from tidemark.delivery.driver.fit import missing_required, nullable
 from tidemark.pipes.driver.target import Target
@@ -16,8 +18,22 @@ from tidemark.sql.statements import path_name
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["drop_not_null", "inferred", "lacking", "of_files"]
+__all__ = [
+    "NAMES_REFUSED",
+    "as_if_dropped",
+    "drop_not_null",
+    "inferred",
+    "lacking",
+    "lost_by_files",
+    "of_files",
+    "unfit_names",
+]
 
+NAMES_REFUSED = (
+    "the table cannot get a column with the name {names}; delta.columnMapping.mode = 'name' of the table allows it"
+)
+_MAPPING = "delta.columnMapping.mode"
+_REFUSED = re.compile(r"[ ,;{}()\n\t=]")
 _PLAIN = ("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")
 
 
@@ -29,6 +45,12 @@ def lacking(names: Iterable[str], target: Target) -> list[str]:
         if name and name.casefold() not in known:
             found.setdefault(name.casefold(), name)
     return list(found.values())
+
+
+def unfit_names(names: Iterable[str], target: Target) -> list[str]:
+    """Those of the names that Delta refuses for a new column of the table."""
+    mode = target.metadata.configuration.get(_MAPPING, "none").lower()
+    return [name for name in names if mode == "none" and _REFUSED.search(name)]
 
 
 def of_files(schemas: Sequence[Mapping[str, DataType]], target: Target) -> tuple[StructField, ...]:
@@ -52,17 +74,29 @@ def inferred(rows: DataFrame, members: Mapping[str, Column]) -> tuple[StructFiel
     return tuple(StructField(name, _type(found[n])) for n, name in enumerate(members))
 
 
-def drop_not_null(spark: SparkSession, target: Target, names: Callable[[], Iterable[str]]) -> bool:
-    """Whether NOT NULL went from columns that no file has. A second run changes nothing.
+def lost_by_files(target: Target, names: Callable[[], Iterable[str]]) -> list[str]:
+    """The NOT NULL columns that no file has.
 
     `names`: of the columns that the files have; they are asked for only if a column may lose NOT NULL.
     """
     if not missing_required((), target.schema):
-        return False
-    dropped = missing_required({name.lower() for name in names()}, target.schema)
-    for name in dropped:
+        return []
+    return missing_required({name.lower() for name in names()}, target.schema)
+
+
+def drop_not_null(spark: SparkSession, target: Target, columns: Iterable[str]) -> None:
+    """NOT NULL goes from these columns. A second run changes nothing."""
+    for name in columns:
         spark.sql(f"ALTER TABLE {path_name(target.path)} ALTER COLUMN {quoted(name)} DROP NOT NULL")
-    return bool(dropped)
+
+
+def as_if_dropped(target: Target, columns: Collection[str]) -> Target:
+    """The target as it would be without NOT NULL of these columns; the table is as it was."""
+    fields = [
+        StructField(field.name, field.dataType, field.nullable or field.name in columns, field.metadata)
+        for field in target.schema.fields
+    ]
+    return replace(target, schema=StructType(fields))
 
 
 def _type(found: str | None) -> DataType:

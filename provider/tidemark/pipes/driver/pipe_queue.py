@@ -67,7 +67,7 @@ class PipeQueue:
         elif self.table.is_new:
             files = in_order(found.table)
         else:
-            files = collected(new_files(self.table, found.frame(self.spark), now))
+            files = collected(new_files(self.table, found.frame(self.spark), now, self.load.location))
         if files.num_rows:
             self.table.queue(files, source, now)
         return int(files.num_rows)
@@ -76,7 +76,9 @@ class PipeQueue:
         if self.table.is_new:
             new = sure = in_order(found.table)
         else:
-            known = loaded_files(self.table, now).unionByName(pending(self.table, now).select("file"))
+            place = self.load.location
+            waiting = pending(self.table, now, place).select("file")
+            known = loaded_files(self.table, now, location=place).unionByName(waiting)
             new = collected(not_known(found.frame(self.spark), known))
             sure = certain(self.table, new, now)
         if late := new.num_rows - sure.num_rows:

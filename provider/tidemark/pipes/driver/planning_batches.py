@@ -46,15 +46,21 @@ class Chosen:
     left: pa.Table
 
 
-def planned_files(table: FilesTable, now: datetime) -> DataFrame:
-    """(file): those that belong to a batch, also failed ones."""
-    return table.remembered(now).where(F.col("event") == Event.PLANNED.value).select("file")
+def planned_files(table: FilesTable, now: datetime, location: str) -> DataFrame:
+    """(file): those below the location that belong to a batch, also failed ones."""
+    return _planned(table.remembered(now), location).select("file")
 
 
-def seen_files(table: FilesTable, now: datetime) -> DataFrame:
+def seen_files(table: FilesTable, now: datetime, location: str) -> DataFrame:
     """(file): those that a listing does not take, since they belong to a batch, or COPY INTO has loaded them."""
-    seen = F.col("event").isin(Event.PLANNED.value, Event.COPIED.value)
-    return table.remembered(now).where(seen).select("file")
+    copied = table.remembered(now).where(F.col("event") == Event.COPIED.value).select("file")
+    return planned_files(table, now, location).unionByName(copied)
+
+
+def _planned(events: DataFrame, location: str | None) -> DataFrame:
+    """(file, at): of batches, by their names below the location. An earlier statement may have named another place."""
+    planned = events.where(F.col("event") == Event.PLANNED.value).select("batch", "file", "at")
+    return planned.drop("batch") if location is None else _below(planned, events, location.rstrip("/"))
 
 
 def planned_by(table: FilesTable, run: str, now: datetime) -> DataFrame:
@@ -77,19 +83,24 @@ def loaded_files(
         done = events.where(F.col("event") == Event.DONE.value)
         others = done.where(F.col("source") != F.lit(into)).select("batch")  # NULL: an earlier release did not say it
         loaded = loaded.join(F.broadcast(others), "batch", "left_anti")
+    loaded = loaded.select("batch", "file", "at")
     if location is not None:
         loaded = _below(loaded, events, location.rstrip("/"))
     return loaded.select("file")
 
 
-def _below(loaded: DataFrame, events: DataFrame, location: str) -> DataFrame:
-    """The files below a location by their names there. Equal names of other places are of other files."""
+def _below(files: DataFrame, events: DataFrame, location: str) -> DataFrame:
+    """(file, at) of those of (batch, file, at) that are below a location, by their names there. Equal names of other
+    places are of other files.
+    """
     heads = events.where(F.col("event") == Event.BATCH.value)
     places = heads.select("batch", F.get_json_object("statement", "$.location").alias("__place"))
     place = F.coalesce(F.rtrim("__place", F.lit("/")), F.lit(location))  # forgotten a day before its files
-    whole = loaded.join(F.broadcast(places), "batch", "left").select(F.concat_ws("/", place, "file").alias("__whole"))
+    whole = files.join(F.broadcast(places), "batch", "left").select(
+        F.concat_ws("/", place, "file").alias("__whole"), "at"
+    )
     mine = whole.where(F.startswith("__whole", F.lit(f"{location}/")))
-    return mine.select(F.substr("__whole", F.lit(len(location) + 2)).alias("file"))
+    return mine.select(F.substr("__whole", F.lit(len(location) + 2)).alias("file"), "at")
 
 
 def not_known(found: DataFrame, known: DataFrame) -> DataFrame:
@@ -101,17 +112,18 @@ def not_known(found: DataFrame, known: DataFrame) -> DataFrame:
     return found.join(seen, "file", "left_anti")
 
 
-def new_files(table: FilesTable, found: DataFrame, now: datetime) -> DataFrame:
-    """The files of `found` that are neither in a batch nor in the queue."""
-    return not_known(found, planned_files(table, now).unionByName(pending(table, now).select("file")))
+def new_files(table: FilesTable, found: DataFrame, now: datetime, location: str) -> DataFrame:
+    """The files of `found`, below the location, that are neither in a batch nor in the queue."""
+    waiting = pending(table, now, location).select("file")
+    return not_known(found, planned_files(table, now, location).unionByName(waiting))
 
 
-def pending(table: FilesTable, now: datetime) -> DataFrame:
+def pending(table: FilesTable, now: datetime, location: str | None = None) -> DataFrame:
     """(file, size, modified_at, etag, queued_at): files in the queue that belong to no batch after they were queued.
 
     Each batch takes all files that wait, or says that it left some. Events from long before the last batch are looked
     at only in the second case. A file that somebody named is not loaded again. A run may plan it between the look
-    for it and its event.
+    for it and its event. `location`: of the pipe's statement; batches of another place have other files.
     """
     events = table.remembered(now)
     last = events.where(F.col("event") == Event.BATCH.value).agg(
@@ -128,7 +140,7 @@ def pending(table: FilesTable, now: datetime) -> DataFrame:
             F.max(F.when(~_is_told(), F.col("at"))).alias("__again_at"),
         )
     )
-    planned = recent.where(F.col("event") == Event.PLANNED.value).groupBy("file").agg(F.max("at").alias("planned_at"))
+    planned = _planned(recent, location).groupBy("file").agg(F.max("at").alias("planned_at"))
     waits = F.col("planned_at").isNull() | (F.col("planned_at") < F.col("__again_at"))
     return queued.join(planned, "file", "left").where(waits).select(*_COLUMNS, "queued_at")
 

@@ -19,13 +19,13 @@ from tidemark.jobs.workspace import Workspace
 from tidemark.lake.storage import Storage, StoredFile
 from tidemark.pipes.driver.files_table import utc
 from tidemark.pipes.driver.footers import Footer, read_footers
-from tidemark.pipes.driver.new_columns import drop_not_null
+from tidemark.pipes.driver.new_columns import as_if_dropped, drop_not_null, lost_by_files
 from tidemark.pipes.driver.packed import PACKED
 from tidemark.pipes.driver.places import place_of
 from tidemark.pipes.driver.probe import broken_by_halves, broken_texts
 from tidemark.pipes.driver.projection import projected, source
 from tidemark.pipes.driver.readings import Reading, reading_of
-from tidemark.pipes.driver.staging import FirstError, Staged, stage
+from tidemark.pipes.driver.staging import Counted, FirstError, Staged, stage
 from tidemark.pipes.driver.target import Target, open_target
 from tidemark.pipes.driver.unreadable import GONE, spark_name
 from tidemark.pipes.model.copying import Load
@@ -83,7 +83,9 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Makes files of a load ready. `unread`: files that are known to be unreadable, with the reason."""
+    """Makes files of a load ready. `alters`: a load that evolves the table takes NOT NULL from columns without values.
+    Otherwise they are read as if it had gone.
+    """
 
     spark: SparkSession
     load: Load
@@ -91,17 +93,25 @@ class Preparation:
     options: Mapping[str, str] = field(repr=False)
     workspace: Workspace
     at: datetime
+    alters: bool = True
 
     def prepared(self, files: Sequence[FileToLoad], unread: Mapping[str, str]) -> Prepared:
-        """The files read and judged by ON_ERROR; nothing of the target is written. Raises CopyRefused."""
+        """The files read and judged by ON_ERROR; no row is written. `unread`: those that cannot be read, with the
+        reason. Raises CopyRefused.
+        """
         broken = {**self._packed_otherwise(files), **unread, **self._changed_before(files)}
         footers = self._footers([file.name for file in files if file.name not in broken])
         broken.update(_damaged(footers))
         names = [file.name for file in files if file.name not in broken]
         reading = reading_of(self.spark, self.load, self.target, self.options, self.at, footers, names)
         evolves = self.load.options.enable_schema_evolution and reading.matches and bool(names)
-        if evolves and drop_not_null(self.spark, self.target, lambda: reading.names(names)):
-            return replace(self, target=open_target(self.load, self.options)).prepared(files, unread)
+        if evolves and (unfit := reading.unfit(names)):
+            return self.prepared(files, {**unread, **unfit})
+        if evolves and (lost := lost_by_files(self.target, lambda: reading.names(names))):
+            return replace(self, target=self._without_not_null(lost)).prepared(files, unread)
+        if reading.matches and not reading.names_rows:
+            broken.update(reading.unmatched(names))
+            names = [name for name in names if name not in broken]
         can_be_direct = self.load.format.type in (FileType.PARQUET, FileType.ORC) and reading.selection is None
         if names and can_be_direct and self._fits(frames := reading.frames(names), reading):
             return self._direct(files, reading, frames, broken)
@@ -152,6 +162,12 @@ class Preparation:
         found = read_footers(self.load.location, self.options, self.load.format.type, names)
         return {footer.file: footer for footer in found}
 
+    def _without_not_null(self, columns: Sequence[str]) -> Target:
+        if not self.alters:
+            return as_if_dropped(self.target, columns)
+        drop_not_null(self.spark, self.target, columns)
+        return open_target(self.load, self.options)
+
     def _fits(self, frames: Sequence[DataFrame], reading: Reading) -> bool:
         """Whether no row can be in error, so that nothing has to be staged."""
         fields = reading.shape.fields
@@ -196,10 +212,12 @@ class Preparation:
 
         staged = stage(reading, frame, names, self.workspace)
         problems = {**broken, **staged.unread, **self.changed([f for f in files if f.name not in broken])}
-        found = staged.counted()
+        found = staged.counted(with_values=reading.names_rows)
+        if reading.names_rows:
+            problems = {**self._unmatched_rows(reading, names, found), **problems}
         counts = []
         for file in files:
-            rows, errors, first = found.get(spark_name(self.load.location, file.name), (0, 0, None))
+            rows, errors, first, _ = found.get(spark_name(self.load.location, file.name), Counted())
             place = (None, None) if first is None else place_of(first, reading, file.name)
             counts.append(_counts(file, rows, errors, first, place, problems.get(file.name)))
         reports = decide(counts, self.load.options.on_error)
@@ -208,6 +226,12 @@ class Preparation:
             return Prepared(reports, None, staged)
         wanted = None if len(good) == len(found) else [spark_name(self.load.location, name) for name in good]
         return Prepared(reports, self._with_defaults(staged.good_rows(wanted), reading), staged)
+
+    def _unmatched_rows(self, reading: Reading, names: Sequence[str], found: Mapping[str, Counted]) -> dict[str, str]:
+        """Files whose documents have no name of the table: those without a value are read once more."""
+        counts = {name: found.get(spark_name(self.load.location, name), Counted()) for name in names}
+        empty = [name for name, one in counts.items() if one.rows > one.errors and not one.with_values]
+        return reading.unmatched(empty)
 
     def _with_defaults(self, rows: DataFrame, reading: Reading) -> DataFrame:
         """The rows with the defaults of columns that the files do not give."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, VariantType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, VariantType
 
 from tidemark.changes.driver.data_files import WHOLE_FILES, escaped
 from tidemark.errors import CopyRefused, FileFormatNotInstalled
@@ -20,12 +21,14 @@ from tidemark.model.spark import AVRO_PACKAGE
 from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, placed
 from tidemark.pipes.driver.footers import Footer
 from tidemark.pipes.driver.headers import headers_of
-from tidemark.pipes.driver.matching import matched
-from tidemark.pipes.driver.new_columns import inferred, lacking, of_files
+from tidemark.pipes.driver.matching import matched, mismatch
+from tidemark.pipes.driver.new_columns import NAMES_REFUSED, inferred, lacking, of_files, unfit_names
 from tidemark.pipes.driver.projection import BAD, CHECKED, CHECKED_SCHEMA, RAW, SKIP, Shape, source
 from tidemark.pipes.driver.selected import Selection, selection_of
+from tidemark.pipes.driver.spellings import field_of, first_of, member_of
 from tidemark.pipes.driver.target import Target
 from tidemark.pipes.driver.text_rows import VARIANT, TextRows, column, without_texts
+from tidemark.pipes.driver.unreadable import spark_name
 from tidemark.pipes.model.copying import Load, MatchBy
 from tidemark.pipes.planning.readers import (
     ColumnarRead,
@@ -87,6 +90,28 @@ class Reading:
     @abstractmethod
     def names(self, files: Sequence[str]) -> list[str]:
         """The names of the columns that the files have."""
+
+    @property
+    def names_rows(self) -> bool:
+        """Whether the rows of a file have its names, so that only a read of all of them finds those."""
+        return False
+
+    @abstractmethod
+    def by_names(self, files: Sequence[str]) -> Iterable[tuple[Sequence[str], Sequence[str]]]:
+        """The names of columns, and the files that have them."""
+
+    def unmatched(self, files: Sequence[str]) -> dict[str, str]:
+        """The files without a column of the table, each with the reason."""
+        how = self.load.options.match_by
+        found = ((mismatch(names, self.fields, how), some) for names, some in self.by_names(files))
+        return {file: problem for problem, some in found if problem is not None for file in some}
+
+    def unfit(self, files: Sequence[str]) -> dict[str, str]:
+        """The files with a new column whose name the table cannot have, each with the reason."""
+        if not unfit_names((field.name for field in self.extra), self.target):
+            return {}
+        found = ((unfit_names(lacking(names, self.target), self.target), some) for names, some in self.by_names(files))
+        return {file: NAMES_REFUSED.format(names=", ".join(odd)) for odd, some in found if odd for file in some}
 
     @abstractmethod
     def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
@@ -164,6 +189,9 @@ class _CsvReading(Reading):
     def names(self, files: Sequence[str]) -> list[str]:
         return [name for header in self._headers(files) for name in header]
 
+    def by_names(self, files: Sequence[str]) -> Iterable[tuple[Sequence[str], Sequence[str]]]:
+        return self._headers(files).items()
+
     def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
         return tuple(StructField(name, StringType()) for name in lacking(self.names(files), self.target))
 
@@ -186,12 +214,11 @@ class _CsvReading(Reading):
         return TextRows(self.spark, self.read, width, exact)
 
     def _by_headers(self, files: Sequence[str]) -> list[DataFrame]:
-        how, name = self.load.options.match_by, self.target.name
         frames = []
         for header, members in self._headers(files).items():
-            there = matched(header, self.fields, how, name)
+            there = matched(header, self.fields, self.load.options.match_by)
             rows = self._text(max(1, len(header)), exact=True).rows(self.paths(members))
-            frames.append(self.chosen(rows, [_field(there.get(f.name, ()), header) for f in self.fields]))
+            frames.append(self.chosen(rows, [field_of(there.get(f.name, ()), header) for f in self.fields]))
         return frames
 
 
@@ -217,7 +244,7 @@ class _DocumentReading(Reading):
 
     def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
         rows, names = self._rows(files), lacking(self.names(files), self.target)
-        return inferred(rows, {name: _member((name,)) for name in names})
+        return inferred(rows, {name: member_of((name,)) for name in names})
 
     def _rows(self, files: Sequence[str]) -> DataFrame:
         return TextRows(self.spark, self.read, 0, exact=False).rows(self.paths(files))
@@ -226,16 +253,30 @@ class _DocumentReading(Reading):
         rows = self._rows(files)
         if self.selection is not None or self.load.options.match_by is MatchBy.NONE:
             return [self.chosen(rows, [F.col(VARIANT)])]
-        there = matched(self._keys(rows), self.fields, self.load.options.match_by, self.target.name)
-        return [self.chosen(rows, [_member(there.get(f.name, ())) for f in self.fields])]
+        there = matched(self._keys(rows), self.fields, self.load.options.match_by)
+        return [self.chosen(rows, [member_of(there.get(f.name, ())) for f in self.fields])]
 
     def _keys(self, rows: DataFrame, *, known: bool = True) -> list[str]:
         """The names in the documents. `known`: names that must be equal to the table's are not looked for."""
         if known and self.load.options.match_by is MatchBy.CASE_SENSITIVE:
             return [f.name for f in self.fields]
+        return [row.key for row in self._with_keys(rows).select("key").distinct().collect()]
+
+    def _with_keys(self, rows: DataFrame) -> DataFrame:
+        """FILE and a `key` of a document, for each key of each document."""
         text = F.col(RAW) if isinstance(self.read, JsonRead) and not self.read.multi_line else F.to_json(VARIANT)
-        keys = rows.select(F.explode(F.json_object_keys(text)).alias("key")).distinct()
-        return [row.key for row in keys.collect()]
+        return rows.select(FILE, F.explode(F.json_object_keys(text)).alias("key"))
+
+    @property
+    def names_rows(self) -> bool:
+        return self.matches
+
+    def by_names(self, files: Sequence[str]) -> Iterable[tuple[Sequence[str], Sequence[str]]]:
+        if not files:
+            return ()
+        found = self._with_keys(self._rows(files)).groupBy(FILE).agg(F.sort_array(F.collect_set("key")).alias("keys"))
+        names = {unquote(row[FILE]): tuple(row["keys"]) for row in found.collect()}
+        return ((names.get(spark_name(self.load.location, file), ()), [file]) for file in files)
 
 
 @dataclass(frozen=True)
@@ -265,13 +306,25 @@ class _ColumnReading(Reading):
     def names(self, files: Sequence[str]) -> list[str]:
         return [name for members in self._groups(files) for name in self._read(members).columns]
 
+    def by_names(self, files: Sequence[str]) -> Iterable[tuple[Sequence[str], Sequence[str]]]:
+        return ((self._read(members).columns, members) for members in self._groups(files))
+
     def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
         schemas = [self._read(members).schema for members in self._groups(files)]
         return of_files([{f.name: f.dataType for f in schema.fields} for schema in schemas], self.target)
 
     def _read(self, files: Sequence[str]) -> DataFrame:
-        kind = self.load.format.type.value.lower()
-        return self.spark.read.format(kind).options(**WHOLE_FILES).load(self.paths(files))
+        known = self._known_reads.get(tuple(files))
+        if known is None:
+            kind = self.load.format.type.value.lower()
+            known = self.spark.read.format(kind).options(**WHOLE_FILES).load(self.paths(files))
+            self._known_reads[tuple(files)] = known
+        return known
+
+    @cached_property
+    def _known_reads(self) -> dict[tuple[str, ...], DataFrame]:
+        """Files with the same columns, so that Spark looks for those once."""
+        return {}
 
     def _group(self, files: Sequence[str]) -> DataFrame:
         found = self._read(files)
@@ -283,11 +336,17 @@ class _ColumnReading(Reading):
         )
         names = found.columns
         if self.matches:
-            there = matched(names, self.fields, self.load.options.match_by, self.target.name)
-            plain = [_first([F.col(quoted(name)) for name in there.get(f.name, ())]) for f in self.fields]
+            there = matched(names, self.fields, self.load.options.match_by)
+            kinds = {field.name: field.dataType for field in found.schema.fields}
+            plain = [first_of([self._for(f, name, kinds[name]) for name in there.get(f.name, ())]) for f in self.fields]
         else:
             plain = [F.to_variant_object(F.struct(*(F.col(quoted(name)) for name in names)))]
         return self.chosen(rows, plain)
+
+    def _for(self, wanted: StructField, name: str, kind: DataType) -> Column:
+        """The file's column for one of the table. Bytes that are no text become hexadecimal digits in a text column."""
+        value, is_text = F.col(quoted(name)), isinstance(wanted.dataType, StringType)
+        return F.hex(value) if is_text and isinstance(kind, BinaryType) and not self.read.binary_as_text else value
 
     def _cleaned(self, field: StructField) -> Column:
         value = F.col(quoted(field.name))
@@ -334,21 +393,3 @@ def _one_variant(reading: Reading) -> tuple[StructField, ...]:
         problem = _ONE_VARIANT.format(kind=reading.load.format.type.value)
         raise CopyRefused(table=reading.target.name, problem=problem)
     return fields
-
-
-def _field(spellings: Sequence[str], header: Sequence[str]) -> Column:
-    return _first([F.col(column(header.index(name) + 1)) for name in spellings])
-
-
-def _member(spellings: Sequence[str]) -> Column:
-    found = [F.try_variant_get(VARIANT, _path(name), "variant") for name in spellings]
-    return F.coalesce(*found) if found else F.lit(None).cast("variant")
-
-
-def _path(name: str) -> str:
-    quote = "'" if '"' in name else '"'
-    return f"$[{quote}{name}{quote}]"
-
-
-def _first(found: Sequence[Column]) -> Column:
-    return F.coalesce(*found) if found else F.lit(None).cast("string")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from pyspark.sql import functions as F
@@ -21,9 +23,9 @@ from tidemark.pipes.driver.readings import Reading
 from tidemark.pipes.driver.unreadable import broken_file
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-__all__ = ["READ_SETTINGS", "FirstError", "Staged", "stage"]
+__all__ = ["READ_SETTINGS", "Counted", "FirstError", "Staged", "stage"]
 
 READ_SETTINGS = {"spark.sql.files.openCostInBytes": "262144"}  # thousands of small files in few tasks
 _ROUNDS_BEFORE_PROBE = 2
@@ -40,6 +42,15 @@ class FirstError:
     raw: str | None
 
 
+class Counted(NamedTuple):
+    """Rows of a file. `with_values`: good ones in which not all columns are NULL, if they were asked for."""
+
+    rows: int = 0
+    errors: int = 0
+    first: FirstError | None = None
+    with_values: int = 0
+
+
 @dataclass(frozen=True)
 class Staged:
     """Rows of files that are staged. `unread`: files that cannot be read, with the reason."""
@@ -50,8 +61,10 @@ class Staged:
     skipped_rows: int
     unread: Mapping[str, str]
 
-    def counted(self) -> dict[str, tuple[int, int, FirstError | None]]:
-        """Spark's path of a file, decoded → rows, errors, the first error. Files without rows are left out."""
+    def counted(self, *, with_values: bool = False) -> dict[str, Counted]:
+        """Spark's path of a file, decoded → its counts. Files without rows are left out. `with_values`: good rows that
+        have a value are counted, too.
+        """
         number_of_bad = F.when(F.col(ERROR).isNotNull(), F.col(ROW_NUMBER))
         found = (
             self._data()
@@ -60,9 +73,17 @@ class Staged:
                 F.count(F.lit(1)).alias("rows"),
                 F.count(ERROR).alias("errors"),
                 F.min_by(F.struct(ROW_NUMBER, ERROR), number_of_bad).alias("first_error"),
+                F.count(F.when(self._has_value(), 1) if with_values else F.lit(None)).alias("with_values"),
             )
         )
-        return {unquote(row[FILE]): (row.rows, row.errors, _first(row.first_error)) for row in found.collect()}
+        return {
+            unquote(row[FILE]): Counted(row.rows, row.errors, _first(row.first_error), row.with_values)
+            for row in found.collect()
+        }
+
+    def _has_value(self) -> Column:
+        values = (F.col(staged_name(n)).isNotNull() for n in range(len(self.shape.fields)))
+        return F.col(ERROR).isNull() & reduce(or_, values, F.lit(False))
 
     def good_rows(self, files: Sequence[str] | None) -> DataFrame:
         """The good rows, of these files (Spark's paths, decoded) or of all, with the columns of the target."""

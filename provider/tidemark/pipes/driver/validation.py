@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
 from tidemark.jobs.workspace import Workspace
+from tidemark.pipes.driver.attempts import Attempts
 from tidemark.pipes.driver.blocks import FILE, ROW_NUMBER
 from tidemark.pipes.driver.places import places_of
 from tidemark.pipes.driver.prepare import Preparation, Prepared, files_to_load
@@ -19,7 +21,7 @@ from tidemark.pipes.driver.projection import ERROR
 from tidemark.pipes.driver.staging import FirstError
 from tidemark.pipes.driver.target import Target
 from tidemark.pipes.driver.unreadable import spark_name
-from tidemark.pipes.model.copying import Load, Validation, ValidationMode
+from tidemark.pipes.model.copying import ErrorMode, Load, OnError, Validation, ValidationMode
 from tidemark.pipes.model.jobs import CopiedFiles, RowError
 
 __all__ = ["validated"]
@@ -32,15 +34,30 @@ def validated(
 ) -> CopiedFiles:
     """The report of each file, with its rows or errors. `found`: the files (FOUND_SCHEMA).
 
-    RETURN_n_ROWS gives the first rows as JSON, and no row if there is an error. At most 10,000 errors.
+    RETURN_n_ROWS gives the first rows as JSON, and no row if there is an error. At most 10,000 errors. Files of columns
+    are read as a load reads them. Errors need all of their rows.
     """
-    at = utc_now()
-    preparation = Preparation(job.session, load, target, job.options, workspace, at)
-    prepared = preparation.prepared(files_to_load(found), {})
-    errors = _errors(load, job.options, prepared)
-    if validation.mode is not ValidationMode.ROWS or errors:
-        return CopiedFiles(prepared.reports, errors=tuple(errors))
-    return CopiedFiles(prepared.reports, rows=tuple(_rows(prepared, validation.rows or 1)))
+    load, at, files = _without_limits(load), utc_now(), files_to_load(found)
+    wants_rows = validation.mode is ValidationMode.ROWS
+
+    def preparation() -> Preparation:
+        return Preparation(job.session, load, target, job.options, workspace, at, alters=False)
+
+    def attempt(unread: Mapping[str, str]) -> CopiedFiles:
+        prepared = preparation().prepared(files, unread)
+        errors = tuple(_errors(load, job.options, prepared))
+        rows = _rows(prepared, validation.rows or 1) if wants_rows and not errors else ()
+        if not wants_rows and prepared.staged is None and prepared.rows is not None:
+            prepared.rows.write.format("noop").mode("overwrite").save()
+        return CopiedFiles(prepared.reports, errors=errors, rows=tuple(rows))
+
+    attempts = Attempts("validation", load.location, preparation, job.progress.say, job.stop_if_due)
+    return attempts.until_read(files, attempt)
+
+
+def _without_limits(load: Load) -> Load:
+    """The load with an ON_ERROR that looks at all files, also behind the first error."""
+    return replace(load, options=replace(load.options, on_error=OnError(ErrorMode.CONTINUE)))
 
 
 def _errors(load: Load, options: Mapping[str, str], prepared: Prepared) -> list[RowError]:

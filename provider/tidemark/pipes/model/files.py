@@ -44,7 +44,7 @@ TOLD = (FileSource.INSERT_FILES, FileSource.NOTIFICATION)
 class FileReport:
     """One file of a load. `file`: its name below the location. `error_limit`: the number of errors from which on it is
     skipped; None: there is none. `first_error_line` and `first_error_character` count from 1. `system_error`: why it
-    could not be read at all, or that it changed while its rows were loaded.
+    could not be read at all, or that it changed while its rows were loaded. It also says that no column is the table's.
     """
 
     file: str

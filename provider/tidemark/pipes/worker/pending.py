@@ -103,7 +103,7 @@ class PendingLooks:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self._lock = Lock()
-        self._queues: dict[str, tuple[tuple[int, date], QueueNames]] = {}
+        self._queues: dict[str, tuple[tuple[int, date, str], QueueNames]] = {}
         self.listings = Listings()
 
     def look(
@@ -131,23 +131,22 @@ class PendingLooks:
         if source.lists:
             place = (source.location, source.prefix)
             files = self.listings.files(*place, options, max_age=max_age, full_after=full_after)
-        queue = self._queue(
-            source.pipe, options
-        )  # read after the listing: a file that a run took since counts as taken
+        # read after the listing: a file that a run took since counts as taken
+        queue = self._queue(source.pipe, source.location, options)
         return _pending(source, files, queue)
 
-    def _queue(self, pipe: Pipe, options: Mapping[str, Any] | None) -> QueueNames:
+    def _queue(self, pipe: Pipe, location: str, options: Mapping[str, Any] | None) -> QueueNames:
         now = self._clock()
         try:
             log = DeltaLog.open(pipe.queue, options)
         except TableNotFound:
-            return read_queue(None, now)
-        at = (log.head(), now.date())
+            return read_queue(None, now, location)
+        at = (log.head(), now.date(), location)
         with self._lock:
             known = self._queues.get(pipe.queue)
         if known is not None and known[0] == at:
             return known[1]
-        found = read_queue(log, now)
+        found = read_queue(log, now, location)
         with self._lock:
             self._queues.pop(pipe.queue, None)
             self._queues[pipe.queue] = (at, found)

@@ -12,6 +12,8 @@ from tidemark.errors import CorruptLog, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.log_age import forgotten_before
 from tidemark.lake.segments import LOG_DIRECTORY
+from tidemark.model.codec import from_json
+from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.events import DAY, ENDS, KEPT, PLANS, Event, app_id
 from tidemark.pipes.model.files import TOLD
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["QueueNames", "read_queue"]
 
-_COLUMNS = ["event", "file", "at", "source"]
 _ROWS_AT_ONCE = 65_536
 
 
@@ -38,8 +39,8 @@ class QueueNames:
     forgotten_before: datetime | None = None
 
 
-def read_queue(log: DeltaLog | None, now: datetime) -> QueueNames:
-    """The names in the queue now; none if no run has made its table yet.
+def read_queue(log: DeltaLog | None, now: datetime, location: str) -> QueueNames:
+    """The names in the queue now, below the location of the pipe; none if no run has made its table yet.
 
     Memory grows by the names of 14 days alone. Raises CorruptLog, StorageUnreachable, StorageRefused.
     """
@@ -58,23 +59,51 @@ def read_queue(log: DeltaLog | None, now: datetime) -> QueueNames:
     if paths is None:
         return QueueNames(nothing, nothing, plans != ends, whole=False)
     rows = pa.Table.from_batches(_rows(log, paths), pa.schema(_fields()))
-    return replace(_names(rows, unfinished=plans != ends), forgotten_before=forgotten_before(log, now, KEPT))
+    return replace(_names(rows, location, unfinished=plans != ends), forgotten_before=forgotten_before(log, now, KEPT))
 
 
 def _fields() -> list[Any]:
     import pyarrow as pa
 
     at = pa.timestamp("us", "UTC")
-    return [("event", pa.string()), ("file", pa.string()), ("at", at), ("source", pa.string())]
+    known = [("event", pa.string()), ("file", pa.string()), ("at", at), ("source", pa.string())]
+    return [*known, ("batch", pa.int64()), ("statement", pa.string())]
 
 
-def _names(rows: pa.Table, *, unfinished: bool) -> QueueNames:
+def _planned(rows: pa.Table, location: str) -> pa.Table:
+    """(file, at) of batches, by their names below the location. Batches of an earlier statement may be of another."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    here, columns = f"{location.rstrip('/')}/", ["file", "at"]
+    heads = rows.filter(pc.equal(rows["event"], Event.BATCH.value)).select(["batch", "statement"])
+    places = {head["batch"]: f"{_place_of(head['statement'], location).rstrip('/')}/" for head in heads.to_pylist()}
+    others = {batch: place for batch, place in places.items() if place != here}
+    planned = rows.filter(pc.equal(rows["event"], Event.PLANNED.value))
+    is_other = pc.is_in(planned["batch"], pa.array(list(others), pa.int64()))
+    moved = [
+        {"file": whole.removeprefix(here), "at": one["at"]}
+        for one in planned.filter(is_other).select([*columns, "batch"]).to_pylist()
+        if (whole := others[one["batch"]] + one["file"]).startswith(here)
+    ]
+    kept = planned.filter(pc.invert(is_other)).select(columns)
+    return pa.concat_tables([kept, pa.Table.from_pylist(moved, kept.schema)])
+
+
+def _place_of(statement: str | None, location: str) -> str:
+    try:
+        return location if statement is None else from_json(Load, statement).location
+    except ValueError:  # of another release
+        return location
+
+
+def _names(rows: pa.Table, location: str, *, unfinished: bool) -> QueueNames:
     """A file waits if it belonged to no batch, or was asked for again since. A file that was only named waits once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    planned = rows.filter(pc.equal(rows["event"], Event.PLANNED.value))
-    copied = rows.filter(pc.equal(rows["event"], Event.COPIED.value))
+    planned = _planned(rows, location)
+    copied = rows.filter(pc.equal(rows["event"], Event.COPIED.value)).select(["file", "at"])
     events = rows.filter(pc.equal(rows["event"], Event.QUEUED.value))
     asked = _last(events.filter(pc.invert(pc.is_in(events["source"], pa.array([str(one) for one in TOLD])))))
     queued = _last(events)
@@ -94,17 +123,17 @@ def _last(events: pa.Table) -> pa.Table:
 
 
 def _rows(log: DeltaLog, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of files that were queued, planned, or loaded by COPY INTO."""
+    """The rows of files that were queued, planned, or loaded by COPY INTO, and those of batches."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     schema = pa.schema(_fields())
-    wanted = pa.array([Event.PLANNED.value, Event.QUEUED.value, Event.COPIED.value])
+    wanted = pa.array([Event.PLANNED.value, Event.QUEUED.value, Event.COPIED.value, Event.BATCH.value])
     for path in paths:
         with log.storage.open(path) as opened:
             try:
-                for batch in pq.ParquetFile(opened).iter_batches(_ROWS_AT_ONCE, columns=_COLUMNS):
+                for batch in pq.ParquetFile(opened).iter_batches(_ROWS_AT_ONCE, columns=schema.names):
                     rows = batch.filter(pc.is_in(batch["event"], wanted))
                     yield pa.record_batch([rows[f.name].cast(f.type, safe=False) for f in schema], schema=schema)
             except (pa.ArrowInvalid, KeyError) as error:

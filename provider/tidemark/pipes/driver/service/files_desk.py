@@ -115,7 +115,7 @@ class FilesDesk:
         now = self._clock()
         table = FilesTable.open(self._session, pipe.queue, self._options, kept=KEPT)
         named = pa.table([list(files), *([None] * len(files) for _ in FOUND_SCHEMA.names[1:])], schema=FOUND_SCHEMA)
-        found = new_files(table, self._session.createDataFrame(named), now)
+        found = new_files(table, self._session.createDataFrame(named), now, pipe.location)
         new = [row.file for row in found.select("file").collect()]
         queued = {"event": Event.QUEUED.value, "source": FileSource.INSERT_FILES.value}
         if new:
