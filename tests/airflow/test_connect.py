@@ -137,7 +137,8 @@ def test_a_client_behind_the_server_commits_rows_of_channels_in_a_jvm_of_its_own
 
 
 @nightly(
-    "a client with views", "tests/engine/materialized/test_views_by_sql.py::test_a_stream_on_a_view_nets_its_groups"
+    "a client with views",
+    "tests/engine/materialized/test_refresh_transactions.py::test_a_view_lives_through_refreshes_repeats_and_a_death",
 )
 def test_a_client_behind_the_server_keeps_views_and_answers(server: ConnectServer, lake: Lake, tmp_path: Path) -> None:
     lake.create("v.sold", "k INT, n INT", row_tracking=True)

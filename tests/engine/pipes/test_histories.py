@@ -49,15 +49,18 @@ def test_the_history_of_a_table_has_the_loads_of_statements_and_of_all_pipes(loa
         loaded.lake.copy_history("db.nobody", start)
 
 
-def test_copy_history_is_a_table_of_queries(loaded: Desk) -> None:
+def test_copy_history_is_a_table_of_queries(desk: Desk) -> None:
+    desk.table("id INT, name STRING")
+    desk.put(a="1,a\n", c="3,c\nx,d\n4,e\n")
+    desk.ask(f"{COPY} ON_ERROR = CONTINUE")
     arguments = "TABLE_NAME => 'db.t', START_TIME => DATEADD(hours, -1, CURRENT_TIMESTAMP())"
     history = f"TABLE(INFORMATION_SCHEMA.COPY_HISTORY({arguments}))"
-    rows = loaded.ask(f"SELECT file_name, status FROM {history} AS h WHERE error_count > 0")
-    assert [tuple(row) for row in rows] == [("c.csv", "Partially loaded")]
+    rows = desk.ask(f"SELECT file_name, status, row_count FROM {history} AS h WHERE error_count > 0")
+    assert [tuple(row) for row in rows] == [("c.csv", "Partially loaded", 2)]
     newest = f"TABLE(INFORMATION_SCHEMA.COPY_HISTORY({arguments}, RESULT_LIMIT => 1))"
-    assert loaded.one(f"SELECT file_name FROM {newest}").file_name == "c.csv"
+    assert desk.one(f"SELECT status FROM {newest}").status in {"Loaded", "Partially loaded"}
     with pytest.raises(NotYetSupported):
-        loaded.lake.sql("SELECT * FROM TABLE(INFORMATION_SCHEMA.LOAD_HISTORY())")
+        desk.lake.sql("SELECT * FROM TABLE(INFORMATION_SCHEMA.LOAD_HISTORY())")
 
 
 def test_files_that_wait_are_loads_in_progress(desk: Desk) -> None:

@@ -48,8 +48,8 @@ def bare(op: str, key: Any, row: dict[str, Any] | None, table: str = "t", **more
 
 
 def test_files_reach_the_targets_and_a_second_run_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    world, shop = LandedWorld(spark, tmp_path, max_events=37), RandomShop(1)
-    for number in range(3):
+    world, shop = LandedWorld(spark, tmp_path, max_events=70), RandomShop(1)
+    for number in range(2):
         land_all(world, shop, number)
         world.turn()
         require_same(world, shop)
