@@ -26,6 +26,13 @@ def count_for_ever(tx: Any) -> None:
     tx.append(forever.selectExpr("count(*) AS n"), tx.targets[0])
 
 
+def count_until_the_gate(tx: Any) -> None:
+    """As `count_for_ever`, or nothing but a row once the gate is there, beside the directories of jobs."""
+    if not (Path.cwd().parent / "gate").exists():
+        count_for_ever(tx)
+    tx.append(tx.spark.range(1).selectExpr("count(*) AS n"), tx.targets[0])
+
+
 def count_cores(tx: Any) -> None:
     """Asks the JVM of its driver."""
     tx.append(tx.spark.range(tx.spark.sparkContext.defaultParallelism).selectExpr("count(*) AS n"), tx.targets[0])

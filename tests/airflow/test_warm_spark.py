@@ -78,6 +78,13 @@ def server(warm: TidemarkHook) -> ServerRecord:
     return SparkJob(warm.settings).warm_spark().start(say=print)
 
 
+@pytest.fixture
+def gate(jobs_root: Path) -> Iterator[Path]:
+    """A file beside the directories of jobs, whose existence ends the slow function of later attempts."""
+    yield jobs_root / "gate"
+    (jobs_root / "gate").unlink(missing_ok=True)
+
+
 @pytest.fixture(scope="module")
 def source(lake: Lake) -> str:
     """Three rows, a changed one, a deleted one, a new one, and targets."""
@@ -214,42 +221,44 @@ def test_a_stage_that_spark_starts_after_its_query_was_cancelled_is_cancelled_to
 
 
 def test_a_job_whose_server_is_killed_is_repeated_in_another_and_each_change_comes_once(
-    warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord, gate: Path
 ) -> None:
     _stream(warm, "m_lost")
     before = lake.version("m.appended")
-    monkeypatch.setenv("MEETING", str(tmp_path))
-    monkeypatch.setenv("TIDEMARK_DRIVER_ENVIRONMENT", "MEETING, COVERAGE_*")
-    hook = warm
-    job = SparkJob(hook.settings, python_path=(FUNCTIONS,))
+    job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(consume_once, hook, "m_lost", _slow(), APPEND, job=job)
+        running = pool.submit(consume_once, warm, "m_lost", _slow_until_the_gate(), APPEND, job=job)
         _wait_for_work(job, running)
+        gate.touch()
         os.killpg(server.process_id, signal.SIGKILL)
-        with pytest.raises(WarmSparkEnded, match="ended while it ran the job for test/run/m_lost"):
-            running.result(timeout=60)
-    assert get_stream(hook.open_store(), "m_lost").offset.version == 1
-    assert lake.version("m.appended") == before
-    _stream(hook, "m_found")
-    consume_once(hook, "m_found", APPEND)
+        running.result(timeout=240)
     assert lake.rows("m.appended") == [(2, "two"), (2, "zwei"), (3, "three"), (4, "four")]
-    (successor,) = (record for record, _ in _living(hook))
+    assert lake.version("m.appended") == before + 1
+    assert get_stream(warm.open_store(), "m_lost").offset.version == lake.version(source)
+    (successor,) = (record for record, _ in _living(warm))
     assert successor.directory != server.directory
 
 
-def test_a_server_that_hangs_is_ended_and_the_job_fails(
-    warm: TidemarkHook, source: str, server: ServerRecord, monkeypatch: pytest.MonkeyPatch
+def test_a_server_that_hangs_is_ended_and_a_job_whose_second_server_is_killed_fails(
+    warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord, gate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warm_driver, "SILENCE", timedelta(seconds=4))
+    monkeypatch.setattr(warm_driver, "SILENCE", timedelta(seconds=20))
     _stream(warm, "m_hangs")
+    before = lake.version("m.slow")
     job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(consume_once, warm, "m_hangs", _slow(), job=job)
+        running = pool.submit(consume_once, warm, "m_hangs", _slow_until_the_gate(), job=job)
         _wait_for_work(job, running)
         os.killpg(server.process_id, signal.SIGSTOP)
-        with pytest.raises(WarmSparkEnded):
+        wait_until(lambda: not is_alive(server), seconds=60)
+        wait_until(lambda: any(in_use for _, in_use in _living(warm)), seconds=120)
+        _wait_for_work(job, running)
+        (successor,) = (record for record, _ in _living(warm))
+        os.killpg(successor.process_id, signal.SIGKILL)
+        with pytest.raises(WarmSparkEnded, match="ended while it ran the job for test/run/m_hangs"):
             running.result(timeout=60)
-    assert not is_alive(server)
+    assert get_stream(warm.open_store(), "m_hangs").offset.version == 1
+    assert lake.version("m.slow") == before
 
 
 def test_a_cancelled_job_ends_and_its_server_stays(warm: TidemarkHook, source: str, server: ServerRecord) -> None:
@@ -279,7 +288,7 @@ def test_a_function_that_needs_the_drivers_jvm_is_submitted(
     before = lake.rows("m.slow")
     with caplog.at_level("INFO"):
         consume_once(warm, "m_jvm", WriteRequest((), ("m.slow",), write_as="connect_functions:count_cores"))
-    assert lake.rows("m.slow") == sorted([*before, (1,)])
+    assert lake.rows("m.slow") == sorted([*before, (2,)])
     assert "The job needs the JVM of its driver, so it is submitted" in caplog.text
 
 
@@ -376,6 +385,10 @@ def _stream(hook: TidemarkHook, name: str) -> None:
 
 def _slow() -> WriteRequest:
     return WriteRequest(streams=(), targets=("m.slow",), write_as="connect_functions:count_for_ever")
+
+
+def _slow_until_the_gate() -> WriteRequest:
+    return WriteRequest(streams=(), targets=("m.slow",), write_as="connect_functions:count_until_the_gate")
 
 
 def _wait_for_work(job: SparkJob, running: Future[None]) -> None:

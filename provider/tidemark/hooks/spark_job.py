@@ -127,15 +127,27 @@ class SparkJob:
         if self.in_cluster:
             with self._deadline(spec):
                 return InCluster(self.drivers, self.cluster, self._watched, lambda: self._stopped_because).run(spec)
-        answer = self._attempt(spec, mode)
-        if mode is SparkMode.WARM and _failed_by(answer, SparkServerUnreachable):
-            log.warning("The warm Spark of this host did not answer; the job begins again in a new one.")
-            self._retire_the_warm_spark()
-            answer = self._attempt(spec, mode)
+        answer = self._warm_attempts(spec) if mode is SparkMode.WARM else self._attempt(spec, mode)
         if mode is SparkMode.WARM and _failed_by(answer, DriverJvmNeeded):
             log.info("The job needs the JVM of its driver, so it is submitted; spark_mode=submit saves the first try.")
             answer = self._attempt(spec, SparkMode.SUBMIT)
         return answer
+
+    def _warm_attempts(self, spec: JobSpec) -> JobResult:
+        """A job whose server ended or did not answer begins again in another one, once.
+
+        The memory that another job took may have ended it. The job that takes too much fails with its second server.
+        """
+        try:
+            answer = self._attempt(spec, SparkMode.WARM)
+        except WarmSparkEnded as ended:
+            log.warning("%s The job begins again in another one.", ended)
+            return self._attempt(spec, SparkMode.WARM)
+        if not _failed_by(answer, SparkServerUnreachable):
+            return answer
+        log.warning("The warm Spark of this host did not answer; the job begins again in a new one.")
+        self._retire_the_warm_spark()
+        return self._attempt(spec, SparkMode.WARM)
 
     def _attempt(self, spec: JobSpec, mode: SparkMode) -> JobResult:
         self._runs_on = None
