@@ -44,6 +44,10 @@ _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 def change_stream_commands() -> tuple[ActionCommand, ...]:
     """Of change streams: lists and acts; each act says in its help what a second run does."""
+    return (*_lists(), *_acts())
+
+
+def _lists() -> tuple[ActionCommand, ...]:
     return (
         ActionCommand(
             name="list",
@@ -63,6 +67,11 @@ def change_stream_commands() -> tuple[ActionCommand, ...]:
             func=list_partitions,
             args=(_NAME, _GROUP, *_LOOK),
         ),
+    )
+
+
+def _acts() -> tuple[ActionCommand, ...]:
+    return (
         ActionCommand(
             name="suspend",
             help="Stop watching all tables; a second run changes nothing",

@@ -87,8 +87,8 @@ def begin_backfill(store: ControlStore, stream: str, group: str, table: str, tar
 def backfill_from(
     runtime: Runtime, point: BackfillPoint, target: TableRef, *, overwrite: bool, key: TransactionKey
 ) -> Backfilled:
-    """Put the rows at the point into the target, by a BACKFILL_TABLE job, and keep that they are there. Rows that a job
-    had written before are found, and not written again. Raises TableNotFound and what the job raises.
+    """Put the rows at the point into the target, by a BACKFILL_TABLE job, and let the group begin. Rows that a job had
+    written before are found, and not written again. Raises TableNotFound and what the job raises.
     """
     request = BackfillRequest(
         group_uid=point.group.uid,
