@@ -95,8 +95,8 @@ def settings_from(
     """The settings in a connection's `extra`, else in the configuration `options`, else the embedded defaults.
 
     Raises InvalidArgument for a value that does not parse, and a driver environment with forbidden names. The same for
-    a lake root that is relative or has a password, and for a SQLite store under an executor that spans hosts. Raises
-    StoreUrlInvalid for an invalid store URL.
+    a lake root that is relative or has a password. The same for a SQLite store under an executor that spans hosts.
+    Raises StoreUrlInvalid for an invalid store URL.
     """
     from tidemark.hooks._driver_environment import names_from
 
