@@ -124,7 +124,7 @@ def test_a_statement_creates_a_table_of_a_catalog_and_fills_it_once(
 ) -> None:
     create(shop, shop.table)
     shop.sql("INSERT INTO {s}.orders VALUES (1), (2)")
-    target, at = f"spark_catalog.{shop.schema}.`odd kept`", datetime(2026, 11, 1, tzinfo=UTC)
+    target, at = f"spark_catalog.{shop.schema}.`2026_kept`", datetime(2026, 11, 1, tzinfo=UTC)
     sql = f"CREATE TABLE {target} AS SELECT id, METADATA$ACTION AS act FROM {shop.schema} WHERE id > 1"
 
     def taking(name: str, text: str) -> DAG:

@@ -75,19 +75,6 @@ def test_a_name_that_is_two_tables_is_refused_and_each_has_a_name_of_its_own(
     assert lake.create_stream("in_catalog", on=f"spark_catalog.{schema}.orders").path != f"file://{below}"
 
 
-def test_a_statement_finds_a_table_of_the_catalog_by_a_name_that_needs_backticks(
-    spark: SparkSession, lake: Lake, schema: str
-) -> None:
-    make(spark, f"{schema}.`my-orders`")
-    lake.create_stream("s", on=f"spark_catalog.{schema}.`my-orders`")
-    spark.sql(f"INSERT INTO {schema}.`my-orders` VALUES (1)")
-    for number, mirror in enumerate(("`my-mirror`", "`größe`"), start=1):
-        spark.sql(f"CREATE TABLE {schema}.{mirror} (id INT) USING delta")
-        lake.sql(f"INSERT INTO {schema}.{mirror} SELECT id FROM s")
-        assert [row.id for row in spark.table(f"{schema}.{mirror}").collect()] == [number]
-        spark.sql(f"INSERT INTO {schema}.`my-orders` VALUES ({number + 1})")
-
-
 def test_a_schema_that_is_below_the_lake_root_is_no_second_place(
     spark: SparkSession, lake: Lake, schema: str, tmp_path: Path
 ) -> None:
