@@ -142,7 +142,8 @@ def test_a_statement_creates_a_table_of_a_catalog_and_fills_it_once(
     assert shop.started() == started
     assert run_dag(taking("again", sql)).task("it") == "failed"
     kept = run_dag(taking("if", sql.replace("TABLE", "TABLE IF NOT EXISTS"))).returned("it")
-    assert kept == [{"status": f"Table {target} already exists, statement succeeded."}]
+    named = target.replace("`", "")
+    assert kept == [{"status": f"Table {named} already exists, statement succeeded."}]
     assert get_stream(hook.open_store(), shop.schema).offset.version == 1
     assert [tuple(row) for row in shop.spark.table(target).collect()] == [(2, "INSERT")]
 
