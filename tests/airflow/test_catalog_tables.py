@@ -119,6 +119,35 @@ def test_R90_operators_follow_a_managed_table_that_is_renamed_between_windows(
     assert [move.who for move in stream_history(hook.open_store(), shop.schema)].count(FOLLOWED_BY) == 1
 
 
+def test_a_statement_creates_a_table_of_a_catalog_and_fills_it_once(
+    run_dag: RunDag, shop: Shop, hook: TidemarkHook
+) -> None:
+    create(shop, shop.table)
+    shop.sql("INSERT INTO {s}.orders VALUES (1), (2)")
+    target, at = f"spark_catalog.{shop.schema}.`2026_kept`", datetime(2026, 11, 1, tzinfo=UTC)
+    sql = f"CREATE TABLE {target} AS SELECT id, METADATA$ACTION AS act FROM {shop.schema} WHERE id > 1"
+
+    def taking(name: str, text: str) -> DAG:
+        with DAG(f"{shop.schema}_{name}", schedule=None) as dag:
+            StreamSQLOperator(task_id="it", sql=text, stream=shop.schema)
+        return dag
+
+    first = run_dag(taking("ctas", sql), at).returned("it")
+    assert (first["to"], first["rows"]) == (1, 1)
+    assert [tuple(row) for row in shop.spark.table(target).collect()] == [(2, "INSERT")]
+    assert shop.spark.catalog.getTable(target).tableType == "MANAGED"
+    shop.sql("INSERT INTO {s}.orders VALUES (3)")
+    started = shop.started()
+    assert run_dag(taking("ctas", sql), at).returned("it") == first
+    assert shop.started() == started
+    assert run_dag(taking("again", sql)).task("it") == "failed"
+    kept = run_dag(taking("if", sql.replace("TABLE", "TABLE IF NOT EXISTS"))).returned("it")
+    named = target.replace("`", "")
+    assert kept == [{"status": f"Table {named} already exists, statement succeeded."}]
+    assert get_stream(hook.open_store(), shop.schema).offset.version == 1
+    assert [tuple(row) for row in shop.spark.table(target).collect()] == [(2, "INSERT")]
+
+
 def test_R90_a_table_that_is_renamed_below_the_lake_root_is_followed_by_a_dag_that_has_its_old_name(
     run_dag: RunDag, shop: Shop, hook: TidemarkHook
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import yaml
 from tests.airflow.command_line import Said, run_airflow
 from tests.unit.lake.delta_directories import commit, singers
 from tidemark.change_streams.worker import defining
+from tidemark.change_streams.worker.backfill import begin_backfill, finish_backfill
 from tidemark.change_streams.worker.definitions import get_change_stream, list_change_streams
 from tidemark.change_streams.worker.groups import create_group, group_status, list_groups
 from tidemark.control.store import ControlStore
@@ -110,6 +112,32 @@ def test_what_is_not_suspended_keeps_what_it_watches(store: ControlStore) -> Non
     rows("change-streams", "suspend", "names")
     assert "ChangeStreamRefused" in refused("change-streams", "resume", "names", "--on", "music.albums")
     rows("change-streams", "resume", "names", "--on", "music.albums", "--key", "SingerId")
+
+
+def test_a_backfill_is_rehearsed_run_on_spark_and_found_by_a_second_run(
+    store: ControlStore, tmp_path: Path, spark_submit: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = spark_submit("exit 9")
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    singers(tmp_path / "lake", "music.mirror")
+    backfill = ("change-streams", "backfill", "names", "--group", "new", "--table", "music.singers")
+    into = (*backfill, "--target", "music.mirror")
+    (shown,) = rows(*into, "--dry-run")
+    assert (shown["version"], shown["rows"], shown["done"]) == ("2", None, "False")
+    assert [one.name for one in list_groups(store, "names")] == ["mirror"]
+    assert "TargetNotFound" in refused(*backfill, "--target", "music.nowhere")
+    assert "does not watch it" in refused(*backfill[:-1], "music.albums", "--target", "music.mirror")
+    assert "nobody confirmed" in refused(*into, "--overwrite")
+    assert not started.exists()
+
+    assert "JobDied" in refused(*into)
+    assert started.exists()
+    started.unlink()
+    target = TidemarkHook().table("music.mirror")
+    finish_backfill(store, begin_backfill(store, "names", "new", "music.singers", target), 3)
+    (done,) = rows(*into)
+    assert (done["group"], done["version"], done["rows"], done["done"]) == ("new", "2", "3", "True")
+    assert not started.exists()
 
 
 def test_a_change_stream_is_dropped_once_it_is_confirmed(store: ControlStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.airflow
 ACTS = {
     "streams": {"create", "advance", "drop"},
     "replications": {"pause", "resume", "recover", "backfill", "drop"},
-    "change-streams": {"suspend", "resume", "drop"},
+    "change-streams": {"suspend", "resume", "backfill", "drop"},
     "consumer-groups": {"pause", "resume", "reset", "drop"},
 }
 
@@ -56,5 +56,6 @@ def test_every_act_says_what_a_second_run_does_and_can_be_rehearsed() -> None:
         assert "a second run" in command.help, command.help
         flags = {flag for one in command.args for flag in one.flags}
         assert {"--dry-run", "--output", "--conn-id"} <= flags, command.name
-        assert (command.name in ("drop", "reset", "advance", "recover")) == ("--yes" in flags)
+        loses = command.name in ("drop", "reset", "advance", "recover") or "--overwrite" in flags
+        assert loses == ("--yes" in flags)
     assert found == ACTS

@@ -51,7 +51,7 @@ def _of_changes() -> tuple[GroupCommand, ...]:
         ),
         GroupCommand(
             name="change-streams",
-            help="List, show, suspend, resume and drop change streams",
+            help="List, show, suspend, resume, backfill and drop change streams",
             subcommands=change_stream_commands(),
         ),
         GroupCommand(

@@ -1,13 +1,14 @@
-"""`airflow tidemark change-streams …`: the state of change streams; suspending, resuming and dropping them."""
+"""`airflow tidemark change-streams …`: change streams: their state, suspend, resume, backfill and drop."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import DRY_RUN, IF_EXISTS, confirm, store_of
+from tidemark.cli._acts import DRY_RUN, IF_EXISTS, confirm, runtime_of, store_of
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
 from tidemark.cli.consumer_groups import group_row
 from tidemark.hooks.tidemark import TidemarkHook
@@ -30,11 +31,23 @@ _KEYS = Arg(  # type: ignore[no-untyped-call]
     metavar="COLUMN", dest="keys",
 )  # fmt: skip
 _GROUP = Arg(("--group",), help="A consumer group, whose states and watermarks are shown")  # type: ignore[no-untyped-call]
+_READER = Arg(  # type: ignore[no-untyped-call]
+    ("--group",), help="The consumer group that reads from there on; it is created if it does not exist", required=True
+)
+_TABLE = Arg(("--table",), help="The watched table", required=True)  # type: ignore[no-untyped-call]
+_TARGET = Arg(("--target",), help="The table that is filled", required=True, metavar="TABLE")  # type: ignore[no-untyped-call]
+_OVERWRITE = Arg(  # type: ignore[no-untyped-call]
+    ("--overwrite",), help="Delete the rows that the target has", action="store_true"
+)
 _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 
 def change_stream_commands() -> tuple[ActionCommand, ...]:
     """Of change streams: lists and acts; each act says in its help what a second run does."""
+    return (*_lists(), *_acts())
+
+
+def _lists() -> tuple[ActionCommand, ...]:
     return (
         ActionCommand(
             name="list",
@@ -54,6 +67,11 @@ def change_stream_commands() -> tuple[ActionCommand, ...]:
             func=list_partitions,
             args=(_NAME, _GROUP, *_LOOK),
         ),
+    )
+
+
+def _acts() -> tuple[ActionCommand, ...]:
+    return (
         ActionCommand(
             name="suspend",
             help="Stop watching all tables; a second run changes nothing",
@@ -65,6 +83,12 @@ def change_stream_commands() -> tuple[ActionCommand, ...]:
             help="Resume a suspended change stream on these tables; a second run changes nothing",
             func=resume,
             args=(_NAME, _ON, _KEYS, DRY_RUN, *_LOOK),
+        ),
+        ActionCommand(
+            name="backfill",
+            help="Copy the rows of a watched table before a group reads its records; a second run copies nothing",
+            func=backfill,
+            args=(_NAME, _READER, _TABLE, _TARGET, _OVERWRITE, ARG_YES, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="drop",
@@ -180,6 +204,32 @@ def resume(args: Namespace) -> None:
 
 
 @suppress_logs_and_warning
+def backfill(args: Namespace) -> None:
+    """As BackfillTableOperator, by a job on Spark. Killed in between, the next run continues from the same version."""
+    from tidemark.change_streams.worker.backfill import backfill_from, begin_backfill
+    from tidemark.change_streams.worker.sinks import target_of
+    from tidemark.model.statements import TransactionKey
+    from tidemark.streams.worker.catalog import asking_the_catalog
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        runtime = partial(runtime_of, hook)
+        target = target_of(asking_the_catalog(hook.table, runtime), args.target)
+        asked = (args.name, args.group, args.table, target)
+        point = begin_backfill(hook.open_store().rehearsal(), *asked)
+        rows, done = point.rows, point.rows is not None
+        if not done and not args.dry_run:
+            if args.overwrite:
+                confirm(f"Delete the rows that {args.target} has?", yes=args.yes)
+            to_run = runtime()
+            point = begin_backfill(to_run.store, *asked)
+            key = TransactionKey("airflow tidemark", to_run.store.new_id(), "backfill")
+            rows, done = backfill_from(to_run, point, target, overwrite=args.overwrite, key=key).rows, True
+    row = {"change_stream": args.name, "act": "backfill", "group": point.group.name, "table": point.watched.table.name}
+    print_rows([{**row, "version": point.version, "rows": rows, "done": done}], args.output)
+
+
+@suppress_logs_and_warning
 def drop(args: Namespace) -> None:
     """Records that groups delivered stay in their targets. Killed in between it leaves a directory that nobody reads.
     No row if there was none.
@@ -205,8 +255,6 @@ def drop(args: Namespace) -> None:
 
 
 def _open_log(hook: TidemarkHook) -> OpenLog:
-    from functools import partial
-
     from tidemark.lake.delta_log import DeltaLog
 
     return partial(DeltaLog.open, options=hook.settings.storage_options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import getpass
+import os
 import tempfile
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -17,6 +18,7 @@ from tidemark.client.sessions import ClientSession
 from tidemark.client.source_addresses import addresses_of, hides
 from tidemark.control.store import ControlStore, utc_now
 from tidemark.jobs.workspace import Workspace
+from tidemark.lake.storage import is_absolute
 from tidemark.model.source_address import SourceAddress
 from tidemark.results.model.answers import DEFAULT_RULES, ReuseRules
 from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPaths, Limits
@@ -45,12 +47,15 @@ def connect(
 
     `spark`: a session, or a function that starts one, which is called at the first use of Spark. `session_settings` are
     set on it. `control_store`: SQLAlchemy URL; an SQLite one creates itself. `lake_root`: the root of `schema.table` if
-    Spark's catalog does not know it, and of the working directory `_tidemark/` (default: a temporary directory).
+    Spark's catalog does not know it, and of the working directory `_tidemark/` (default: a temporary directory). A
+    relative one means that of now, also after `chdir`.
     `clock` gives aware UTC times. `who` is the actor in the history of manual moves (default: the user's name).
     `use_cached_result`, `reuse_rules`: whether and how `lake.query` reuses answers. `sources`: the databases of
     replications by name, each as an address or a URL, `postgresql://user:password@host/db`.
     Raises InvalidArgument for another URL; StoreUnreachable and StoreNotMigrated at the first use.
     """
+    if lake_root is not None and not is_absolute(lake_root := os.path.expanduser(lake_root)):
+        lake_root = os.path.abspath(lake_root)
     options, addresses = dict(storage_options or {}), addresses_of(sources)
     store = ControlStore(control_store, clock=clock, hide=hides(addresses))
     root = f"{(lake_root or tempfile.mkdtemp(prefix='tidemark-')).rstrip('/')}/_tidemark"

@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tidemark.errors import InvalidArgument
+from tidemark.errors import InvalidArgument, StoreUrlInvalid
 from tidemark.hooks.spark_mode import SparkMode
 from tidemark.model.foreign_json import parsed, whole_number
 from tidemark.model.spark import DELTA_PACKAGE
@@ -25,6 +25,7 @@ _WEEK = 7 * 86_400  # seconds; pipes remember files for two weeks
 _HOUR = 3600  # seconds
 _MOST_HOURS = 23  # of a job; what is a day old can be removed
 _ENDS_WITH_ITS_TASK = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")  # set by Airflow's executors
+_OF_EACH_PROCESS = "a relative path would lead elsewhere in each process, by its working directory"
 _ON_ONE_HOST = ("LocalExecutor", "airflow.executors.local_executor.LocalExecutor")
 
 
@@ -93,23 +94,19 @@ def settings_from(
 ) -> TidemarkSettings:
     """The settings in a connection's `extra`, else in the configuration `options`, else the embedded defaults.
 
-    Raises InvalidArgument for a value that does not parse, a lake root with a password, and a driver environment with
-    forbidden names. The same for a SQLite store under an executor that spans hosts. Raises StoreUrlInvalid for an
-    invalid store URL.
+    Raises InvalidArgument for a value that does not parse, and a driver environment with forbidden names. The same for
+    a lake root that is relative or has a password. The same for a SQLite store under an executor that spans hosts.
+    Raises StoreUrlInvalid for an invalid store URL.
     """
     from tidemark.hooks._driver_environment import names_from
-    from tidemark.hooks._secrets import require_no_password
-    from tidemark.lake.storage import canonical_uri
 
     store = _store_url(_text(extra, "control_store") or options.get("control_store") or None, password)
     _require_one_host(store, executor)
-    lake_root = _text(extra, "lake_root") or options.get("lake_root") or str(home / "lake")
-    require_no_password("lake_root", lake_root)
     packages = _text(extra, "spark_packages") or DELTA_PACKAGE
     hours = _number(extra, "job_deadline_hours", most=_MOST_HOURS)
     return TidemarkSettings(
         control_store=store or f"sqlite:///{home / 'tidemark.db'}",
-        lake_root=canonical_uri(os.path.expanduser(lake_root)),
+        lake_root=_lake_root(_text(extra, "lake_root") or options.get("lake_root"), home),
         home=home,
         jobs_root=_jobs_root(options.get("jobs_root") or None, home),
         storage_options=_json_object(extra, "storage_options"),
@@ -131,6 +128,21 @@ def settings_from(
     )
 
 
+def _lake_root(given: str | None, home: Path) -> str:
+    """The canonical URI of the lake root. Raises InvalidArgument for a password in it, and for a relative path."""
+    from tidemark.hooks._secrets import require_no_password
+    from tidemark.lake.storage import canonical_uri, is_absolute
+
+    if not given:
+        return canonical_uri(str((home / "lake").absolute()))
+    require_no_password("lake_root", given)
+    path = os.path.expanduser(given)  # of an unknown user it stays as it is
+    if not is_absolute(path):
+        problem = f"it must be an absolute path or a URI: {_OF_EACH_PROCESS}"
+        raise InvalidArgument(argument="lake_root", value=given, problem=problem)
+    return canonical_uri(path)
+
+
 def _jobs_root(given: str | None, home: Path) -> Path:
     """The directory of job files. It is not in the lake, whose writers could change what drivers run. Users that share
     a home have one each.
@@ -144,12 +156,16 @@ def _jobs_root(given: str | None, home: Path) -> Path:
 
 
 def _store_url(url: str | None, password: str | None) -> str | None:
-    """The store's URL with the connection's password. Raises StoreUrlInvalid."""
+    """The store's URL with the connection's password. Raises StoreUrlInvalid, also for a relative path of SQLite."""
     if url is None:
         return None
-    from tidemark.control.urls import parse_url
+    from tidemark.control.urls import SQLITE, parse_url, shown
 
-    return parse_url(url, password=password or None).render_as_string(hide_password=False)
+    found = parse_url(url, password=password or None)
+    file = str(found.database)
+    if found.get_backend_name() == SQLITE and not file.startswith("file:") and not os.path.isabs(file):
+        raise StoreUrlInvalid(url=shown(found), problem=f"{_OF_EACH_PROCESS}; name sqlite:////absolute/path.db")
+    return found.render_as_string(hide_password=False)
 
 
 def _require_one_host(url: str | None, executor: str) -> None:
@@ -178,7 +194,7 @@ def _runs_on_one_host(executor: str) -> bool:
     module, _, name = executor.rpartition(".")
     try:
         return bool(module) and getattr(importlib.import_module(module), name).is_local is True
-    except (ImportError, AttributeError):
+    except (ImportError, AttributeError, TypeError, ValueError):  # of ".x" and the like, too
         return False
 
 

@@ -19,7 +19,16 @@ import fsspec
 from tidemark.errors import NotAFile
 from tidemark.lake.failures import storage_errors_named
 
-__all__ = ["MOST_BYTES", "Storage", "StoredFile", "canonical_uri", "described", "listed_time", "problem_of"]
+__all__ = [
+    "MOST_BYTES",
+    "Storage",
+    "StoredFile",
+    "canonical_uri",
+    "described",
+    "is_absolute",
+    "listed_time",
+    "problem_of",
+]
 
 MOST_BYTES = 1 << 30  # read at once
 
@@ -64,6 +73,11 @@ def canonical_uri(location: str) -> str:
     if not rest.startswith("//"):
         rest = "//" + rest.lstrip("/")
     return _without_last_slash(f"{_ONE_NAME.get(scheme.lower(), scheme.lower())}:{rest}")
+
+
+def is_absolute(location: str) -> bool:
+    """Whether the location is the same place in every working directory."""
+    return os.path.isabs(location) or _SCHEME.match(location) is not None
 
 
 def _to_millis(time: datetime | float) -> datetime:

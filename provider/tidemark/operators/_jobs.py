@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tidemark.change_streams.model.backfill import BACKFILL_TABLE, BackfilledTable
 from tidemark.errors import TableNotFound
 from tidemark.model.external_tables import ExternalTableRequest, Refreshed
 from tidemark.model.statements import PlannedWrite, TransactionKey
@@ -28,7 +27,6 @@ from tidemark.streams.planning.bounds import UNBOUNDED
 from tidemark.streams.planning.vacuum_job import VACUUM, Vacuumed, VacuumRequest
 
 if TYPE_CHECKING:
-    from tidemark.change_streams.model.backfill import BackfillRequest
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.streams.planning.bounds import Bound
     from tidemark.streams.planning.executors import PlannedExecutors
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from tidemark.streams.worker.sources import SourceHead
 
 __all__ = [
-    "backfill_table",
     "create_quarantine",
     "create_table",
     "explain",
@@ -90,11 +87,6 @@ def resolve_view(runtime: Runtime, name: str, *, beyond_snowflake: bool, key: Tr
 def refresh_external_table(runtime: Runtime, request: ExternalTableRequest, *, key: TransactionKey) -> Refreshed:
     """Raises the errors of the REFRESH_EXTERNAL_TABLE job."""
     return runtime.run_job(REFRESH_EXTERNAL_TABLE, request, key=key)
-
-
-def backfill_table(runtime: Runtime, request: BackfillRequest, *, key: TransactionKey) -> BackfilledTable:
-    """Raises the errors of the BACKFILL_TABLE job."""
-    return runtime.run_job(BACKFILL_TABLE, request, key=key)
 
 
 def holds_rows(runtime: Runtime, window: StreamWindow, *, key: TransactionKey) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tidemark.control.store import ControlStore
     from tidemark.model.streams import TableRef
 
-__all__ = ["TaskLimits", "check_sink", "number_of", "run_of", "sink_of", "target_of", "task_limits"]
+__all__ = ["TaskLimits", "check_sink", "number_of", "run_of", "sink_of", "task_limits"]
 
 
 def run_of(context: Context) -> str:
@@ -92,21 +92,9 @@ def sink_of(
     TargetNotFound, TargetNotDelta.
     """
     from tidemark.change_streams.model.sinks import Sink
-    from tidemark.change_streams.worker.sinks import request_sink, require_target
+    from tidemark.change_streams.worker.sinks import request_sink, require_target, target_of
 
     asked = request_sink(store, change_stream, write_as=write_as, target=target, table=table, keys=keys)
     place = None if asked.target is None else target_of(find, asked.target)
     require_target(store, change_stream, place, of_table=asked.table_id)
     return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function, asked.alone)
-
-
-def target_of(find: Callable[[str], TableRef], name: str) -> TableRef:
-    """The table that is written, as `find` finds it. Raises TargetNotFound, TargetNotDelta."""
-    from tidemark.errors import NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
-
-    try:
-        return find(name)
-    except TableNotFound as error:
-        raise TargetNotFound(target=name, hint=error.hint) from error
-    except NotADeltaTable as error:
-        raise TargetNotDelta(target=name, problem=error.facts.get("problem", str(error))) from error

@@ -13,7 +13,7 @@ from tidemark.operators._spark import SparkOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.change_streams.worker.backfill import BackfillPoint
+    from tidemark.change_streams.worker.backfill import Backfilled
 
 __all__ = ["BackfillTableOperator"]
 
@@ -56,38 +56,23 @@ class BackfillTableOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The version, its rows, and whether an earlier run had done it."""
-        from tidemark.change_streams.model.backfill import BackfillRequest
-        from tidemark.change_streams.worker.backfill import begin_backfill, finish_backfill
-        from tidemark.change_streams.worker.discovery import where_it_is
-        from tidemark.operators._jobs import backfill_table
-        from tidemark.operators._partitions import target_of
+        from tidemark.change_streams.worker.backfill import Backfilled, backfill_from, begin_backfill
+        from tidemark.change_streams.worker.sinks import target_of
 
         overwrite = flag_of("overwrite", self.overwrite)
         target = target_of(partial(self.table_by_name, context), self.target)
         runtime = self.runtime()
-        store = runtime.store
-        point = begin_backfill(store, self.change_stream, self.consumer_group, self.table, target)
+        point = begin_backfill(runtime.store, self.change_stream, self.consumer_group, self.table, target)
         if point.rows is not None:
-            return _answer(point, point.rows, found=True)
-        request = BackfillRequest(
-            group_uid=point.group.uid,
-            source=where_it_is(point.watched, runtime.tables).table,
-            version=point.version,
-            columns=point.watched.columns,
-            keys=point.watched.keys,
-            target=target,
-            overwrite=overwrite,
-        )
-        done = backfill_table(runtime, request, key=key_of(context))
-        finish_backfill(store, point, done.rows)
-        return _answer(point, done.rows, found=done.found)
+            return _answer(Backfilled(point, point.rows, found=True))
+        return _answer(backfill_from(runtime, point, target, overwrite=overwrite, key=key_of(context)))
 
 
-def _answer(point: BackfillPoint, rows: int, *, found: bool) -> dict[str, Any]:
+def _answer(done: Backfilled) -> dict[str, Any]:
     return {
-        "table": point.watched.table.name,
-        "version": point.version,
-        "rows": rows,
-        "found": found,
-        "start": point.group.start.isoformat(),
+        "table": done.point.watched.table.name,
+        "version": done.point.version,
+        "rows": done.rows,
+        "found": done.found,
+        "start": done.point.group.start.isoformat(),
     }

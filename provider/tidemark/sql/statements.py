@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 
+_SEVERAL = re.compile(r"[./`]")
+
+
 class StatementKind(StrEnum):
     """The kinds of statements, by their effect on the target."""
 
@@ -55,10 +58,14 @@ class TableMention:
 
     @property
     def name(self) -> str:
-        """`schema.table`, or ``delta.`/path` `` for a path. A catalog's name has backticks where needed."""
+        """`schema.table`, or ``delta.`/path` `` for a path. A catalog's name has backticks where needed. So has another
+        one with a part that would be read as several, or as a path.
+        """
         if len(self.parts) == 2 and self.parts[0].lower() == "delta":
             return path_name(self.parts[1])
-        return ".".join(map(spelled, self.parts) if len(self.parts) > 2 else self.parts)
+        if len(self.parts) == 2:
+            return ".".join(quoted(part) if _SEVERAL.search(part) else part for part in self.parts)
+        return ".".join(map(spelled, self.parts)) if len(self.parts) > 2 else self.parts[0]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.engine.materialized.desk import SALES, Desk
@@ -62,6 +64,22 @@ def test_a_dynamic_table_answers_as_of_its_last_refresh(desk: Desk) -> None:
     ]
     desk.status("ALTER DYNAMIC TABLE db.t SET TARGET_LAG = DOWNSTREAM COMMENT = 'x'")
     assert desk.one("SHOW DYNAMIC TABLES").target_lag == "DOWNSTREAM"
+
+
+def test_R90_views_follow_a_base_that_was_renamed_and_read_only_its_changes(desk: Desk) -> None:
+    desk.status(f"CREATE MATERIALIZED VIEW db.sales AS {SALES}")
+    desk.status(
+        "CREATE DYNAMIC TABLE db.dear TARGET_LAG = '10 minutes' REFRESH_MODE = INCREMENTAL AS"
+        " SELECT id, price FROM db.items WHERE price > 6"
+    )
+    renamed = shutil.move(desk.root / "db" / "items", desk.root / "db" / "items_2026")
+    desk.spark.sql(f"INSERT INTO delta.`{renamed}` VALUES (2, 100, 'd')")
+    assert desk.rows("db.sales") == [("bob", 2, 15), ("eve", 2, 107)]
+    assert desk.lake.refresh_view("db.dear").how == "changes"
+    assert desk.rows("db.dear") == [(1, 10), (2, 100), (2, 7)]
+    assert desk.lake.refresh_view("db.sales", refresh_mode="incremental").how == "changes"
+    desk.status("CREATE MATERIALIZED VIEW db.best AS SELECT customer FROM db.sales WHERE total > 50")
+    assert desk.rows("db.best") == [("eve",)]
 
 
 def test_a_suspended_view_is_not_refreshed_until_it_is_resumed(desk: Desk) -> None:

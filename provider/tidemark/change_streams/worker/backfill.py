@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tidemark.change_streams.model.backfill import Backfill
+from tidemark.change_streams.model.backfill import BACKFILL_TABLE, Backfill, BackfillRequest
 from tidemark.change_streams.model.change_streams import (
     BatchState,
     CaptureBatch,
@@ -17,15 +17,18 @@ from tidemark.change_streams.model.change_streams import (
 from tidemark.change_streams.planning import own_tables as own
 from tidemark.change_streams.store import backfills, change_streams, consumer_groups
 from tidemark.change_streams.store.schema import capture_batches
+from tidemark.change_streams.worker.discovery import where_it_is
 from tidemark.change_streams.worker.groups import begin_group
 from tidemark.change_streams.worker.sinks import keep_sink, own_tables
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 from tidemark.model.codec import from_json
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import TableRef
 from tidemark.streams.planning.names import require_name
+from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["BackfillPoint", "begin_backfill", "finish_backfill"]
+__all__ = ["BackfillPoint", "Backfilled", "backfill_from", "begin_backfill", "finish_backfill"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,15 @@ class BackfillPoint:
     watched: WatchedTable
     version: int
     rows: int | None
+
+
+@dataclass(frozen=True)
+class Backfilled:
+    """The outcome of a backfill. `found`: an earlier run had written the rows."""
+
+    point: BackfillPoint
+    rows: int
+    found: bool
 
 
 def begin_backfill(store: ControlStore, stream: str, group: str, table: str, target: TableRef) -> BackfillPoint:
@@ -70,6 +82,26 @@ def begin_backfill(store: ControlStore, stream: str, group: str, table: str, tar
         return BackfillPoint(reader, watched, kept.version, kept.rows)
 
     return store.write(begin)
+
+
+def backfill_from(
+    runtime: Runtime, point: BackfillPoint, target: TableRef, *, overwrite: bool, key: TransactionKey
+) -> Backfilled:
+    """Put the rows at the point into the target, by a BACKFILL_TABLE job, and let the group begin. Rows that a job had
+    written before are found, and not written again. Raises TableNotFound and what the job raises.
+    """
+    request = BackfillRequest(
+        group_uid=point.group.uid,
+        source=where_it_is(point.watched, runtime.tables).table,
+        version=point.version,
+        columns=point.watched.columns,
+        keys=point.watched.keys,
+        target=target,
+        overwrite=overwrite,
+    )
+    done = runtime.run_job(BACKFILL_TABLE, request, key=key)
+    finish_backfill(runtime.store, point, done.rows)
+    return Backfilled(point, done.rows, found=done.found)
 
 
 def finish_backfill(store: ControlStore, point: BackfillPoint, rows: int) -> None:

@@ -5,7 +5,7 @@ that a change stream must not watch, as its own groups write them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 import sqlalchemy as sa
@@ -16,9 +16,10 @@ from tidemark.change_streams.planning.own_tables import OwnTables
 from tidemark.change_streams.planning.sinks import SinkRequest, named_table, parse_sink
 from tidemark.change_streams.store import capture_batches, change_streams, group_sinks
 from tidemark.control.store import ControlStore
+from tidemark.errors import NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
 from tidemark.model.streams import TableRef
 
-__all__ = ["keep_sink", "own_tables", "request_sink", "require_target"]
+__all__ = ["keep_sink", "own_tables", "request_sink", "require_target", "target_of"]
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,16 @@ def request_sink(
     """
     stream, before = store.read(lambda connection: _known(connection, change_stream, table))
     return parse_sink(stream, write_as=write_as, target=target, table=table, keys=keys, before=before)
+
+
+def target_of(find: Callable[[str], TableRef], name: str) -> TableRef:
+    """The table that is written, as `find` finds it. Raises TargetNotFound, TargetNotDelta."""
+    try:
+        return find(name)
+    except TableNotFound as error:
+        raise TargetNotFound(target=name, hint=error.hint) from error
+    except NotADeltaTable as error:
+        raise TargetNotDelta(target=name, problem=error.facts.get("problem", str(error))) from error
 
 
 def require_target(

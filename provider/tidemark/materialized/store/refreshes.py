@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,12 +23,14 @@ __all__ = [
     "fail_refresh",
     "find_refresh",
     "history",
+    "move_ends",
     "newest_seconds",
     "plan_refresh",
     "wave_of",
 ]
 
 _of = view_refreshes.c
+_WAVES = 100  # the newest of a view, of which a task may begin one again
 _SECONDS_OF = 5  # refreshes that forecast the next one
 
 
@@ -98,6 +100,17 @@ def end_refresh(connection: sa.Connection, ended: Refresh) -> bool:
 def fail_refresh(connection: sa.Connection, refresh: Refresh, *, error: str, at: datetime) -> bool:
     """An attempt has failed; True if the refresh has not ended well before. Another attempt may end it."""
     return _change(connection, refresh, state=RefreshState.FAILED.value, error=error, ended_at=at)
+
+
+def move_ends(connection: sa.Connection, view_uid: str, paths: Mapping[str, str]) -> None:
+    """Tables of the view are at other paths: the waves that have not ended end there at the same versions. A second run
+    changes nothing.
+    """
+    ended = (RefreshState.DONE.value, RefreshState.UNCHANGED.value)
+    mine = sa.select(_of.id, _of.ends).where(_of.view_uid == view_uid, _of.state.not_in(ended))
+    for row in connection.execute(mine.order_by(_of.id.desc()).limit(_WAVES)).all():
+        ends = {paths.get(path, path): version for path, version in json.loads(row.ends).items()}
+        connection.execute(view_refreshes.update().where(_of.id == row.id).values(ends=to_json(ends)))
 
 
 def history(connection: sa.Connection, view_uids: Sequence[str], limit: int) -> tuple[Refresh, ...]:

@@ -39,6 +39,7 @@ __all__ = [
     "kept_paths",
     "live_views",
     "lookup_view",
+    "move_bases",
     "note_problem",
     "note_refresh",
     "resume_view",
@@ -151,6 +152,15 @@ def set_target_lag(connection: sa.Connection, view: KeptView, lag: TargetLag, *,
 def set_comment(connection: sa.Connection, view: KeptView, comment: str | None, *, by: str) -> bool:
     """Give the view another comment, None for none; True if it lives."""
     return _change(connection, view, by=by, comment=comment)
+
+
+def move_bases(
+    connection: sa.Connection, view: KeptView, shape: KeptShape, read: Mapping[str, Mapping[str, str]], *, by: str
+) -> bool:
+    """The bases of the view are at other paths, as `shape` and `read` have them; True if it lives. `read`: path → the
+    columns that are compared.
+    """
+    return _change(connection, view, by=by, shape=to_json(shape), columns_read=to_json(read))
 
 
 def note_refresh(

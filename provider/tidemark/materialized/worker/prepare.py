@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
 
 from tidemark.errors import (
     DataFileChanged,
@@ -12,6 +14,7 @@ from tidemark.errors import (
     LogIncomplete,
     SourceRecreated,
     StreamStale,
+    TableNotFound,
     TargetChanged,
     TidemarkError,
     TrackingInterrupted,
@@ -27,13 +30,13 @@ from tidemark.materialized.planning.graph import ancestors
 from tidemark.materialized.store import refreshes, views
 from tidemark.materialized.worker.ends import Planned, settled_version
 from tidemark.materialized.worker.estimate import choice_for, kept_log
+from tidemark.materialized.worker.following import follow_bases
 from tidemark.materialized.worker.graph import nodes_of
 from tidemark.materialized.worker.streams import newest_bases, replace_stream_of, stream_of_view
 from tidemark.materialized.worker.waves import require_active
 from tidemark.model.statements import PlannedWrite, RefreshHow, RefreshWrite, TransactionKey, WriteAs
 from tidemark.streams.planning.bounds import Bound
 from tidemark.streams.worker.begin import make_way
-from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.runtime import Runtime
 from tidemark.streams.worker.sources import look_at_sources, window_from
 from tidemark.streams.worker.takeover import takeover
@@ -81,16 +84,20 @@ class Preparing:
         """The bound and the write. The choice of a way is kept in the history.
 
         A stream that owes its first rows owes those at the wave's point in time from now on. A transaction of another
-        run that has no lease any more is finished first. A second run before the refresh begins looks again. Raises
-        KeptViewSuspended, also for a column that has changed. Raises KeptViewOutdated if a dynamic table that the view
-        reads was not refreshed in its wave. Raises TargetChanged if another table is at the kept one's path. Raises
-        StreamLocked, and errors of bases that cannot be read at all.
+        run that has no lease any more is finished first. Bases that were renamed or moved are followed. A second run
+        before the refresh begins looks again. Raises KeptViewSuspended, also for a column that has changed. Raises
+        KeptViewOutdated if a dynamic table that the view reads was not refreshed in its wave. Raises TargetChanged if
+        another table is at the kept one's path. Raises StreamLocked, RelocationRefused, and errors of bases that cannot
+        be read at all.
         """
         require_active(self.view)
-        self._make_way()
+        schemas = self._schemas()
+        if schemas is None and self._follows():
+            return replace(self, planned=self._planned_again()).prepared()
+        waited = self._make_way()
         self._require_kept()
         bound = Bound(ends=self._ends())
-        self._require_columns()
+        self._require_columns(None if waited else schemas)
         if self.why is not None:
             return self._from_the_start(bound, self.why)
         try:
@@ -122,11 +129,40 @@ class Preparing:
         self._keep(choice)
         return Prepared(self.planned, bound, _write(view, choice.how))
 
-    def _make_way(self) -> None:
+    def _schemas(self) -> dict[str, str] | None:
+        """JSON of the columns of each base whose columns are compared, by its path; None if one is gone."""
+        try:
+            return {path: self._schema(path) for path in self.view.columns_read}
+        except TableNotFound:
+            return None
+
+    def _schema(self, path: str) -> str:
+        return self.runtime.tables(path).state().metadata.schema_json
+
+    def _follows(self) -> bool:
+        store, tables = self.runtime.store, self.runtime.tables
+        bases = stream_of_view(store, self.view).bases
+        return follow_bases(store, tables, [base.table.path for base in bases], of=self.view.name)
+
+    def _planned_again(self) -> Planned:
+        """The view and its refresh as the store has them now."""
+
+        def look(connection: sa.Connection) -> Planned:
+            view, refresh = self.planned.view, self.planned.refresh
+            live = views.views_with_uids(connection, [view.uid])
+            planned = refreshes.find_refresh(connection, view.uid, refresh.run)
+            return Planned(next(iter(live), view), planned or refresh)
+
+        return self.runtime.store.read(look)
+
+    def _make_way(self) -> bool:
+        """Whether a transaction of another run was finished."""
         runtime, stream = self.runtime, stream_of_view(self.runtime.store, self.view)
         held = runtime.store.write(lambda c: make_way(c, runtime.store, stream, self.key))
-        if held is not None and held.transaction.key != self.key:
-            takeover(runtime, held.transaction.key, by=self.key, owner=self.planned.refresh.run)
+        if held is None or held.transaction.key == self.key:
+            return False
+        takeover(runtime, held.transaction.key, by=self.key, owner=self.planned.refresh.run)
+        return True
 
     def _start_again(self, ends: Mapping[str, int], why: str) -> None:
         """The stream owes all rows as of the wave, or of a later one that has written them: no view goes back."""
@@ -160,11 +196,12 @@ class Preparing:
                 ends[node.view.kept.path] = version
         return ends
 
-    def _require_columns(self) -> None:
-        """Suspends the view if a column that its query names is gone or has another type. Raises KeptViewSuspended."""
+    def _require_columns(self, schemas: Mapping[str, str] | None) -> None:
+        """Suspends the view if a column that its query names is gone or has another type. `schemas`: as `_schemas`
+        says; None: to be read now. Raises KeptViewSuspended, TableNotFound.
+        """
         for path, before in self.view.columns_read.items():
-            schema = wherever(self.runtime.tables)(path).state().metadata.schema_json
-            changed = changed_column(before, schema)
+            changed = changed_column(before, self._schema(path) if schemas is None else schemas[path])
             if changed is None:
                 continue
             why, store, run = f"the base {path} has changed: {changed}", self.runtime.store, self.planned.refresh.run

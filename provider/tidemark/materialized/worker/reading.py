@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import KeptViewNotReady
+from tidemark.errors import KeptViewNotReady, SourceMoved
 from tidemark.materialized.model.definitions import KeptView
 from tidemark.materialized.store import views
 from tidemark.materialized.worker.ends import settled_version
+from tidemark.materialized.worker.following import follow_bases
 from tidemark.materialized.worker.sizes import lost_files
 from tidemark.materialized.worker.streams import newest_bases
 from tidemark.model.streams import Stream, StreamOffset, StreamWindow
@@ -40,11 +41,16 @@ def kept_read(store: ControlStore, name: str, tables: Tables) -> tuple[KeptView,
 
 
 def fresh_read(store: ControlStore, name: str, tables: Tables) -> KeptRead:
-    """The parts of a read that answers for the newest versions of the bases. Raises KeptViewNotFound, and the errors of
-    a stream whose window cannot be read.
+    """The parts of a read that answers for the newest versions of the bases. Bases that were renamed or moved are
+    followed. Raises KeptViewNotFound, RelocationRefused, and the errors of a stream whose window cannot be read.
     """
     view, stream, version = store.read(lambda connection: _look(connection, name))
-    ends = head_of(stream, wherever(tables), UNBOUNDED).ends
+    try:
+        ends = head_of(stream, tables, UNBOUNDED).ends
+    except SourceMoved:
+        follow_bases(store, tables, [base.table.path for base in stream.bases], of=view.name)
+        view, stream, version = store.read(lambda connection: _look(connection, name))
+        ends = head_of(stream, wherever(tables), UNBOUNDED).ends
     window = window_from(stream, ends, store.clock())
     owes_all = window.kind is not window_from(replace(stream, initial_rows_pending=False), ends, store.clock()).kind
     if version is None or owes_all or _lost_files(window, tables):

@@ -15,6 +15,7 @@ from tidemark.materialized.model.definitions import KeptView, RefreshMode
 from tidemark.materialized.model.refreshes import Refreshed, RefreshState, Wave
 from tidemark.materialized.store import refreshes, views
 from tidemark.materialized.worker.ends import Planned, keep_end, keep_failure, refreshed_from
+from tidemark.materialized.worker.following import follow_bases
 from tidemark.materialized.worker.prepare import LOST, Prepared, Preparing
 from tidemark.materialized.worker.waves import plan_due, plan_named
 from tidemark.model.statements import TransactionKey
@@ -144,13 +145,17 @@ class _Level:
             return None
 
     def _finish(self, key: TransactionKey) -> None:
-        """An earlier attempt has begun the transaction of that key: finish it as it is planned, and keep its end. If
-        that fails for good, and nothing is written, the level begins again.
+        """An earlier attempt has begun the transaction of that key: finish it as it is planned, and keep its end. Bases
+        that were renamed or moved since are followed. If it fails for good, and nothing is written, the level begins
+        again.
         """
-        store = self.runtime.store
+        store, tables = self.runtime.store, self.runtime.tables
         stored = store.read(lambda connection: transactions.current(connection, key))
         if stored is None:
             return
+        bases = (base.table.path for window in stored.transaction.windows for base in window.bases)
+        if follow_bases(store, tables, set(bases)):
+            stored = store.read(lambda connection: transactions.current(connection, key)) or stored
         try:
             self._consume(key, _streams(stored), Bound(), stored=stored)
         except TidemarkError as error:

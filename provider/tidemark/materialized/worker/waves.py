@@ -13,6 +13,7 @@ from tidemark.materialized.model.definitions import KeptKind, KeptView, RefreshM
 from tidemark.materialized.model.refreshes import Level, Refresh, Wave
 from tidemark.materialized.planning.graph import Node, ancestors, due, levels, roots
 from tidemark.materialized.store import refreshes, views
+from tidemark.materialized.worker.following import follow_bases
 from tidemark.materialized.worker.graph import nodes_of
 from tidemark.streams.worker.opening import Tables
 
@@ -81,6 +82,10 @@ def _plan(
         nodes = choose(nodes_of(store, tables))
         as_of = store.clock()
         ends = _heads(nodes, store, tables)
+        gone = [path for path in roots(nodes) if path not in ends]
+        if gone and follow_bases(store, tables, gone):
+            nodes = choose(nodes_of(store, tables))
+            ends = _heads(nodes, store, tables)
         wanted = [
             Refresh(
                 view_uid=node.view.uid,

@@ -35,7 +35,7 @@ _CATALOG_MISSING = "Check the name. A task needs the catalog's settings on its S
 def kind_of(spark: SparkSession, name: str) -> str | None:
     """MANAGED, EXTERNAL, VIEW or TEMPORARY; None if the catalog does not know the name."""
     try:
-        return str(spark.catalog.getTable(name).tableType)
+        return str(spark.catalog.getTable(_as_spark_reads(name)).tableType)
     except AnalysisException as error:
         if (error.getCondition() or "").startswith(_NOT_THERE):
             return None
@@ -45,7 +45,7 @@ def kind_of(spark: SparkSession, name: str) -> str | None:
 def is_known(spark: SparkSession, name: str) -> bool:
     """Whether the catalog may know the name. A no needs no error of Spark's, which costs more than the question."""
     try:
-        return bool(spark.catalog.tableExists(name))
+        return bool(spark.catalog.tableExists(_as_spark_reads(name)))
     except AnalysisException:  # `kind_of` says what it means
         return True
 
@@ -57,7 +57,7 @@ def catalog_location(spark: SparkSession, name: str, kind: str) -> str:
     if kind.upper() in VIEWS:
         raise NotADeltaTable(path=name, problem="it is a view")
     try:
-        detail = spark.sql(f"DESCRIBE DETAIL {name}").select("format", "location").collect()
+        detail = spark.sql(f"DESCRIBE DETAIL {_as_spark_reads(name)}").select("format", "location").collect()
     except AnalysisException as error:
         raise NotADeltaTable(path=name, problem=str(error).splitlines()[0]) from error
     if not detail:
@@ -65,6 +65,11 @@ def catalog_location(spark: SparkSession, name: str, kind: str) -> str:
     if detail[0]["format"] != "delta":
         raise NotADeltaTable(path=name, problem=f"it is a table of the format {detail[0]['format']}")
     return str(detail[0]["location"])
+
+
+def _as_spark_reads(name: str) -> str:
+    """The name with backticks for each part that Spark does not read without them."""
+    return ".".join(map(spelled, table_name(name).parts)) or name
 
 
 def named_table(spark: SparkSession, name: str, options: Mapping[str, str]) -> TableRef:

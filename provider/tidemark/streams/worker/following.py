@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 
 import sqlalchemy as sa
@@ -11,10 +12,20 @@ from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import Transaction
 from tidemark.errors import LakeError, RelocationRefused, SourceError, SourceMoved
 from tidemark.model.streams import Stream, StreamWindow, TableRef
-from tidemark.streams.store import streams, transactions
+from tidemark.model.views import ViewQuery
+from tidemark.streams.store import streams, transactions, view_bases
 from tidemark.streams.worker.opening import Tables
 
-__all__ = ["FOLLOWED_BY", "follow", "follow_windows", "followed", "relocate", "was_on", "where_they_are"]
+__all__ = [
+    "FOLLOWED_BY",
+    "follow",
+    "follow_windows",
+    "followed",
+    "relocate",
+    "relocate_bases",
+    "was_on",
+    "where_they_are",
+]
 
 FOLLOWED_BY = "tidemark"
 """Who moved the stream, in its history: nobody asked for it."""
@@ -41,6 +52,25 @@ def relocate(
     if held_by is not None:
         transactions.relocate_window(connection, held_by, stream.uid, to)
     return replace(stream, source=to)
+
+
+def relocate_bases(
+    connection: sa.Connection, store: ControlStore, stream: Stream, places: Mapping[str, TableRef], view: ViewQuery
+) -> None:
+    """Point a stream on a query at other places of its base tables, and the window that is open on it, too.
+
+    `stream`: as read in this transaction. `places`: the path of a base → where it is; `view`: the query over these. A
+    second run changes nothing.
+    """
+    bases = tuple(replace(base, table=places.get(base.table.path, base.table)) for base in stream.view_bases)
+    if bases == stream.view_bases:
+        return
+    pairs = zip(stream.view_bases, bases, strict=True)
+    why = ", ".join(f"{_from(old.table.name)}{old.table.path})" for old, new in pairs if old != new)
+    view_bases.relocate_bases(connection, stream, bases, view, at=store.clock(), who=FOLLOWED_BY, why=why)
+    held_by = streams.holder(connection, stream.uid)
+    if held_by is not None:
+        view_bases.relocate_bases_of_window(connection, held_by, stream.uid, places)
 
 
 def follow(store: ControlStore, stream: Stream, moved: SourceMoved, tables: Tables) -> Stream:

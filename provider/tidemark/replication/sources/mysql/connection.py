@@ -31,6 +31,7 @@ SESSION = {  # whatever user, database or server say: one text for each value, a
 }
 _VERIFIED = {"REQUIRED": ssl.CERT_NONE, "VERIFY_CA": ssl.CERT_REQUIRED, "VERIFY_IDENTITY": ssl.CERT_REQUIRED}
 READ_TIMEOUT = 120  # seconds without a byte of the server, after which it counts as gone
+_LEAST_WAIT, _LONGEST_WAIT = 2, 3600  # seconds for a connection to open
 
 
 @contextmanager
@@ -109,17 +110,31 @@ def _keywords(address: SourceAddress, timeout: timedelta, read_timeout: int) -> 
         "password": address.password or "",
         "charset": "utf8mb4",
         "autocommit": True,
-        "connect_timeout": max(2, int(float(address.parameters.get("connect_timeout", timeout.total_seconds())))),
+        "connect_timeout": _connect_timeout(address, timeout),
         "read_timeout": read_timeout,
         "write_timeout": read_timeout,
         "program_name": "tidemark",
         "local_infile": False,
-        **_tls(address.parameters, source_text(address)),
+        **_tls(address),
     }
 
 
-def _tls(parameters: Mapping[str, str], source: str) -> dict[str, Any]:
+def _connect_timeout(address: SourceAddress, timeout: timedelta) -> int:
+    """The seconds for a connection to open. Raises SourceRefused for a parameter that is no such number."""
+    text = address.parameters.get("connect_timeout", str(timeout.total_seconds()))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= _LONGEST_WAIT:
+        problem = f"connect_timeout {text!r} is not a number of seconds from 0 to {_LONGEST_WAIT}"
+        raise _refused(address, problem, "such a number as connect_timeout, or leave it out")
+    return max(_LEAST_WAIT, int(seconds))
+
+
+def _tls(address: SourceAddress) -> dict[str, Any]:
     """`ssl_mode` as the client of MySQL has it; PREFERRED, which is the default, encrypts where the server does."""
+    parameters = address.parameters
     mode = ssl_mode(parameters)
     if mode == "DISABLED":
         return {"ssl_disabled": True}
@@ -127,11 +142,28 @@ def _tls(parameters: Mapping[str, str], source: str) -> dict[str, Any]:
         return {}
     if mode not in _VERIFIED:
         known = ", ".join(("DISABLED", "PREFERRED", *_VERIFIED))
-        remedy = f"Give the connection one of {known} as ssl_mode."
-        raise SourceRefused(source=source, what="the connection", problem=f"ssl_mode {mode} is unknown", remedy=remedy)
-    context = ssl.create_default_context(cafile=parameters.get("ssl_ca"))
+        raise _refused(address, f"ssl_mode {mode} is unknown", f"one of {known} as ssl_mode")
+    with _files_named(address, "ssl_ca"):
+        context = ssl.create_default_context(cafile=parameters.get("ssl_ca"))
     context.check_hostname = mode == "VERIFY_IDENTITY"
     context.verify_mode = _VERIFIED[mode]
     if "ssl_cert" in parameters:
-        context.load_cert_chain(parameters["ssl_cert"], parameters.get("ssl_key"))
+        with _files_named(address, "ssl_cert", "ssl_key"):
+            context.load_cert_chain(parameters["ssl_cert"], parameters.get("ssl_key"))
     return {"ssl": context}
+
+
+@contextmanager
+def _files_named(address: SourceAddress, *names: str) -> Iterator[None]:
+    """Raises an OSError within, which names no file, as SourceRefused with the parameters `names`."""
+    try:
+        yield
+    except OSError as error:
+        given = ", ".join(f"{name} {address.parameters[name]!r}" for name in names if name in address.parameters)
+        raise _refused(address, f"{given}: {error.strerror or error}", f"files in PEM form as {names[0]}") from error
+
+
+def _refused(address: SourceAddress, problem: str, wanted: str) -> SourceRefused:
+    connection = f"the connection {address.conn_id!r}" if address.conn_id else "the connection"
+    remedy = f"Give the connection {wanted}."
+    return SourceRefused(source=source_text(address), what=connection, problem=problem, remedy=remedy)

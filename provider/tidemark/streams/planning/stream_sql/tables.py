@@ -42,7 +42,7 @@ def created_table(text: str) -> CreatedTable | None:
     """The parts of CREATE TABLE … AS SELECT; None for other statements.
 
     Raises SqlCompilationError for OR REPLACE and for a list of columns, which have no form that can be repeated. Raises
-    it also for another format than Delta, which no transaction can write.
+    it also for a name of more than three parts, and for another format than Delta, which no transaction can write.
     """
     cursor = Cursor(text)
     query = _query(cursor.tokens)
@@ -56,6 +56,8 @@ def created_table(text: str) -> CreatedTable | None:
         raise cursor.fails("OR REPLACE cannot read a stream: drop the table first, or use INSERT OVERWRITE")
     if_not_exists = cursor.takes("IF", "NOT", "EXISTS")
     name = cursor.name("the name of a table")
+    if cursor.sees("."):
+        raise cursor.fails("a name of more than three parts is not allowed here")
     if cursor.sees("("):
         raise cursor.fails("a list of columns is not allowed here: name the columns in the query")
     created_for = sha256(text.strip().rstrip(";").encode()).hexdigest()[:32]
