@@ -14,6 +14,7 @@ from tidemark.plugins.monitor.connections import MonitoredConnection, connection
 from tidemark.plugins.monitor.gate import Gate
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 from tidemark.plugins.monitor.status_cache import NotYet, Unreadable
+from tidemark.plugins.monitor.watch import Watch
 from tidemark.streams.worker.object_states import Seen, judged, questions_behind
 from tidemark.streams.worker.questions import LogQuestion
 
@@ -86,10 +87,13 @@ class _Kept:
 async def objects_answer(
     gate: Gate, part: ObjectsPart, *, patience: float, now: datetime, readable: Collection[str]
 ) -> AnyObjectsAnswer:
-    """One look at the store, then at the logs of the page's streams for `patience` seconds. Raises StoreError."""
-    kept = await gate.ask(lambda monitored: _kept(monitored, part, now))
+    """One look at the store, then at the logs of the page's streams for `patience` seconds. Usual lags are those that
+    looks in the background have found. Raises StoreError.
+    """
+    kept = await gate.ask(lambda monitored: _kept(monitored, part, now, gate.watch))
     statuses = await gate.status_cache.answers(kept.behind.values(), kept.monitored.tables, patience=patience)
     seen = {uid: _seen(statuses[one.uid]) for uid, one in kept.behind.items()}
+    found = judged(kept.page.objects, seen, gate.watch.known.usual, now)
     return AnyObjectsAnswer(
         connection=kept.monitored.conn_id,
         connections=connection_ids(),
@@ -98,12 +102,12 @@ async def objects_answer(
         total=kept.page.total,
         limit=part.limit,
         offset=part.offset,
-        objects=tuple(any_object_answer(one, readable) for one in judged(kept.page.objects, seen, now)),
+        objects=tuple(any_object_answer(one, readable) for one in found),
         kinds=kept.kinds,
     )
 
 
-def _kept(monitored: MonitoredConnection, part: ObjectsPart, now: datetime) -> _Kept:
+def _kept(monitored: MonitoredConnection, part: ObjectsPart, now: datetime, watch: Watch) -> _Kept:
     if monitored.store is None:
         return _Kept(monitored, ObjectsPage(0, ()), {}, {})
     how = {name: value for name, value in vars(part).items() if name != "wish"}
@@ -112,7 +116,9 @@ def _kept(monitored: MonitoredConnection, part: ObjectsPart, now: datetime) -> _
         found = page(connection, part.wish, **how, now=now)
         return _Kept(monitored, found, count_kinds(connection), questions_behind(connection, found.objects))
 
-    return monitored.store.read(read)
+    kept = monitored.store.read(read)
+    watch.wake(monitored.store, monitored.tables)
+    return kept
 
 
 def _seen(status: Any) -> Seen:

@@ -20,8 +20,8 @@ from tidemark.control.object_needs import RANKS, Key, Place, findings_of, places
 from tidemark.control.object_revisions import Facts, facts_of, token_of
 from tidemark.control.schema import objects
 from tidemark.control.store import ControlStore
-from tidemark.control.usual_lags import UsualLag, may_be_behind, usual_lags
-from tidemark.streams.worker.object_states import Seen, ask_logs, judged, questions_behind
+from tidemark.control.usual_lags import UsualLag
+from tidemark.streams.worker.object_states import Seen, ask_logs, judged, questions_behind, usual_behind
 from tidemark.streams.worker.questions import LogQuestion
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.threads import PATIENCE
@@ -182,10 +182,9 @@ def look_at(
     found, questions = store.read(kept)
     answers = ask_logs(questions, tables, rest=rest, patience=patience)
     silent = {(one.kind, one.uid) for one in found if one.uid in questions and answers[one.uid] is None}
-    as_told = judged(found, answers, now)
-    usual = _without(known.usual, set(keys) - silent) | _behind_usual(store, as_told)
+    usual = _without(known.usual, set(keys) - silent) | usual_behind(store, found, answers, now)
     seen, late, since = dict(known.seen), dict(known.late), dict(known.since)
-    for one, told in zip(found, _by_usual(as_told, usual), strict=True):
+    for one, told in zip(found, judged(found, answers, usual, now), strict=True):
         key = (one.kind, one.uid)
         if key in silent:
             continue
@@ -216,22 +215,6 @@ def _without(usual: Mapping[Key, UsualLag], keys: Collection[Key]) -> dict[Key, 
     return {key: lag for key, lag in usual.items() if key not in keys}
 
 
-def _behind_usual(store: ControlStore, found: Sequence[ShownObject]) -> dict[Key, UsualLag]:
-    long = may_be_behind(found)
-    return store.read(lambda connection: usual_lags(connection, long)) if long else {}
-
-
-def _by_usual(found: Sequence[ShownObject], usual: Mapping[Key, UsualLag]) -> tuple[ShownObject, ...]:
-    """An object that does its work has a warning while it is behind its usual lag."""
-    return tuple(_warned(one, usual.get((one.kind, one.uid))) for one in found)
-
-
-def _warned(one: ShownObject, usual: UsualLag | None) -> ShownObject:
-    if usual is None or one.severity is not Severity.OK or one.lag_seconds is None or one.lag_seconds <= usual.limit:
-        return one
-    return replace(one, severity=Severity.WARNING, notice=usual.words)
-
-
 def _needs(
     connection: sa.Connection,
     keys: Sequence[Key],
@@ -243,19 +226,20 @@ def _needs(
     questions = questions_behind(connection, found)
     seen = {uid: still_holds(known.seen.get(key), questions.get(uid)) for key in keys for uid in (key[1],)}
     beside = dict(_beside(connection, found, findings))
-    as_told = judged(found, seen, now)
     needs: list[Need | None] = []
-    for one, before, told in zip(found, as_told, _by_usual(as_told, known.usual), strict=True):
+    for one, told in zip(found, judged(found, seen, known.usual, now), strict=True):
         key = (one.kind, one.uid)
         if key in beside:
-            crossed = None if told is before else _crossed(told, known.usual[key], now)
-            needs.append(_need(one, told, beside[key], known.since.get(key), crossed))
+            needs.append(_need(one, told, beside[key], known.since.get(key), _crossed(told, now)))
     return tuple(one for one in needs if one is not None)
 
 
-def _crossed(told: ShownObject, usual: UsualLag, now: datetime) -> datetime:
-    """When the lag became longer than the usual one allows."""
-    return now - timedelta(seconds=told.lag_seconds or 0.0) + timedelta(seconds=round(usual.limit))
+def _crossed(told: ShownObject, now: datetime) -> datetime | None:
+    """When the lag became longer than the usual one allows; None: it is not."""
+    if told.usual_seconds is None:
+        return None
+    limit = UsualLag(told.usual_seconds).limit
+    return now - timedelta(seconds=told.lag_seconds or 0.0) + timedelta(seconds=round(limit))
 
 
 def still_holds(answer: tuple[tuple[Hashable, ...], Seen] | None, question: LogQuestion | None) -> Seen:
