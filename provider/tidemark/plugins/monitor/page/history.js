@@ -1,6 +1,6 @@
 // The history of an object of any kind: what the server says that there is, as charts and as tables.
 
-import { actButtons, offersOf } from "./acts.js";
+import { actButtons, actsPart, offersOf, shownActs } from "./acts.js";
 import { address, linkTo, turn } from "./address.js";
 import { chart, rows, table } from "./charts.js";
 import { fetchJson, h, number, section } from "./elements.js";
@@ -22,7 +22,10 @@ export async function showHistory(signal) {
     limit: POINTS,
   };
   const found = await fetchJson("api/v1/history", wish, signal);
-  draw({ ...found, offers: await offersOf(found.kind, found.uid, found.connection, signal) }, wish);
+  const of = { connection: found.connection, kind: found.kind, uid: found.uid };
+  const acts = await actsPart(of, signal);
+  draw({ ...found, acts: { ...acts, now: null }, offers: await offersOf(found.kind, found.uid, found.connection, signal) },
+    { ...wish, acts: address.get("acts") });
 }
 
 // What somebody reads or has opened stays where it is: the same answer draws nothing.
@@ -45,7 +48,8 @@ function article(found, wish) {
       found.view ? [" ", h("a", { href: linkTo(found.view, connection), id: "own-view" }, "Where it stands")] : null),
     found.elsewhere ? h("p", {}, found.elsewhere) : null,
     found.offers?.acts.length ? section("Acts", actButtons(found.offers, found)) : null,
-    found.parts.map((part) => shownPart(part, found, wish)));
+    found.parts.map((part) => shownPart(part, found, wish)),
+    shownActs({ ...found.acts, now: found.now }));
 }
 
 function shownPart(part, found, wish) {

@@ -21,7 +21,7 @@ export function connections(found) {
   if (found.connections.length < 2) return null;
   const choice = h("select", { id: "connection" }, found.connections.map((name) => h("option", {}, name)));
   choice.value = found.connection;
-  choice.addEventListener("change", () => turn({ connection: choice.value, offset: 0, cursor: "" }));
+  choice.addEventListener("change", () => turn({ connection: choice.value, offset: 0, cursor: "", acts: "" }));
   return h("label", {}, "Connection ", choice);
 }
 
