@@ -69,7 +69,7 @@ def acted(made: Monitored, count: int) -> None:
     """So many acts, every fifth of them on the stream bulk_0000, with markup in the reasons."""
 
     def keep(connection: sa.Connection) -> None:
-        uids = dict(connection.execute(sa.select(objects.c.name, objects.c.uid)).tuples())
+        uids = {row.name: row.uid for row in connection.execute(sa.select(objects.c.name, objects.c.uid))}
         for number in range(count):
             name = f"bulk_{number % 5:04}"
             told = {"kind": "stream", "uid": uids[name], "name": name, "act": "advance", "revision": "{}"}

@@ -66,7 +66,7 @@ if (process.argv[3] === "refreshes") {
   console.log(JSON.stringify({ steps, asked }));
 } else {
   const { fetchAnswer } = await import(`${page}/answers.js`);
-  const body = { now: "2026-11-27T12:00:00Z", rows: [{ lag_seconds: 10, hours_left: 2 }, { lag_seconds: 0, hours_left: null, name: "a" }] };
+  const body = { now: "2026-11-27T12:00:00Z", rows: [{ lag_seconds: 10, hours_left: 2 }, { lag_seconds: 0, hours_left: null, name: "a" }], points: [{ lag_seconds: 5 }] };
   globalThis.fetch = async (url, { headers }) => headers["If-None-Match"]
     ? new Response(null, { status: 304, headers: { "Tidemark-Times": '{"now": "2026-11-27T13:00:00Z"}' } })
     : new Response(JSON.stringify(body), { status: 200, headers: { ETag: 'W/"one"' } });

@@ -49,5 +49,6 @@ def test_ages_go_on_where_nothing_else_has_changed() -> None:
     assert found["second"] == {
         "now": "2026-11-27T13:00:00Z",
         "rows": [{"lag_seconds": 3610, "hours_left": 1}, {"lag_seconds": 0, "hours_left": None, "name": "a"}],
+        "points": [{"lag_seconds": 5}],
     }
     assert found["third"] == found["second"]

@@ -6,10 +6,12 @@ background, and a command does one before it answers.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 
 import sqlalchemy as sa
 
@@ -60,6 +62,11 @@ class Known:
     looked: frozenset[Key] = frozenset()
     looked_at: datetime | None = None
     usual: Mapping[Key, UsualLag] = field(default_factory=dict)
+
+    @cached_property
+    def looked_by_kind(self) -> Mapping[str, int]:
+        """How many objects of each kind are among `looked`."""
+        return Counter(kind for kind, _ in self.looked)
 
 
 NOTHING_KNOWN = Known()
@@ -128,16 +135,16 @@ def needs_page(
     """
     findings = findings_of(connection, now)
     found = places(connection, wish, known.late, findings)
-    names = {rank: name for name, rank in RANKS.items()}
-    rest = [place for place in found if after is None or place > after]
+    rest = found if after is None else found[bisect_right(found, after) :]
     shown = rest if limit is None else rest[:limit]
     needs = _needs(connection, [place.key for place in shown], known, findings, now)
-    mended = {place.key for place in shown}.difference((one.shown.kind, one.shown.uid) for one in needs)
-    counted = [names[place.rank] for place in found if place.key not in mended]
+    still = {(one.shown.kind, one.shown.uid) for one in needs}
+    counted = Counter(place.rank for place in found)
+    counted.subtract(place.rank for place in shown if place.key not in still)
     kinds = count_kinds(connection)
     return NeedsPage(
-        total=len(counted),
-        counts={**dict.fromkeys(RANKS, 0), **Counter(counted)},
+        total=counted.total(),
+        counts={name: counted[rank] for name, rank in RANKS.items()},
         kinds=kinds,
         not_looked_at=_not_looked_at(known, kinds, wish),
         needs=needs,
@@ -146,8 +153,8 @@ def needs_page(
 
 
 def _not_looked_at(known: Known, kinds: Mapping[str, int], wish: ObjectsWish) -> int:
-    looked = Counter(kind for kind, _ in known.looked)
-    return sum(max(0, count - looked[kind]) for kind, count in kinds.items() if wish.kind in (None, kind))
+    looked = known.looked_by_kind
+    return sum(max(0, count - looked.get(kind, 0)) for kind, count in kinds.items() if wish.kind in (None, kind))
 
 
 def look_at_all(store: ControlStore, tables: Tables) -> Known:
