@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from tidemark.control.object_list import ObjectOrder, ObjectsPage, ObjectsWish, ShownObject, count_kinds, page
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.gate import Gate
+from tidemark.plugins.monitor.reading import looked_at
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 from tidemark.plugins.monitor.status_cache import NotYet, Unreadable
 from tidemark.plugins.monitor.watch import Watch
@@ -46,7 +47,8 @@ class AnyObjectAnswer:
 @dataclass(frozen=True)
 class AnyObjectsAnswer:
     """One page of objects. `store`: `absent` if no task has made the control store yet. `kinds`: how many objects of
-    each kind exist, for any search.
+    each kind exist, for any search. `looked_at`: the oldest look at a log of the page; None: no look has ended.
+    `not_looked_at`: how many logs have not answered yet.
     """
 
     connection: str
@@ -58,6 +60,8 @@ class AnyObjectsAnswer:
     offset: int
     objects: tuple[AnyObjectAnswer, ...]
     kinds: Mapping[str, int]
+    looked_at: datetime | None
+    not_looked_at: int
 
 
 @dataclass(frozen=True)
@@ -87,12 +91,12 @@ class _Kept:
 async def objects_answer(
     gate: Gate, part: ObjectsPart, *, patience: float, now: datetime, readable: Collection[str]
 ) -> AnyObjectsAnswer:
-    """One look at the store, then at the logs of the page's streams for `patience` seconds. Usual lags are those that
-    looks in the background have found. Raises StoreError.
+    """One look at the store, with what looks in the background have found in logs, and as usual lags. `patience`: how
+    long the logs are waited for. Raises StoreError.
     """
     kept = await gate.ask(lambda monitored: _kept(monitored, part, now, gate.watch))
-    statuses = await gate.status_cache.answers(kept.behind.values(), kept.monitored.tables, patience=patience)
-    seen = {uid: _seen(statuses[one.uid]) for uid, one in kept.behind.items()}
+    looks = await gate.status_cache.answers(kept.behind.values(), kept.monitored.tables, patience=patience)
+    seen = {uid: _seen(looks.answers[one.uid]) for uid, one in kept.behind.items()}
     found = judged(kept.page.objects, seen, gate.watch.known.usual, now)
     return AnyObjectsAnswer(
         connection=kept.monitored.conn_id,
@@ -104,6 +108,8 @@ async def objects_answer(
         offset=part.offset,
         objects=tuple(any_object_answer(one, readable) for one in found),
         kinds=kept.kinds,
+        looked_at=looked_at(looks, now),
+        not_looked_at=looks.missing,
     )
 
 

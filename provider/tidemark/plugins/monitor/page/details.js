@@ -31,6 +31,7 @@ function facts(one, found) {
       one.initial_rows_pending ? badge("note", "rows at the start are owed") : null]],
     ["Behind", behind(one.lag)],
     ["Stale in", staleIn(one.lag)],
+    found.looked_at ? ["Log looked at", moment(found.looked_at, found.now)] : null,
     ["Offset moved", moment(one.advanced_at, found.now)],
     ["Created", moment(one.created_at, found.now)],
     one.comment ? ["Comment", one.comment] : null,
