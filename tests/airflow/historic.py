@@ -9,6 +9,8 @@ from pathlib import Path
 from tests.airflow.monitored import DAG
 from tests.airflow.needing import BY, Needing
 from tests.control.change_stream_model import ChangeStreamWorld, Clock, segment
+from tests.unit.channels.token_table import Tokens
+from tests.unit.lake.delta_directories import born
 from tests.unit.search.tables import METADATA
 from tidemark.change_streams.model.change_streams import Partition
 from tidemark.change_streams.worker.groups import create_group
@@ -50,8 +52,8 @@ class Historic:
         self._reclusterings()
         self._upkeep()
         Changes(root, self.url, self.now)
-        landing = TableRef("shop.landing", f"file://{root}/landing", "id of landing", Addressing.PATH)
-        self.store.write(lambda c: landing_tables.register(c, landing, by=BY, at=self.now))
+        born(root / "landing")
+        tokens(self.store, root / "landing", self.now)
 
     def named(self) -> dict[str, str]:
         """One object of each kind that has a history, by its name."""
@@ -108,6 +110,16 @@ class Historic:
         mark = UpkeepMark(search.app_id, 5, 3, 1000, True, self.now - timedelta(seconds=9))
         commits = [Kept(version, mark, 300, 2400, self.now + timedelta(seconds=version)) for version in (1, 2)]
         self.store.write(lambda c: searches.keep_commits(c, search, commits, run=BY))
+
+
+def tokens(store: ControlStore, landing: Path, at: datetime) -> Tokens:
+    """The landing table at that path, with two channels, one of them with markup in its name, and their history."""
+    table = TableRef("shop.landing", landing.as_uri(), "id-1", Addressing.PATH)
+    store.write(lambda c: landing_tables.register(c, table, by=BY, at=at))
+    made = Tokens(landing, at - timedelta(minutes=3))
+    for number in range(3):
+        made.minute(**{"ORDERS": str(7 * number), HTML: f"file_{number}"})
+    return made
 
 
 class Changes:

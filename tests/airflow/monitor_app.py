@@ -16,14 +16,21 @@ __all__ = ["GUEST", "NOBODY", "VIEWER", "Caller", "another_app", "mounted_app", 
 NOBODY, GUEST, VIEWER = None, "", "viewer"
 
 
+LOOKING = ("/api/v1/streams", "/api/v1/stream", "/api/v1/objects")
+
+
 class Caller:
-    """Asks the app as it is mounted in Airflow, as a user of some role; `NOBODY` is not logged in."""
+    """Asks the app as it is mounted in Airflow, as a user of some role; `NOBODY` is not logged in. It waits for logs
+    unless it says otherwise.
+    """
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
 
     def __call__(self, path: str, *, role: str | None = VIEWER, method: str = "GET", **asked: Any) -> Any:
         headers = {} if role is None else {"Authorization": f"Bearer {token(role)}"}
+        if path in LOOKING:
+            asked.setdefault("wait", 5)
         client = TestClient(self._app, raise_server_exceptions=False)
         return client.request(method, f"/tidemark{path}", params=asked, headers=headers)
 

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from tests.airflow.monitor_app import GUEST, VIEWER, another_app, token
+from tests.airflow.monitor_app import GUEST, LOOKING, VIEWER, another_app, token
 from tests.airflow.needing import Needing
 from tests.until import wait_until
 from tidemark.streams.worker.streams import advance_stream
@@ -34,7 +34,8 @@ def ask(airflow_home: Path, app: FastAPI, world: Needing, use: Callable[[str], N
     def asked(path: str, *, known: str | None = None, role: str | None = VIEWER) -> Any:
         headers = {} if role is None else {"Authorization": f"Bearer {token(role)}"}
         named = {} if known is None else {"If-None-Match": known}
-        return client.get(f"/tidemark{path}", params=ASKED.get(path, {}), headers={**headers, **named})
+        wait = {"wait": 5} if path in LOOKING else {}
+        return client.get(f"/tidemark{path}", params={**ASKED.get(path, {}), **wait}, headers={**headers, **named})
 
     return asked
 

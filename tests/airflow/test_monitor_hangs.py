@@ -126,7 +126,7 @@ def test_a_store_that_hangs_takes_nothing_of_airflows_with_it(
         assert _longest_of_airflows_own(ask) <= baseline + LATER
         assert ask("/tidemark/api/v1/streams?connection=well").json()["total"] == 1
     _until(lambda: ask("/tidemark/api/v1/streams?connection=database").status_code == 200)
-    assert ask("/tidemark/api/v1/streams?connection=database").json()["streams"][0]["lag"]["state"] == "known"
+    assert ask("/tidemark/api/v1/streams?connection=database&wait=10").json()["streams"][0]["lag"]["state"] == "known"
 
 
 def test_a_server_that_never_answers_takes_nothing_of_airflows_with_it(
@@ -145,7 +145,9 @@ def test_a_lake_that_hangs_takes_nothing_of_airflows_with_it(
     assert answers[200]
     streams = ask("/tidemark/api/v1/streams?connection=lake&wait=0.1").json()["streams"]
     assert {one["lag"]["state"] for one in streams} == {"waiting"}
-    assert ask("/tidemark/api/v1/stream?connection=well&name=orders").json()["stream"]["lag"]["state"] == "known"
+    assert (
+        ask("/tidemark/api/v1/stream?connection=well&name=orders&wait=10").json()["stream"]["lag"]["state"] == "known"
+    )
 
 
 def _asked_by_60(ask: Callable[[str], requests.Response], connection: str, baseline: float) -> Counter[int]:

@@ -17,8 +17,11 @@ from tests.airflow.command_line import Said, run_airflow
 from tests.airflow.historic import HTML, RUNS, Historic
 from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app
 from tests.airflow.monitored import DAG
+from tests.until import wait_until
+from tidemark.channels.store import landing_tables
 from tidemark.control.object_histories import HISTORIES, WITHOUT, Unit, parts_of
 from tidemark.lake.storage import Storage
+from tidemark.model.streams import Addressing, TableRef
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 
 pytestmark = pytest.mark.airflow
@@ -93,9 +96,32 @@ def plain(value: Any) -> Any:
 
 
 def test_a_kind_without_a_history_says_who_has_it(ask: Caller, typed: Callable[..., Said]) -> None:
-    found = said(ask(HISTORY, kind="landing_table", name="shop.landing"))
-    assert (found["parts"], found["elsewhere"]) == ([], WITHOUT["landing_table"])
+    """Its route waits for no look at the lake, and has the tokens of the channels after it."""
+    asked = {"kind": "landing_table", "name": "shop.landing"}
+    first = said(ask(HISTORY, **asked))
+    assert first["elsewhere"] == WITHOUT["landing_table"]
+    assert (first["parts"], first["looked_at"], first["not_looked_at"]) == ([], None, 1)
+    wait_until(lambda: said(ask(HISTORY, **asked))["not_looked_at"] == 0)
+    found = said(ask(HISTORY, **asked, limit=2))
+    assert found["looked_at"] <= found["now"]
+    told = {part["words"]: [point["token"] for point in part["points"]] for part in found["parts"]}
+    words = "Channel {}, the newest minute first"
+    assert told == {words.format(HTML): ["file_2", "file_1"], words.format("ORDERS"): ["14", "7"]}
+    shown = typed("landing_table", "shop.landing", "--limit", "2", "--output", "json")
+    (row,) = json.loads(shown.stdout)
+    assert [str(point["number"]) for point in row["channel_0"]] == ["14", "7"]
     assert WITHOUT["landing_table"] in typed("landing_table", "shop.landing", "--output", "plain").stdout
+
+
+def test_a_history_in_the_lake_that_cannot_be_read_is_said_in_words(ask: Caller, world: Historic) -> None:
+    asked = {"kind": "landing_table", "name": "shop.lost"}
+    lost = TableRef("shop.lost", "file:///nowhere", "id-2", Addressing.PATH)
+    world.store.write(lambda c: landing_tables.register(c, lost, by="me", at=world.now))
+    wait_until(lambda: said(ask(HISTORY, **asked))["not_looked_at"] == 0)
+    found = said(ask(HISTORY, **asked))
+    assert "No table exists" in found["elsewhere"]
+    assert found["parts"] == []
+    world.store.write(lambda c: landing_tables.end(c, "id-2", at=world.now))
 
 
 def test_each_part_is_in_the_documentation_with_its_fields() -> None:

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app
 from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.monitored_replications import MonitoredReplications
+from tests.until import wait_until
 from tidemark.control.schema import objects
 from tidemark.lake.storage import Storage
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
@@ -114,8 +115,16 @@ def test_a_lake_that_has_not_answered_leaves_what_the_store_knows(
     monkeypatch.setattr(Storage, "names", slow)
     use(monitored.url)
     of = {one["name"]: one for one in Caller(another_app())("/api/v1/objects", kind="stream", wait=0).json()["objects"]}
-    released.set()
     assert (of["stock"]["state"], of["payments"]["state"]) == ("failing", "delivering")
+    ask = Caller(another_app())
+    first = ask("/api/v1/objects", kind="stream", wait=0).json()
+    assert (first["looked_at"], first["not_looked_at"]) == (None, 6)
+    released.set()
+    wait_until(lambda: ask("/api/v1/objects", kind="stream", wait=0).json()["not_looked_at"] == 0)
+    later = ask("/api/v1/objects", kind="stream", wait=0).json()
+    assert later["looked_at"] <= later["now"]
+    assert {one["name"]: one["state"] for one in later["objects"]}["stock"] == "stale"
+    assert ask("/api/v1/objects", kind="replication", wait=0).json()["looked_at"] is None
 
 
 def test_each_object_leads_to_its_own_view(ask: Caller) -> None:

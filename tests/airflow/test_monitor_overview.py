@@ -155,6 +155,18 @@ def test_a_stream_behind_its_usual_lag_is_in_route_and_command_with_the_way_out(
     assert [row[name] for name in ("need", "reason", "command")] == [one["need"], one["reason"], *one["commands"]]
 
 
+def test_the_list_of_objects_warns_of_it_as_the_overview_does(
+    app: FastAPI, use: Callable[[str], None], tmp_path: Path
+) -> None:
+    made = Needing(tmp_path)
+    made.monitored.unusual("orders")
+    use(made.url)
+    ask = Caller(another_app())
+    (need,) = looked(ask)["needs"]
+    (listed,) = ask("/api/v1/objects", wait=10).json()["objects"]
+    assert [listed[name] for name in ("state", "severity", "problem")] == ["behind", "warning", need["reason"]]
+
+
 def test_parts_that_follow_each_other_are_the_whole(ask: Caller) -> None:
     whole = looked(ask)
     parts, cursor = [], None

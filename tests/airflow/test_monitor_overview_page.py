@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 
@@ -13,6 +15,7 @@ from tests.airflow.api_server import ApiServer, api_server, chromium
 from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.needing import IN_THE_STORE, Needing
 from tests.airflow.test_monitor_page import LAKE, Page
+from tidemark.control.schema import acts, objects
 from tidemark.materialized.worker.views import get_view, suspend_view
 from tidemark.pipes.worker.definitions import get_pipe, pause_pipe, resume_pipe
 from tidemark.streams.worker.streams import get_stream, open_transaction
@@ -48,6 +51,7 @@ def server(airflow_home: Path, world: Needing, tmp_path_factory: pytest.TempPath
 
     for number in range(60):
         many._fail(f"bulk_{number:04}", TransactionKey(DAG, "r", "t"), times=1)
+    acted(many, 25)
     environment = {
         "TIDEMARK_CONTROL_STORE": world.url,
         "AIRFLOW__TIDEMARK__MONITOR_CONN_IDS": "tidemark_default,tidemark_well,tidemark_many,tidemark_late",
@@ -59,6 +63,20 @@ def server(airflow_home: Path, world: Needing, tmp_path_factory: pytest.TempPath
         yield running
     with create_session() as session:
         session.query(DagModel).filter_by(dag_id=DAG).delete()
+
+
+def acted(made: Monitored, count: int) -> None:
+    """So many acts, every fifth of them on the stream bulk_0000, with markup in the reasons."""
+
+    def keep(connection: sa.Connection) -> None:
+        uids = {row.name: row.uid for row in connection.execute(sa.select(objects.c.name, objects.c.uid))}
+        for number in range(count):
+            name = f"bulk_{number % 5:04}"
+            told = {"kind": "stream", "uid": uids[name], "name": name, "act": "advance", "revision": "{}"}
+            why = f"<b>reason {number}</b>"
+            connection.execute(sa.insert(acts).values(**told, who="ana", why=why, done_at=made.now))
+
+    made.store.write(keep)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +91,9 @@ class Overview(Page):
     def needs(self) -> list[str]:
         script = "return [...document.querySelectorAll('[data-need]')].map((one) => one.dataset.need)"
         return list(self.chrome.execute_script(script))
+
+    def tells(self, selector: str, words: str) -> bool:
+        return self.reads(selector) == words
 
     def need(self, name: str) -> str:
         return self.reads(f"[data-need='{name}']")
@@ -160,6 +181,25 @@ def test_many_come_in_parts(viewer: Overview) -> None:
     viewer.until(lambda: viewer.needs()[:1] == ["stream bulk_0000"])
     viewer.press("#search", "bulk_0042")
     viewer.until(lambda: viewer.needs() == ["stream bulk_0042"])
+
+
+def test_older_acts_are_reached_by_keyboard_for_all_objects_and_for_one(viewer: Overview) -> None:
+    viewer.open("?view=overview&connection=tidemark_many")
+    for newest in (24, 14, 4):
+        said = f"<b>reason {newest}</b>"
+        viewer.until(partial(viewer.tells, "#acts tbody td:last-child", said))
+        assert len(viewer.chrome.find_elements(By.CSS_SELECTOR, "#acts tbody tr")) == min(10, newest + 1)
+        assert len(viewer.needs()) == 50
+        if newest > 4:
+            viewer.press("#older-acts", Keys.ENTER)
+    assert not viewer.one("#older-acts").is_enabled()
+    assert viewer.barriers() == []
+    viewer.press("#newest-acts", Keys.ENTER)
+    viewer.until(lambda: "reason 24" in viewer.reads("#acts"))
+    viewer.open("?history=bulk_0000&kind=stream&connection=tidemark_many")
+    whys = "return [...document.querySelectorAll('#acts tbody td:last-child')].map((one) => one.textContent)"
+    wanted = [f"<b>reason {number}</b>" for number in (20, 15, 10, 5, 0)]
+    viewer.until(lambda: viewer.chrome.execute_script(whys) == wanted)
 
 
 def test_who_may_not_act_has_the_command_and_a_button_that_copies_it(viewer: Overview, world: Needing) -> None:

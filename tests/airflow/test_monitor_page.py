@@ -19,11 +19,12 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.airflow.api_server import ApiServer, api_server, chromium
-from tests.airflow.historic import Changes
+from tests.airflow.historic import Changes, tokens
 from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.monitored_replications import WORST_FIRST, MonitoredReplications
 from tests.dag_runs import run_registered
 from tests.postgresql import PASSWORD, USER, PostgresServer
+from tests.unit.lake.delta_directories import born
 from tidemark.control.schema import objects
 from tidemark.control.store import ControlStore
 from tidemark.streams.store.schema import transactions
@@ -199,6 +200,8 @@ def server(
     changes = f"sqlite:///{root}/changes.db"
     ControlStore(changes).migrate()
     Changes(root, changes, monitored.now)
+    born(root / "landing")
+    tokens(ControlStore(changes), root / "landing", monitored.now)
     environment = {
         "TIDEMARK_CONTROL_STORE": monitored.url,
         "AIRFLOW__TIDEMARK__MONITOR_CONN_IDS": "tidemark_default,tidemark_many,tidemark_new,tidemark_changes",
@@ -346,6 +349,17 @@ def test_a_tree_of_partitions_says_the_state_of_each(page: Page) -> None:
         assert page.barriers() == []
     page.chrome.execute_script("scrollTo(0, 0)")
     page.picture("history", height=760)
+
+
+def test_the_tokens_of_channels_are_drawn_after_a_look_at_the_lake(page: Page) -> None:
+    page.open("?history=shop.landing&kind=landing_table&connection=tidemark_changes")
+    newest = "#chart-channel_0-tokens .mark[tabindex='0']"
+    page.until(lambda: (page.label(newest) or "").endswith("Offset token as a number: 14"))
+    assert "Logs were looked at" in page.reads("#looked")
+    page.press("#part-channel_1-table summary", Keys.ENTER)
+    page.until(lambda: "file_2" in page.reads("#part-channel_1-table tbody tr"))
+    assert page.chrome.find_elements(By.CSS_SELECTOR, "main img") == []
+    assert page.barriers() == []
 
 
 def test_a_link_leads_to_a_window_and_the_window_to_its_run(page: Page) -> None:

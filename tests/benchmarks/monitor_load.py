@@ -4,7 +4,7 @@
 
 Readers open one of the pages each, and refresh it every 5 seconds for a minute, with the ETags that they have, as the
 page does. Then one reader asks without a pause, a closed loop. The app runs alone in a process, as Airflow mounts it,
-with Airflow's checks. Server time is from a request to the first byte of its answer, the wait for logs included.
+with Airflow's checks. Server time is from a request to the first byte of its answer. No route waits for logs.
 CPU is that of the process meanwhile, other requests and looks in the background included.
 """
 
@@ -40,11 +40,11 @@ EVERY = 5.0
 TABLES = 100
 PAGES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "overview": (("overview", {"limit": 50}), ("acts", {"limit": 10})),
-    "streams": (("streams", {"limit": 50, "wait": 0}), ("streams", {"limit": 50, "wait": 3})),
-    "objects": (("objects", {"limit": 50, "wait": 0}), ("objects", {"limit": 50, "wait": 3})),
+    "streams": (("streams", {"limit": 50}),),
+    "objects": (("objects", {"limit": 50}),),
     "replications": (("replications", {}),),
     "a replication": (("replication", {"name": "shop", "limit": 50}),),
-    "a stream": (("stream", {"name": "stream_00042", "wait": 3}),),
+    "a stream": (("stream", {"name": "stream_00042"}),),
 }
 Figures = dict[str, list[tuple[float, float, int]]]
 
@@ -238,7 +238,6 @@ class Reader:
     def __init__(self, client: Any, base: str, figures: Figures) -> None:
         self.client, self.base, self.figures = client, base, figures
         self.known: dict[str, str] = {}
-        self.seen: set[str] = set()
 
     async def watch(self, page: str, seconds: float, first: float) -> None:
         await asyncio.sleep(first)
@@ -249,19 +248,13 @@ class Reader:
             await asyncio.sleep(max(0.0, EVERY - (time.monotonic() - began)))
 
     async def refresh(self, page: str) -> None:
-        again = page in self.seen
-        self.seen.add(page)
         for route, asked in PAGES[page]:
-            wait = asked.get("wait")
-            if again and wait == 0:  # the page shows a list at once when it is opened, and waits for logs later
-                continue
-            name = f"{route}, logs within {wait} s" if wait else route
-            headers = {"If-None-Match": self.known[name]} if name in self.known else {}
+            headers = {"If-None-Match": self.known[route]} if route in self.known else {}
             answer = await self.client.get(f"{self.base}/{route}", params=asked, headers=headers)
             assert answer.status_code in (200, 304), answer.text
-            self.known[name] = answer.headers["ETag"]
+            self.known[route] = answer.headers["ETag"]
             taken, cpu = (float(answer.headers[header]) * 1000 for header in (SERVER_TIME, SERVER_CPU))
-            self.figures.setdefault(name, []).append((taken, cpu, answer.status_code))
+            self.figures.setdefault(route, []).append((taken, cpu, answer.status_code))
 
 
 def show(kind: str, load: str, figures: Figures) -> None:

@@ -69,7 +69,7 @@ def test_every_kind_and_severity_is_counted_so_that_no_count_stays_as_it_was(fou
 def test_a_stream_whose_log_has_not_answered_is_neither_well_nor_late(needing: Needing) -> None:
     now = needing.store.clock()
     told = needing.store.read(lambda connection: show_all(connection, ObjectsWish(), now=now))
-    found = tuple(readings_of(judged(told, {}, now), {}, {}, now))
+    found = tuple(readings_of(judged(told, {}, {}, now), {}, {}, now))
     ranks, seconds = gauge(found, "object_severity"), gauge(found, "object_lag_seconds")
     assert {key: rank for key, rank in ranks.items() if key[0] == "stream"} == {
         ("stream", "clicks"): 3, ("stream", "stock"): 3,

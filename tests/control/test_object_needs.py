@@ -56,6 +56,33 @@ def test_many_paused_groups_take_as_many_queries_as_one(copied_store: ControlSto
     assert drifted(copied_store) == []
 
 
+def test_what_is_well_is_not_walked_over(sqlite_store: str, tmp_path: Path) -> None:
+    """By SQLite's plans: neither streams without a window nor partitions without a failure."""
+    store = ControlStore(sqlite_store, keep_connections=True)
+    world = ChangeStreamWorld(store, tmp_path)
+    create_group(store, "s", "g", "now")
+    pause_group(store, "s", "g")
+    world.clock.go()
+    asked: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+        asked.append((statement, values))
+
+    sa.event.listen(store._engine, "before_cursor_execute", note)
+    assert [one.shown.name for one in page(store).needs] == ["s/g"]
+    sa.event.remove(store._engine, "before_cursor_execute", note)
+
+    def plans(connection: sa.Connection) -> str:
+        told = (connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {said}", values) for said, values in asked)
+        return "\n".join(row[3] for one in told for row in one)
+
+    plan = store.read(plans)
+    for index in ("tidemark_object_live", "tidemark_group_partition_failed", "tidemark_stream_held_by"):
+        assert f"ix_{index}" in plan
+    assert "SCAN tidemark_object" not in plan
+    assert "SCAN tidemark_stream" not in plan
+
+
 def test_an_object_that_is_fixed_between_two_parts_moves_no_other_one(
     copied_store: ControlStore, tmp_path: Path
 ) -> None:

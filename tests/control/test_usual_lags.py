@@ -17,7 +17,10 @@ from tidemark.control.object_list import ObjectsWish, ShownObject
 from tidemark.control.object_needs import RANKS, REASONS
 from tidemark.control.usual_lags import FEWEST, UsualLag, between, usual_lag, usual_lags
 from tidemark.model.statements import TransactionKey
+from tidemark.streams.worker.gauges import look_for_gauges
+from tidemark.streams.worker.object_lineage import LineageWish, read_lineage
 from tidemark.streams.worker.object_needs import NeedsPage, look_at_all, needs_page
+from tidemark.streams.worker.object_states import describe_object, list_objects
 from tidemark.streams.worker.sources import open_table
 
 DOCS = Path(__file__).parents[2] / "provider" / "docs" / "how-to" / "watch-streams.md"
@@ -73,6 +76,24 @@ def test_a_stream_that_is_read_every_five_hours_may_be_ten_hours_behind(made: Mo
     assert one.need == "behind_usual"
     assert one.since is not None
     assert abs(one.since - (last + 10 * HOUR)) < timedelta(seconds=1)
+
+
+def test_list_description_lineage_and_gauges_judge_as_the_overview_does(made: Monitored) -> None:
+    last = consumed(made, "orders", every=5)
+    made.world.clock.now = last + HOUR
+    made._commit("orders", times=1)
+    for hours, severity, rank in ((1.9, Severity.OK, 0), (2.5, Severity.WARNING, 2)):
+        made.world.clock.now = last + hours * HOUR
+        (listed,) = list_objects(made.store, open_table, ObjectsWish(kind="stream"))
+        shown = describe_object(made.store, open_table, "stream", "orders")
+        (drawn,) = read_lineage(made.store, open_table, LineageWish("stream", "orders")).objects.values()
+        readings = look_for_gauges(made.store, open_table)
+        assert [one.severity for one in (listed, shown, drawn)] == [severity] * 3
+        assert [one.value for one in readings if one.name == "object_severity"] == [rank]
+        counted = {tuple(one.tags.values()): one.value for one in readings if one.name == "objects"}
+        assert counted["stream", severity.value] == 1
+        problems = list_objects(made.store, open_table, ObjectsWish(problems=True))
+        assert [one.trouble for one in problems] == (["it is behind its usual lag of 1 s"] if rank else [])
 
 
 def test_a_short_history_tells_no_habit(made: Monitored) -> None:

@@ -26,12 +26,13 @@ globalThis.setTimeout = (act, after) => (timers.set(next, [act, after]), next++)
 globalThis.clearTimeout = (id) => timers.delete(id);
 
 let now = Date.UTC(2026, 10, 27, 12);
-const told = () => ({ now: new Date(now).toISOString(), connection: "c", connections: ["c"], store: "ready", replications: [], objects: [], kinds: {}, total: 0 });
+let left = process.argv[3] === "looks" ? 2 : 0; // answers in which a log has not answered yet
+const told = () => ({ now: new Date(now).toISOString(), looked_at: null, not_looked_at: left-- > 0 ? 1 : 0, connection: "c", connections: ["c"], store: "ready", replications: [], objects: [], kinds: {}, total: 0 });
 globalThis.fetch = async (url, { headers }) => {
   const known = headers["If-None-Match"] ?? null;
   asked.push({ url, known });
   const times = JSON.stringify({ now: new Date(now).toISOString() });
-  if (known) return new Response(null, { status: 304, headers: { ETag: known, "Tidemark-Times": times } });
+  if (known && process.argv[3] !== "looks") return new Response(null, { status: 304, headers: { ETag: known, "Tidemark-Times": times } });
   return new Response(JSON.stringify(told()), { status: 200, headers: { ETag: 'W/"one"' } });
 };
 
@@ -39,8 +40,8 @@ const settle = () => new Promise((done) => setImmediate(done));
 async function pass() {
   for (let turn = 0; turn < 10; turn++) await settle();
 }
-async function fire() {
-  const [id, [act]] = [...timers].find(([, [, after]]) => after === 10_000);
+async function fire(wanted = 10_000) {
+  const [id, [act]] = [...timers].find(([, [, after]]) => after === wanted);
   timers.delete(id);
   act();
   await pass();
@@ -64,9 +65,15 @@ if (process.argv[3] === "refreshes") {
   await pass();
   steps.push(asked.length);
   console.log(JSON.stringify({ steps, asked }));
+} else if (process.argv[3] === "looks") {
+  await import(`${page}/monitor.js`);
+  await pass();
+  await fire(500);
+  await fire(1500);
+  console.log(JSON.stringify({ asked, timers: [...timers.values()].map(([, after]) => after) }));
 } else {
   const { fetchAnswer } = await import(`${page}/answers.js`);
-  const body = { now: "2026-11-27T12:00:00Z", rows: [{ lag_seconds: 10, hours_left: 2 }, { lag_seconds: 0, hours_left: null, name: "a" }] };
+  const body = { now: "2026-11-27T12:00:00Z", rows: [{ lag_seconds: 10, hours_left: 2 }, { lag_seconds: 0, hours_left: null, name: "a" }], points: [{ lag_seconds: 5 }] };
   globalThis.fetch = async (url, { headers }) => headers["If-None-Match"]
     ? new Response(null, { status: 304, headers: { "Tidemark-Times": '{"now": "2026-11-27T13:00:00Z"}' } })
     : new Response(JSON.stringify(body), { status: 200, headers: { ETag: 'W/"one"' } });

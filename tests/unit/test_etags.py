@@ -95,6 +95,13 @@ def test_the_clock_alone_never_changes_a_tag() -> None:
     assert len(tags) == 1
 
 
+def test_points_of_a_history_are_of_their_own_time() -> None:
+    points = [{"at": BEGAN.isoformat(), "lag_seconds": 7.5}]
+    tags = {etag_of({**told(NOON + timedelta(hours=step)), "points": points}) for step in range(3)}
+    assert len(tags) == 1
+    assert etag_of({**told(NOON), "points": [{**points[0], "lag_seconds": 8.5}]}) not in tags
+
+
 @pytest.mark.parametrize(
     ("known", "status"),
     [("*", 304), ('"x", {tag}', 304), ("{strong}", 304), ('W/"x"', 200), ("", 200), ("{half}", 200)],

@@ -1,11 +1,11 @@
-"""The monitor's look at logs: bounded in time and threads, whatever the lake does."""
+"""The monitor's looks at logs: in the background, bounded in threads, told with their age, whatever the lake does."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,11 +74,25 @@ def clock() -> Clock:
 
 @pytest.fixture
 def status_cache(clock: Clock) -> StatusCache:
-    return StatusCache(threads=2, keep=5.0, clock=clock)
+    return StatusCache(threads=2, keep=5.0, usable=60.0, clock=clock)
 
 
 def look(status_cache: StatusCache, streams: list[Stream], lake: Lake, *, patience: float) -> dict[str, CachedStatus]:
-    return asyncio.run(status_cache.statuses(streams, lake.tables, patience=patience))
+    return dict(asyncio.run(status_cache.statuses(streams, lake.tables, patience=patience)).answers)
+
+
+def at_once(status_cache: StatusCache, lake: Lake) -> tuple[CachedStatus, float | None]:
+    """As a page asks: the answer of stream 1, and how old it is."""
+    looks = asyncio.run(status_cache.statuses([lake.stream(1)], lake.tables))
+    (status,) = looks.answers.values()
+    return status, looks.ago
+
+
+def until(seen: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not seen():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_a_status_is_seen_and_kept_for_a_while(lake: Lake, status_cache: StatusCache, clock: Clock) -> None:
@@ -87,6 +101,44 @@ def test_a_status_is_seen_and_kept_for_a_while(lake: Lake, status_cache: StatusC
         (status,) = look(status_cache, [lake.stream(1)], lake, patience=10).values()
         assert isinstance(status, StreamStatus)
         assert (status.head, status.behind, lake.asked) == (4, 2, asked)
+
+
+def test_who_does_not_wait_gets_the_last_look_with_its_age_and_another_one_begins(
+    lake: Lake, status_cache: StatusCache, clock: Clock
+) -> None:
+    lake.open.clear()
+    assert at_once(status_cache, lake) == (NotYet(0), None)
+    clock.now = 2
+    assert at_once(status_cache, lake) == (NotYet(2), None)
+    lake.open.set()
+    until(lambda: at_once(status_cache, lake)[1] is not None)
+    commit(Path(lake.path), 5)
+    lake.open.clear()  # the next look hangs
+    for now in (10, 40, 61):
+        clock.now = now
+        status, ago = at_once(status_cache, lake)
+        assert isinstance(status, StreamStatus)
+        assert (status.head, ago, lake.asked) == (4, now - 2, 2)
+    clock.now = 63  # the look before is too old to be told
+    assert at_once(status_cache, lake) == (NotYet(53), None)
+    lake.open.set()
+    until(lambda: getattr(at_once(status_cache, lake)[0], "head", None) == 5)
+
+
+def test_a_look_that_nobody_wants_any_more_does_not_take_place(
+    lake: Lake, status_cache: StatusCache, clock: Clock
+) -> None:
+    lake.open.clear()
+    look(status_cache, [lake.stream(number) for number in range(9)], lake, patience=0)
+    until(lambda: lake.asked == 2)
+    clock.now = 61
+    look(status_cache, [lake.stream(8)], lake, patience=0)
+    lake.open.set()
+    (status,) = look(status_cache, [lake.stream(8)], lake, patience=10).values()
+    assert isinstance(status, StreamStatus)
+    assert lake.asked == 3
+    (again,) = look(status_cache, [lake.stream(5)], lake, patience=10).values()
+    assert isinstance(again, StreamStatus)
 
 
 def test_a_stream_that_moved_is_asked_anew(lake: Lake, status_cache: StatusCache) -> None:
@@ -103,7 +155,7 @@ def test_a_dead_lake_takes_two_threads_and_no_more_time_than_allowed(lake: Lake,
         statuses = look(status_cache, [lake.stream(n) for n in range(50)], lake, patience=0.05)
         assert all(isinstance(status, NotYet) for status in statuses.values())
     assert lake.asked == 2
-    assert len(status_cache._entries) == 2  # the rest was withdrawn: nothing piles up
+    assert len(status_cache._entries) == 50  # one look each: nothing piles up
 
 
 def test_a_table_that_hangs_does_not_keep_others_from_being_read(lake: Lake, clock: Clock, tmp_path: Path) -> None:
@@ -118,7 +170,7 @@ def test_a_table_that_hangs_does_not_keep_others_from_being_read(lake: Lake, clo
     streams = [*(lake.stream(n) for n in range(20)), *(good.stream(n) for n in range(20, 30))]
     for _ in range(2):
         asyncio.run(status_cache.statuses(streams, tables, patience=0.05))
-    statuses = asyncio.run(status_cache.statuses(streams[20:], tables, patience=10))
+    statuses = asyncio.run(status_cache.statuses(streams[20:], tables, patience=10)).answers
     assert all(isinstance(status, StreamStatus) for status in statuses.values())
     assert (lake.asked, set(statuses) & bad) == (2, set())
 
@@ -136,7 +188,7 @@ def test_views_on_a_table_that_hangs_do_not_keep_other_views_from_being_read(
     on_good = [on_view(good.stream(number), good) for number in range(2, 5)]
     status_cache = StatusCache(threads=4, each=2, clock=clock)
     asyncio.run(status_cache.statuses(on_bad, tables, patience=0.05))
-    statuses = asyncio.run(status_cache.statuses(on_good, tables, patience=10))
+    statuses = asyncio.run(status_cache.statuses(on_good, tables, patience=10)).answers
     assert all(isinstance(status, StreamStatus) for status in statuses.values())
 
 

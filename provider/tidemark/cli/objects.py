@@ -146,17 +146,13 @@ def show_history(args: Namespace) -> None:
     """The object, then a table for each part of its history. JSON and YAML have the parts under the route's names.
     `cursors` has a cursor for each part with further points. Exit code 1 if there is no such object.
     """
-    from tidemark.control.object_histories import WITHOUT, history_of
-    from tidemark.control.object_list import find
-
-    def read(connection: Any) -> tuple[ShownObject, tuple[ShownPart, ...]]:
-        one = find(connection, args.kind, args.name, now=store.clock())
-        wanted = {"part": args.part, "cursor": args.cursor, "limit": args.limit}
-        return one, history_of(connection, args.kind, one.uid, **wanted)
+    from tidemark.control.object_histories import WITHOUT
+    from tidemark.streams.worker.looked_histories import read_history
 
     with errors_in_words():
-        store = TidemarkHook(args.conn_id).open_store()
-        one, parts = store.read(read)
+        hook = TidemarkHook(args.conn_id)
+        wanted = {"part": args.part, "cursor": args.cursor, "limit": args.limit}
+        one, parts = read_history(hook.open_store(), hook.open_table, args.kind, args.name, **wanted)
     cursors = {shown.part.name: shown.cursor for shown in parts if shown.cursor is not None}
     facts = {"kind": one.kind, "name": one.name, "uid": one.uid, "elsewhere": WITHOUT.get(one.kind), "cursors": cursors}
     print_facts(facts, {shown.part.name: _points(shown) for shown in parts}, args.output)

@@ -21,12 +21,14 @@ from tidemark.errors import InvalidArgument
 __all__ = [
     "AT",
     "HISTORIES",
+    "LOOKED",
     "MOST",
     "WITHOUT",
     "Chart",
     "Field",
     "HistoryPart",
     "Key",
+    "LookedHistory",
     "Point",
     "PointsOf",
     "Portion",
@@ -35,6 +37,7 @@ __all__ = [
     "Unit",
     "history_of",
     "lag_at",
+    "looked_history",
     "newest_rows",
     "parts_of",
     "seconds_between",
@@ -56,8 +59,11 @@ HISTORIES = {
 }
 """Kind → the parts of its history, a tuple of HistoryPart, `module:name` below `tidemark`."""
 
+LOOKED = {"landing_table": "channels.worker.token_histories:LANDING_HISTORY"}
+"""Kind → the history that the lake has of it, a LookedHistory, `module:name` below `tidemark`."""
+
 WITHOUT = {
-    "landing_table": "The commits of channels are in the log of the landing table. `lake.channel_history` reads them.",
+    "landing_table": "The lake has the history of channels: here its newest two hours, in `lake.channel_history` all.",
 }
 """Kind → why the control store has no history of it, and who has."""
 
@@ -156,6 +162,25 @@ class ShownPart:
     part: HistoryPart
     points: tuple[Point, ...]
     cursor: str | None
+
+
+@dataclass(frozen=True)
+class LookedHistory:
+    """A history that a look at the lake tells. `fields`: those of each part. `question`: the
+    `tidemark.streams.worker.questions.LogQuestion` about the object with that uid; None for one that lives no more.
+    `parts`: those of an answer, with at most so many points each.
+    """
+
+    fields: tuple[Field, ...]
+    question: Callable[[sa.Connection, str], Any]
+    parts: Callable[[Any, int], tuple[ShownPart, ...]]
+
+
+def looked_history(kind: str) -> LookedHistory | None:
+    """The history of that kind that the lake has; None if the control store has it."""
+    name = LOOKED.get(kind)
+    found: LookedHistory | None = None if name is None else resolved(name)
+    return found
 
 
 def parts_of(kind: str) -> tuple[HistoryPart, ...]:

@@ -67,7 +67,7 @@ class ShownObject:
     """One live object. `since`: of this state; None if only a log tells the state. `problem_dags`: the DAGs whose
     readers may read the problem; none: nobody may who needs a right. `lag_seconds`: the age of the newest state of its
     source that it is known to have reached. It may instead be the age of the oldest change that it has not. `notice`:
-    what lag or log tell, which is nothing of a run.
+    what lag or log tell, which is nothing of a run. `usual_seconds`: the usual lag that it is behind; None: it is not.
     """
 
     kind: str
@@ -84,6 +84,7 @@ class ShownObject:
     lag_amount: int | None = None
     lag_unit: str | None = None
     notice: str | None = None
+    usual_seconds: float | None = None
 
     @property
     def trouble(self) -> str | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -47,9 +49,10 @@ _of = objects.c
 _URGENT = (Severity.FAILED.value, Severity.WARNING.value)
 
 
-@dataclass(frozen=True, order=True)
-class Place:
-    """The place of an object in the list. It moves only if the object's urgency or its name changes."""
+class Place(NamedTuple):
+    """The place of an object in the list. It moves only if the object's urgency or its name changes. A tuple, as
+    thousands are sorted for each request.
+    """
 
     rank: int
     kind: str
@@ -64,7 +67,7 @@ class Place:
     @property
     def cursor(self) -> str:
         """A text for a caller who wants what comes after it."""
-        return word_of(json.dumps(asdict(self)))
+        return word_of(json.dumps(self._asdict()))
 
 
 def place_of_cursor(cursor: str) -> Place:
@@ -87,12 +90,11 @@ def places(
     store knows, by what their logs or their lags say. `findings`: see `findings_of`. Two queries, and one for each
     further 500 objects of `late` and `findings`.
     """
-    kept = sa.or_(_of.severity.in_(_URGENT), *(_stopped(kind) for kind in KINDS if kind_named(kind).stopped))
-    found = {place.key: place for place in _read(connection, wish, kept, late, findings)}
-    further = (late.keys() | findings.keys()) - found.keys()
+    found = _read(connection, wish, _needing(), late, findings)
+    further = (late.keys() | findings.keys()).difference([place.key for place in found])
     for wanted in _of_some(further):
-        found.update((place.key, place) for place in _read(connection, wish, wanted, late, findings))
-    return sorted(found.values())
+        found += _read(connection, wish, wanted, late, findings)
+    return sorted(found)
 
 
 def findings_of(connection: sa.Connection, now: datetime) -> dict[Key, Finding]:
@@ -105,6 +107,11 @@ def findings_of(connection: sa.Connection, now: datetime) -> dict[Key, Finding]:
         if find is not None:
             found.update(((kind, uid), finding) for uid, finding in find(connection, now).items())
     return found
+
+
+@cache
+def _needing() -> sa.ColumnElement[bool]:
+    return sa.or_(_of.severity.in_(_URGENT), *(_stopped(kind) for kind in KINDS if kind_named(kind).stopped))
 
 
 def _stopped(kind: str) -> sa.ColumnElement[bool]:
@@ -125,10 +132,17 @@ def _read(
     wanted: sa.ColumnElement[bool],
     late: Mapping[Key, Severity],
     findings: Mapping[Key, Finding],
-) -> Iterable[Place]:
+) -> list[Place]:
     columns = (_of.kind, _of.uid, _of.folded_name, _of.severity)
-    for row in connection.execute(sa.select(*columns).where(*live(wish), wanted)):
-        key = (row.kind, row.uid)
-        said = {row.severity, late.get(key, row.severity)} | ({"warning"} if key in findings else set())
-        rank = min(RANKS.get(word, RANKS["stopped"]) for word in said)
-        yield Place(rank, row.kind, row.folded_name, row.uid)
+    rows = connection.execute(sa.select(*columns).where(*live(wish), wanted)).all()
+    return [
+        Place(_rank(severity, late.get((kind, uid)), found=(kind, uid) in findings), kind, folded_name, uid)
+        for kind, uid, folded_name, severity in rows
+    ]
+
+
+def _rank(severity: str, looked: Severity | None, *, found: bool) -> int:
+    """That of the worst that the store, a look and a finding say."""
+    kept = RANKS.get(severity, RANKS["stopped"])
+    late = kept if looked is None else RANKS.get(looked.value, kept)
+    return min(kept, late, RANKS["warning"]) if found else min(kept, late)

@@ -80,6 +80,7 @@ objects = sa.Table(
     sa.Column("ended_at", UtcDateTime),  # NULL: it lives
 )
 sa.Index("ix_tidemark_object_folded_name", objects.c.kind, objects.c.folded_name)
+sa.Index("ix_tidemark_object_live", objects.c.ended_at, objects.c.kind, objects.c.severity, objects.c.state)
 
 acts = sa.Table(
     "tidemark_act",

@@ -12,10 +12,13 @@ from pyspark.sql import SparkSession
 
 from tests.engine.channels.landing import Landing
 from tests.table_templates import put_table
+from tidemark.channels.worker.token_histories import tokens_of
 from tidemark.client import connect
 from tidemark.client.lake import Lake
 from tidemark.errors import TableNotFound
 from tidemark.model.own_tables import HISTORY_SUFFIX
+from tidemark.model.streams import Addressing, TableRef
+from tidemark.streams.worker.sources import open_table
 
 pytestmark = pytest.mark.spark
 
@@ -48,6 +51,12 @@ def test_a_busy_channel_has_a_row_a_minute_and_one_at_the_end(landing: Landing) 
     assert set(rows) - {("BUSY", "3", 3, 6, 3), ("OTHER", "o", 0, 0, 0)} <= minutes
     (day,) = {row for (row,) in landing.rows(HISTORY, "created_day")}
     assert day == clock.now.date()
+    table = TableRef("orders", (landing.root / "orders").as_uri(), "", Addressing.PATH)
+    seen = [
+        (row.channel, row.token, row.rows_inserted, row.rows_parsed, row.rows_error_count, row.at.tzinfo)
+        for row in tokens_of(table, open_table)
+    ]  # as the page shows them, without Spark
+    assert set(seen) == {(*row, UTC) for row in rows}
 
 
 def test_a_history_that_cannot_be_written_stops_no_rows(landing: Landing) -> None:

@@ -145,6 +145,13 @@ sa.Index(
     group_partitions.c.state,
     group_partitions.c.watermark_at,
 )
+sa.Index(
+    "ix_tidemark_group_partition_failed",
+    group_partitions.c.group_uid,
+    group_partitions.c.token,
+    sqlite_where=group_partitions.c.failed_run.is_not(None),
+    postgresql_where=group_partitions.c.failed_run.is_not(None),
+)
 
 group_sinks = sa.Table(
     "tidemark_group_sink",

@@ -119,7 +119,8 @@ class StreamAnswer:
 @dataclass(frozen=True)
 class StreamsAnswer:
     """One page of streams. `store`: `absent` if no task has made the control store yet. `replications`: how many there
-    are beside the streams.
+    are beside the streams. `looked_at`: the oldest look at a log of the page; None: no look has ended.
+    `not_looked_at`: how many logs have not answered yet.
     """
 
     connection: str
@@ -131,6 +132,8 @@ class StreamsAnswer:
     offset: int
     streams: tuple[StreamAnswer, ...]
     replications: int
+    looked_at: datetime | None
+    not_looked_at: int
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,9 @@ class TransactionAnswer:
 
 @dataclass(frozen=True)
 class StreamDetails:
-    """A stream with its newest transactions and moves, newest first. `older_moves`: there are more."""
+    """A stream with its newest transactions and moves, newest first. `older_moves`: there are more. `looked_at`: when
+    its log was looked at; None: no look has ended.
+    """
 
     connection: str
     now: datetime
@@ -182,6 +187,7 @@ class StreamDetails:
     moves: tuple[MoveAnswer, ...]
     older_moves: bool
     replications: int
+    looked_at: datetime | None
 
 
 def stream_answer(row: OverviewRow, status: CachedStatus, *, now: datetime, readable: Collection[str]) -> StreamAnswer:
@@ -209,7 +215,8 @@ def stream_answer(row: OverviewRow, status: CachedStatus, *, now: datetime, read
 def lag_answer(status: CachedStatus, now: datetime) -> LagAnswer:
     """The status in numbers, or the reason why it is not known, in words."""
     if isinstance(status, NotYet):
-        return LagAnswer("waiting", words=f"The lake has not answered for {status.seconds:.0f} s.")
+        begun = f"The lake has not answered for {status.seconds:.0f} s."
+        return LagAnswer("waiting", words=begun if status.seconds >= 0.5 else "Its log is not looked at yet.")
     if isinstance(status, Unreadable):
         return LagAnswer("unreadable", words=status.words)
     since = status.waiting_since

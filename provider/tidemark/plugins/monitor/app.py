@@ -99,7 +99,9 @@ Name = Annotated[
     str, Query(max_length=500, pattern=NO_NUL, description="Name of the stream. Empty: that of the transaction.")
 ]
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
-Wait = Annotated[float, Query(ge=0, le=10, description="How long to wait for the lake, in seconds.")]
+Wait = Annotated[
+    float, Query(ge=0, le=10, description="How long a script waits for looks at logs, in seconds. The page does not.")
+]
 SourceName = Annotated[str, InPath(max_length=250, pattern=NO_NUL, description="An Airflow connection of a database.")]
 
 log = logging.getLogger(__name__)
@@ -168,7 +170,7 @@ def _add_streams(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
         descending: bool = False,
         limit: Limit = 50,
         offset: Offset = 0,
-        wait: Wait = 2.0,
+        wait: Wait = 0.0,
     ) -> StreamsAnswer:
         """A page of streams whose name, source or path holds `search`; `held`: those with an open window alone."""
         wish = reading.PageWish(search, held, sort, descending, limit, offset)
@@ -184,7 +186,7 @@ def _add_streams(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
         run_id: Text = "",
         task_id: Text = "",
         map_index: Annotated[int, Query(ge=-1, le=1_000_000)] = -1,
-        wait: Wait = 2.0,
+        wait: Wait = 0.0,
     ) -> StreamDetails:
         """A stream with its newest transactions and moves, and the transaction of the run that is named, if any."""
         key = TransactionKey(dag_id, run_id, task_id, map_index) if dag_id in readable else None
@@ -248,7 +250,7 @@ def _add_objects(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
         descending: bool = False,
         limit: Limit = 50,
         offset: Offset = 0,
-        wait: Wait = 2.0,
+        wait: Wait = 0.0,
     ) -> AnyObjectsAnswer:
         """A page of the objects of every kind, the worst that the store knows first: state, lag, owner, problem."""
         wish = ObjectsWish(kind, state or None, problems, search)

@@ -1,7 +1,8 @@
 """Weak ETags of the routes that are read. A reader who has the answer gets 304 and the times of it, and no body.
 
 Two answers are the same if they differ by the clock alone. Ages that grow with it are therefore compared by the moment
-at which they began. The header `Tidemark-Times` has the times that an answer begins with, also in a 304.
+at which they began. Points of a history are figures of their own time, and do not grow. The header `Tidemark-Times` has
+the times that an answer begins with, also in a 304.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ __all__ = ["TIMES", "ETags", "documented", "etag_of"]
 TIMES = "Tidemark-Times"
 _CLOCKS = ("now", "looked_at")  # at the top of an answer
 _HOUR = 3600.0
+_GROWING = ("lag_seconds", "hours_left")
+_STILL = "points"
 _OF_A_BODY = ("content-length", "content-type")
 
 
@@ -56,9 +59,9 @@ class ETags:
 def etag_of(answer: Any) -> str:
     """The weak ETag of an answer as JSON has it."""
     now = _moment(answer.get("now")) if isinstance(answer, Mapping) else None
-    same = {name: value for name, value in answer.items() if name not in _CLOCKS} if now is not None else answer
-    text = json.dumps(_without_clock(same, now), sort_keys=True, separators=(",", ":"))
-    return f'W/"{sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
+    if now is None:
+        return _tag(answer)
+    return _tag({name: _fixed(name, value, now) for name, value in answer.items() if name not in _CLOCKS})
 
 
 def documented(schema: dict[str, Any]) -> dict[str, Any]:
@@ -100,21 +103,25 @@ def _has(known: str, tag: str) -> bool:
     return "*" in tags or tag.removeprefix("W/") in tags
 
 
-def _without_clock(value: Any, now: datetime | None) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _fixed(name, one, now) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_without_clock(one, now) for one in value]
-    return value
+def _tag(answer: Any) -> str:
+    text = json.dumps(answer, sort_keys=True, separators=(",", ":"))
+    return f'W/"{sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
 
 
-def _fixed(name: str, value: Any, now: datetime | None) -> Any:
-    """An age that the clock alone makes older, as the moment at which it began; a rest likewise, as its end."""
-    if now is None or type(value) not in (int, float) or value <= 0:
-        return _without_clock(value, now)
+def _fixed(name: str, value: Any, now: datetime) -> Any:
+    """An age that the clock alone makes older, as the moment at which it began; a rest likewise, as its end. Texts are
+    most of an answer, so they are handed back first.
+    """
+    kind = type(value)
+    if kind is dict:
+        return {inner: _fixed(inner, one, now) for inner, one in value.items()} if name != _STILL else value
+    if kind is list:
+        return [_fixed("", one, now) for one in value] if name != _STILL else value
+    if name not in _GROWING or kind not in (int, float) or value <= 0:
+        return value
     if name == "lag_seconds":
         return _whole(now - timedelta(seconds=value))
-    return _whole(now + timedelta(seconds=value * _HOUR)) if name == "hours_left" else value
+    return _whole(now + timedelta(seconds=value * _HOUR))
 
 
 def _whole(moment: datetime) -> str:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from tidemark.control.object_histories import WITHOUT, Chart, Field, HistoryPart, Point, ShownPart, Unit
+from tidemark.control.object_histories import (
+    WITHOUT,
+    Chart,
+    Field,
+    HistoryPart,
+    Point,
+    ShownPart,
+    Unit,
+    looked_history,
+)
 from tidemark.control.object_list import ShownObject
 from tidemark.plugins.monitor.actors import Actor, actor
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
+from tidemark.plugins.monitor.status_cache import Looks, NotYet, Unreadable
 
 __all__ = ["HistoryAnswer", "KeptHistory", "history_answer"]
 
@@ -54,8 +64,9 @@ class PartAnswer:
 
 @dataclass(frozen=True)
 class HistoryAnswer:
-    """The history of an object. `view`: the address of the object's own view. `elsewhere`: why there are no parts.
-    `replications`: how many there are beside it.
+    """The history of an object. `view`: the address of the object's own view. `elsewhere`: why the control store has no
+    parts. `replications`: how many there are beside it. `looked_at`: the time of the look at the lake, if that has the
+    history. `not_looked_at`: 1 until the first look has ended.
     """
 
     connection: str
@@ -68,16 +79,34 @@ class HistoryAnswer:
     elsewhere: str | None
     parts: tuple[PartAnswer, ...]
     replications: int
+    looked_at: datetime | None
+    not_looked_at: int
 
 
 @dataclass(frozen=True)
 class KeptHistory:
-    """All that the store has for the answer, as it was at one moment."""
+    """All that the store has for the answer, as it was at one moment, and what a look has added. `trouble`: why the
+    lake has not told it.
+    """
 
     connection: str
     one: ShownObject
     parts: tuple[ShownPart, ...]
     replications: int
+    looked_at: datetime | None = None
+    not_looked_at: int = 0
+    trouble: str | None = None
+
+
+def with_look(kept: KeptHistory, looks: Looks, at: datetime | None, limit: int) -> KeptHistory:
+    """The same with the parts that the lake has."""
+    (answer,) = looks.answers.values()
+    looked = looked_history(kept.one.kind)
+    if isinstance(answer, Unreadable):
+        return replace(kept, looked_at=at, trouble=answer.words)
+    if isinstance(answer, NotYet) or looked is None:
+        return replace(kept, not_looked_at=looks.missing)
+    return replace(kept, parts=looked.parts(answer, limit), looked_at=at)
 
 
 def history_answer(
@@ -93,9 +122,11 @@ def history_answer(
         uid=one.uid,
         name=one.name,
         view=one.view,
-        elsewhere=WITHOUT.get(one.kind),
+        elsewhere="; ".join(said for said in (WITHOUT.get(one.kind), kept.trouble) if said is not None) or None,
         parts=tuple(_part(part, readable) for part in kept.parts),
         replications=kept.replications,
+        looked_at=kept.looked_at,
+        not_looked_at=kept.not_looked_at,
     )
 
 

@@ -1,4 +1,4 @@
-"""The route of histories: the control store alone answers, never a log."""
+"""The route of histories: the control store answers, or a look at the lake in the background. It waits for no log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import sqlalchemy as sa
 from fastapi import FastAPI, HTTPException, Query
 
-from tidemark.control.object_histories import MOST, history_of
+from tidemark.control.object_histories import MOST, history_of, looked_history
 from tidemark.control.object_kinds import KINDS
 from tidemark.control.object_list import find
 from tidemark.errors import InvalidArgument
@@ -17,8 +17,10 @@ from tidemark.plugins.monitor.access import ReadableDags
 from tidemark.plugins.monitor.asking import API, NO_NUL, Connection, Cursor, gate_to, refusals
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.gate import Gates
-from tidemark.plugins.monitor.history_answers import HistoryAnswer, KeptHistory, history_answer
+from tidemark.plugins.monitor.history_answers import HistoryAnswer, KeptHistory, history_answer, with_look
+from tidemark.plugins.monitor.reading import looked_at
 from tidemark.replication.store import replications
+from tidemark.streams.worker.questions import LogQuestion
 
 __all__ = ["add_history"]
 
@@ -44,19 +46,26 @@ def add_history(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> No
         limit: Points = 200,
     ) -> HistoryAnswer:
         """The history of an object, the newest points of each part first. A cursor leads to those that follow."""
-        now = clock()
+        now, gate = clock(), gate_to(gates, connection)
 
-        def read(monitored: MonitoredConnection) -> KeptHistory:
+        def read(monitored: MonitoredConnection) -> tuple[MonitoredConnection, KeptHistory, LogQuestion | None]:
             wish = {"part": part, "cursor": cursor, "limit": limit}
             if monitored.store is None:
                 raise HTTPException(404, f"No {kind} has that name or uid.")
-            return monitored.store.read(lambda c: _read(c, monitored.conn_id, kind, name, now=now, **wish))
+            kept = monitored.store.read(lambda c: _read(c, monitored.conn_id, kind, name, now=now, **wish))
+            return monitored, *kept
 
-        kept = await gate_to(gates, connection).ask(read)
+        monitored, kept, question = await gate.ask(read)
+        if question is not None:
+            looks = await gate.status_cache.answers([question], monitored.tables)
+            kept = with_look(kept, looks, looked_at(looks, now), limit)
         return history_answer(kept, connection_ids(), now, readable)
 
 
-def _read(connection: sa.Connection, conn_id: str, kind: str, name: str, *, now: datetime, **wish: Any) -> KeptHistory:
+def _read(
+    connection: sa.Connection, conn_id: str, kind: str, name: str, *, now: datetime, **wish: Any
+) -> tuple[KeptHistory, LogQuestion | None]:
+    """The history in the store, and the question to the lake, if that has the history."""
     try:
         one = find(connection, kind, name, now=now)
     except InvalidArgument as error:
@@ -65,4 +74,6 @@ def _read(connection: sa.Connection, conn_id: str, kind: str, name: str, *, now:
         parts = history_of(connection, kind, one.uid, **wish)
     except InvalidArgument as error:
         raise HTTPException(422, str(error)) from error
-    return KeptHistory(conn_id, one, parts, replications.count(connection))
+    looked = looked_history(kind)
+    question = None if looked is None else looked.question(connection, one.uid)
+    return KeptHistory(conn_id, one, parts, replications.count(connection)), question

@@ -12,8 +12,10 @@ import sqlalchemy as sa
 from tidemark.control.object_list import ObjectOrder, ObjectsPage, ObjectsWish, ShownObject, count_kinds, page
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.gate import Gate
+from tidemark.plugins.monitor.reading import looked_at
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 from tidemark.plugins.monitor.status_cache import NotYet, Unreadable
+from tidemark.plugins.monitor.watch import Watch
 from tidemark.streams.worker.object_states import Seen, judged, questions_behind
 from tidemark.streams.worker.questions import LogQuestion
 
@@ -45,7 +47,8 @@ class AnyObjectAnswer:
 @dataclass(frozen=True)
 class AnyObjectsAnswer:
     """One page of objects. `store`: `absent` if no task has made the control store yet. `kinds`: how many objects of
-    each kind exist, for any search.
+    each kind exist, for any search. `looked_at`: the oldest look at a log of the page; None: no look has ended.
+    `not_looked_at`: how many logs have not answered yet.
     """
 
     connection: str
@@ -57,6 +60,8 @@ class AnyObjectsAnswer:
     offset: int
     objects: tuple[AnyObjectAnswer, ...]
     kinds: Mapping[str, int]
+    looked_at: datetime | None
+    not_looked_at: int
 
 
 @dataclass(frozen=True)
@@ -86,10 +91,13 @@ class _Kept:
 async def objects_answer(
     gate: Gate, part: ObjectsPart, *, patience: float, now: datetime, readable: Collection[str]
 ) -> AnyObjectsAnswer:
-    """One look at the store, then at the logs of the page's streams for `patience` seconds. Raises StoreError."""
-    kept = await gate.ask(lambda monitored: _kept(monitored, part, now))
-    statuses = await gate.status_cache.answers(kept.behind.values(), kept.monitored.tables, patience=patience)
-    seen = {uid: _seen(statuses[one.uid]) for uid, one in kept.behind.items()}
+    """One look at the store, with what looks in the background have found in logs, and as usual lags. `patience`: how
+    long the logs are waited for. Raises StoreError.
+    """
+    kept = await gate.ask(lambda monitored: _kept(monitored, part, now, gate.watch))
+    looks = await gate.status_cache.answers(kept.behind.values(), kept.monitored.tables, patience=patience)
+    seen = {uid: _seen(looks.answers[one.uid]) for uid, one in kept.behind.items()}
+    found = judged(kept.page.objects, seen, gate.watch.known.usual, now)
     return AnyObjectsAnswer(
         connection=kept.monitored.conn_id,
         connections=connection_ids(),
@@ -98,12 +106,14 @@ async def objects_answer(
         total=kept.page.total,
         limit=part.limit,
         offset=part.offset,
-        objects=tuple(any_object_answer(one, readable) for one in judged(kept.page.objects, seen, now)),
+        objects=tuple(any_object_answer(one, readable) for one in found),
         kinds=kept.kinds,
+        looked_at=looked_at(looks, now),
+        not_looked_at=looks.missing,
     )
 
 
-def _kept(monitored: MonitoredConnection, part: ObjectsPart, now: datetime) -> _Kept:
+def _kept(monitored: MonitoredConnection, part: ObjectsPart, now: datetime, watch: Watch) -> _Kept:
     if monitored.store is None:
         return _Kept(monitored, ObjectsPage(0, ()), {}, {})
     how = {name: value for name, value in vars(part).items() if name != "wish"}
@@ -112,7 +122,9 @@ def _kept(monitored: MonitoredConnection, part: ObjectsPart, now: datetime) -> _
         found = page(connection, part.wish, **how, now=now)
         return _Kept(monitored, found, count_kinds(connection), questions_behind(connection, found.objects))
 
-    return monitored.store.read(read)
+    kept = monitored.store.read(read)
+    watch.wake(monitored.store, monitored.tables)
+    return kept
 
 
 def _seen(status: Any) -> Seen:

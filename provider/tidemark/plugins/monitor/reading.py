@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
@@ -20,12 +20,13 @@ from tidemark.plugins.monitor.answers import (
 )
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.gate import Gate
+from tidemark.plugins.monitor.status_cache import Looks
 from tidemark.replication.store import replications
 from tidemark.streams.store import overview, streams, transactions
 from tidemark.streams.store.overview import NumberedMove, OverviewRow, SortBy, StreamsPage
 from tidemark.streams.store.transactions import StoredTransaction
 
-__all__ = ["MOVES", "PageWish", "details", "streams_page"]
+__all__ = ["MOVES", "PageWish", "details", "looked_at", "streams_page"]
 
 MOVES = 200
 TRANSACTIONS = 10
@@ -56,9 +57,12 @@ class _Kept:
 async def streams_page(
     gate: Gate, wish: PageWish, *, patience: float, now: datetime, readable: Collection[str]
 ) -> StreamsAnswer:
-    """One look at the store, then the logs of the page's streams for `patience` seconds. Raises StoreError."""
+    """One look at the store, with what the looks at the logs have found. `patience`: how long these are waited for.
+    Raises StoreError.
+    """
     monitored, found, beside = await gate.ask(lambda monitored: (monitored, *_kept_page(monitored, wish)))
-    statuses = await gate.status_cache.statuses([row.stream for row in found.rows], monitored.tables, patience=patience)
+    looks = await gate.status_cache.statuses([row.stream for row in found.rows], monitored.tables, patience=patience)
+    statuses = looks.answers
     return StreamsAnswer(
         connection=monitored.conn_id,
         connections=connection_ids(),
@@ -69,6 +73,8 @@ async def streams_page(
         offset=wish.offset,
         streams=tuple(stream_answer(row, statuses[row.stream.uid], now=now, readable=readable) for row in found.rows),
         replications=beside,
+        looked_at=looked_at(looks, now),
+        not_looked_at=looks.missing,
     )
 
 
@@ -87,17 +93,23 @@ async def details(
     """
     monitored, kept = await gate.ask(lambda monitored: (monitored, _kept_stream(monitored, name, asked_for)))
     stream = kept.row.stream
-    status = (await gate.status_cache.statuses([stream], monitored.tables, patience=patience))[stream.uid]
+    looks = await gate.status_cache.statuses([stream], monitored.tables, patience=patience)
     return StreamDetails(
         connection=monitored.conn_id,
         now=now,
-        stream=stream_answer(kept.row, status, now=now, readable=readable),
+        stream=stream_answer(kept.row, looks.answers[stream.uid], now=now, readable=readable),
         table_id=stream.source.table_id,
         transactions=tuple(transaction_answer(one, readable, asked_for=asked_for) for one in kept.transactions),
         moves=tuple(move_answer(one, readable) for one in kept.moves[:MOVES]),
         older_moves=len(kept.moves) > MOVES,
         replications=kept.replications,
+        looked_at=looked_at(looks, now),
     )
+
+
+def looked_at(looks: Looks, now: datetime) -> datetime | None:
+    """When the log was looked at whose look is the oldest of these; None: no look has ended yet."""
+    return None if looks.ago is None else now - timedelta(seconds=looks.ago)
 
 
 def _kept_page(monitored: MonitoredConnection, wish: PageWish) -> tuple[StreamsPage, int]:

@@ -1,13 +1,14 @@
-"""Answers of logs for a page that waits: by threads, in a bounded time, one question an object at a time."""
+"""Answers of logs for a page that does not wait for them: looks in the background, one an object at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -19,7 +20,7 @@ from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.status import StreamStatus
 from tidemark.streams.worker.threads import OwnThreads
 
-__all__ = ["CachedStatus", "NotYet", "StatusCache", "Unreadable"]
+__all__ = ["CachedStatus", "Looks", "NotYet", "StatusCache", "Unreadable"]
 
 _Key = tuple[Hashable, ...]
 
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class NotYet:
-    """The lake has not answered for `seconds`; the answer is taken when it comes."""
+    """The lake has not answered for `seconds`; the answer is taken when it comes. 0: the look has just begun."""
 
     seconds: float
 
@@ -43,19 +44,42 @@ class Unreadable:
 CachedStatus = StreamStatus | Unreadable | NotYet
 
 
-@dataclass
+@dataclass(frozen=True)
+class Looks:
+    """The findings of looks at logs. `answers`: by the uid of each question, as its own type, Unreadable or NotYet.
+    `ago`: seconds since the oldest look among them; None: none of them has ended.
+    """
+
+    answers: Mapping[str, Any]
+    ago: float | None
+
+    @property
+    def missing(self) -> int:
+        """How many logs have not answered yet."""
+        return sum(isinstance(one, NotYet) for one in self.answers.values())
+
+
+@dataclass(eq=False)
 class _Entry:
+    """A look. `wanted_at`: when somebody wanted its answer last. `before`: the look before, until this one ends."""
+
     at: float
+    wanted_at: float
     answer: Future[Any]
     answered_at: float | None = None
+    before: _Entry | None = None
+
+
+_NOBODY_ASKS = object()  # the look came to its turn when nobody wanted it any more
 
 
 class StatusCache:
-    """Answers of logs, each asked once at a time and kept for `keep` seconds.
+    """Answers of logs, each asked once at a time, and again if it is wanted after `keep` seconds. Until then the old
+    answer is used, for `usable` seconds at most.
 
-    However slow or dead a lake is, `answers` returns after `patience` seconds; the rest are NotYet by then. At most
-    `threads` threads wait for the rest in the background. At most `each` of them wait for one table, a view's tables
-    included. Questions that no thread has taken up are withdrawn.
+    However slow or dead a lake is, nobody waits for it who does not want to. At most `threads` threads look in the
+    background. At most `each` of them look at one table, a view's tables included. A look is left out if nobody has
+    wanted it for `usable` seconds before its turn.
     """
 
     def __init__(
@@ -64,78 +88,110 @@ class StatusCache:
         threads: int = 16,
         each: int = 2,
         keep: float = 5.0,
+        usable: float = 60.0,
         most: int = 20_000,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._threads = OwnThreads("tidemark-monitor-lake", most=threads, each=each)
-        self._keep = keep
+        self._keep, self._usable = keep, usable
         self._most = most
         self._clock = clock
         self._lock = Lock()
         self._entries: dict[_Key, _Entry] = {}
 
-    async def statuses(self, streams: Iterable[Stream], tables: Tables, *, patience: float) -> dict[str, CachedStatus]:
+    async def statuses(self, streams: Iterable[Stream], tables: Tables, *, patience: float = 0.0) -> Looks:
         """The status of each stream by its uid, as `answers`."""
         return await self.answers(map(stream_question, streams), tables, patience=patience)
 
-    async def answers(self, questions: Iterable[LogQuestion], tables: Tables, *, patience: float) -> dict[str, Any]:
-        """The answer to each question by its uid, or Unreadable or NotYet. It takes at most `patience` seconds, and no
-        thread waits for it.
+    async def answers(self, questions: Iterable[LogQuestion], tables: Tables, *, patience: float = 0.0) -> Looks:
+        """The known answer to each question by its uid. Looks that are due begin in the background,
+        and are waited for `patience` seconds.
         """
-        entries = {one.uid: ((one.uid, *one.holds_for), self._entry_of(one, tables)) for one in questions}
-        await _answered([entry.answer for _, entry in entries.values()], patience)
-        return {uid: self._status_of(key, entry) for uid, (key, entry) in entries.items()}
+        entries = {one.uid: self._entry_of(one, tables) for one in questions}
+        await _answered([entry.answer for entry in entries.values()], patience)
+        now = self._clock()
+        known = {uid: self._ended_of(entry, now) for uid, entry in entries.items()}
+        ages = [now - (one.answered_at or now) for one in known.values() if one is not None]
+        told = {
+            uid: NotYet(max(0.0, now - entries[uid].at)) if one is None else _told(one.answer)
+            for uid, one in known.items()
+        }
+        return Looks(told, max(ages) if ages else None)
 
     def _entry_of(self, question: LogQuestion, tables: Tables) -> _Entry:
-        key = (question.uid, *question.holds_for)
+        key, now = (question.uid, *question.holds_for), self._clock()
         with self._lock:
             known = self._entries.get(key)
-            if known is not None and not self._outdated(known):
+            if known is not None and not self._is_due(known, now):
+                known.wanted_at = now
                 return known
             if len(self._entries) >= self._most:
-                self._forget()
-            entry = _Entry(self._clock(), self._threads.submit(partial(question.ask, tables), about=question.about))
+                self._forget(now)
+            entry = _Entry(now, now, Future(), before=None if known is None else self._ended_of(known, now))
+            if entry.before is not None:
+                entry.before = replace(entry.before, before=None)
             self._entries[key] = entry
-        entry.answer.add_done_callback(lambda _: self._note(entry))
+            entry.answer = self._threads.submit(partial(self._look, entry, question, tables), about=question.about)
+            entry.answer.add_done_callback(lambda _: self._note(entry))
         return entry
+
+    def _look(self, entry: _Entry, question: LogQuestion, tables: Tables) -> Any:
+        if self._clock() - entry.wanted_at > self._usable:
+            return _NOBODY_ASKS
+        return question.ask(tables)
 
     def _note(self, entry: _Entry) -> None:
         entry.answered_at = self._clock()
 
-    def _outdated(self, entry: _Entry) -> bool:
-        """Withdrawn, or answered too long ago; an answer that came late is still taken once."""
-        if entry.answer.cancelled():
+    def _is_due(self, entry: _Entry, now: float) -> bool:
+        """The look did not take place, or its answer is too old. An answer that came late is still taken once."""
+        if entry.answer.done() and not _took_place(entry.answer):
             return True
-        return entry.answered_at is not None and self._clock() - entry.answered_at > self._keep
+        return entry.answered_at is not None and now - entry.answered_at > self._keep
 
-    def _forget(self) -> None:
-        for key in [key for key, entry in self._entries.items() if self._outdated(entry)]:
+    def _ended_of(self, entry: _Entry, now: float) -> _Entry | None:
+        """The look itself, or the one before it: the newest with an answer that can still be used."""
+        for one in (entry, entry.before):
+            if one is None or one.answered_at is None or not _took_place(one.answer):
+                continue
+            if one is entry or now - one.answered_at <= self._usable:
+                return one
+        return None
+
+    def _forget(self, now: float) -> None:
+        for key in [key for key, entry in self._entries.items() if self._is_due(entry, now)]:
             del self._entries[key]
 
-    def _status_of(self, key: _Key, entry: _Entry) -> Any:
-        if entry.answer.cancel():  # withdrawn, by now or before, if by another page that waited for the same
-            with self._lock:
-                if self._entries.get(key) is entry:
-                    del self._entries[key]
-            return NotYet(self._clock() - entry.at)
-        if not entry.answer.done():
-            return NotYet(self._clock() - entry.at)
-        error = entry.answer.exception()
-        if error is None:
-            return entry.answer.result()
-        if not isinstance(error, TidemarkError | OSError):
-            log.error("Reading the log of a source failed unexpectedly", exc_info=error)
-            return Unreadable(f"Its log could not be read: {type(error).__name__}.")
-        return Unreadable(str(error) or type(error).__name__)
+
+def _took_place(answer: Future[Any]) -> bool:
+    if answer.cancelled() or not answer.done():
+        return False
+    return answer.exception() is not None or answer.result() is not _NOBODY_ASKS
+
+
+def _told(answer: Future[Any]) -> Any:
+    error = answer.exception()
+    if error is None:
+        return answer.result()
+    if not isinstance(error, TidemarkError | OSError):
+        log.error("Reading the log of a source failed unexpectedly", exc_info=error)
+        return Unreadable(f"Its log could not be read: {type(error).__name__}.")
+    return Unreadable(str(error) or type(error).__name__)
 
 
 async def _answered(answers: Iterable[Future[Any]], patience: float) -> None:
-    """Returns when all have arrived, or after `patience` seconds."""
-    waiting = [asyncio.wrap_future(answer) for answer in answers]
-    if waiting:
-        there, late = await asyncio.wait(waiting, timeout=patience)
-        for one in late:
-            one.cancel()  # nobody waits for it any more; what a thread has taken up goes on
-        for one in there:
-            _ = one.cancelled() or one.exception()  # `_status_of` reports it; asyncio need not
-        await asyncio.sleep(0)
+    """Returns when all have arrived, or after `patience` seconds. Nobody's look ends by that."""
+    left = [answer for answer in answers if not answer.done()]
+    if not left or patience <= 0:
+        return
+    loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+
+    def note(_: Future[Any]) -> None:
+        if all(answer.done() for answer in left):
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+                loop.call_soon_threadsafe(arrived.set)
+
+    for answer in left:
+        answer.add_done_callback(note)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(arrived.wait(), patience)

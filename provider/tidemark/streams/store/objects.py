@@ -62,7 +62,7 @@ def left_windows(connection: sa.Connection, now: datetime) -> Mapping[str, Findi
     query = (
         sa.select(_of.uid, _of.name, _held.owner, _held.opened_at, _held.lease_until, _held.submitted)
         .join(transactions, _held.id == _of.held_by)
-        .where(_of.dropped_at.is_(None), _held.lease_until < now)
+        .where(_of.held_by > "", _of.dropped_at.is_(None), _held.lease_until < now)  # by the index of what is held
     )
     return {
         row.uid: Finding(LEFT, _left(row), since=row.lease_until, run=row.owner) for row in connection.execute(query)

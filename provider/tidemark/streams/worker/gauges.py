@@ -35,7 +35,7 @@ def look_for_gauges(store: ControlStore, tables: Tables) -> tuple[Reading, ...]:
 
     found, needs = store.read(kept)
     seen = {uid: answer for (_, uid), (_, answer) in known.seen.items()}
-    return tuple(readings_of(judged(found, seen, now), seen, needs, now))
+    return tuple(readings_of(judged(found, seen, known.usual, now), seen, needs, now))
 
 
 def readings_of(

@@ -88,7 +88,7 @@ def known_objects(
     found = of_keys(connection, keys, now=now)
     questions = questions_behind(connection, found)
     seen = {uid: still_holds(known.seen.get((kind, uid)), questions.get(uid)) for kind, uid in keys}
-    told = {(one.kind, one.uid): one for one in judged(found, seen, now)}
+    told = {(one.kind, one.uid): one for one in judged(found, seen, known.usual, now)}
     asked = (key for key, one in told.items() if kind_named(one.kind).look is not None)
     unseen = frozenset(key for key in asked if seen[key[1]] is None)
     return told, unseen

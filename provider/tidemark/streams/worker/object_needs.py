@@ -6,10 +6,12 @@ background, and a command does one before it answers.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 
 import sqlalchemy as sa
 
@@ -20,8 +22,8 @@ from tidemark.control.object_needs import RANKS, Key, Place, findings_of, places
 from tidemark.control.object_revisions import Facts, facts_of, token_of
 from tidemark.control.schema import objects
 from tidemark.control.store import ControlStore
-from tidemark.control.usual_lags import UsualLag, may_be_behind, usual_lags
-from tidemark.streams.worker.object_states import Seen, ask_logs, judged, questions_behind
+from tidemark.control.usual_lags import UsualLag
+from tidemark.streams.worker.object_states import Seen, ask_logs, judged, questions_behind, usual_behind
 from tidemark.streams.worker.questions import LogQuestion
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.threads import PATIENCE
@@ -60,6 +62,11 @@ class Known:
     looked: frozenset[Key] = frozenset()
     looked_at: datetime | None = None
     usual: Mapping[Key, UsualLag] = field(default_factory=dict)
+
+    @cached_property
+    def looked_by_kind(self) -> Mapping[str, int]:
+        """How many objects of each kind are among `looked`."""
+        return Counter(kind for kind, _ in self.looked)
 
 
 NOTHING_KNOWN = Known()
@@ -128,16 +135,16 @@ def needs_page(
     """
     findings = findings_of(connection, now)
     found = places(connection, wish, known.late, findings)
-    names = {rank: name for name, rank in RANKS.items()}
-    rest = [place for place in found if after is None or place > after]
+    rest = found if after is None else found[bisect_right(found, after) :]
     shown = rest if limit is None else rest[:limit]
     needs = _needs(connection, [place.key for place in shown], known, findings, now)
-    mended = {place.key for place in shown}.difference((one.shown.kind, one.shown.uid) for one in needs)
-    counted = [names[place.rank] for place in found if place.key not in mended]
+    still = {(one.shown.kind, one.shown.uid) for one in needs}
+    counted = Counter(place.rank for place in found)
+    counted.subtract(place.rank for place in shown if place.key not in still)
     kinds = count_kinds(connection)
     return NeedsPage(
-        total=len(counted),
-        counts={**dict.fromkeys(RANKS, 0), **Counter(counted)},
+        total=counted.total(),
+        counts={name: counted[rank] for name, rank in RANKS.items()},
         kinds=kinds,
         not_looked_at=_not_looked_at(known, kinds, wish),
         needs=needs,
@@ -146,8 +153,8 @@ def needs_page(
 
 
 def _not_looked_at(known: Known, kinds: Mapping[str, int], wish: ObjectsWish) -> int:
-    looked = Counter(kind for kind, _ in known.looked)
-    return sum(max(0, count - looked[kind]) for kind, count in kinds.items() if wish.kind in (None, kind))
+    looked = known.looked_by_kind
+    return sum(max(0, count - looked.get(kind, 0)) for kind, count in kinds.items() if wish.kind in (None, kind))
 
 
 def look_at_all(store: ControlStore, tables: Tables) -> Known:
@@ -182,10 +189,9 @@ def look_at(
     found, questions = store.read(kept)
     answers = ask_logs(questions, tables, rest=rest, patience=patience)
     silent = {(one.kind, one.uid) for one in found if one.uid in questions and answers[one.uid] is None}
-    as_told = judged(found, answers, now)
-    usual = _without(known.usual, set(keys) - silent) | _behind_usual(store, as_told)
+    usual = _without(known.usual, set(keys) - silent) | usual_behind(store, found, answers, now)
     seen, late, since = dict(known.seen), dict(known.late), dict(known.since)
-    for one, told in zip(found, _by_usual(as_told, usual), strict=True):
+    for one, told in zip(found, judged(found, answers, usual, now), strict=True):
         key = (one.kind, one.uid)
         if key in silent:
             continue
@@ -216,22 +222,6 @@ def _without(usual: Mapping[Key, UsualLag], keys: Collection[Key]) -> dict[Key, 
     return {key: lag for key, lag in usual.items() if key not in keys}
 
 
-def _behind_usual(store: ControlStore, found: Sequence[ShownObject]) -> dict[Key, UsualLag]:
-    long = may_be_behind(found)
-    return store.read(lambda connection: usual_lags(connection, long)) if long else {}
-
-
-def _by_usual(found: Sequence[ShownObject], usual: Mapping[Key, UsualLag]) -> tuple[ShownObject, ...]:
-    """An object that does its work has a warning while it is behind its usual lag."""
-    return tuple(_warned(one, usual.get((one.kind, one.uid))) for one in found)
-
-
-def _warned(one: ShownObject, usual: UsualLag | None) -> ShownObject:
-    if usual is None or one.severity is not Severity.OK or one.lag_seconds is None or one.lag_seconds <= usual.limit:
-        return one
-    return replace(one, severity=Severity.WARNING, notice=usual.words)
-
-
 def _needs(
     connection: sa.Connection,
     keys: Sequence[Key],
@@ -243,19 +233,20 @@ def _needs(
     questions = questions_behind(connection, found)
     seen = {uid: still_holds(known.seen.get(key), questions.get(uid)) for key in keys for uid in (key[1],)}
     beside = dict(_beside(connection, found, findings))
-    as_told = judged(found, seen, now)
     needs: list[Need | None] = []
-    for one, before, told in zip(found, as_told, _by_usual(as_told, known.usual), strict=True):
+    for one, told in zip(found, judged(found, seen, known.usual, now), strict=True):
         key = (one.kind, one.uid)
         if key in beside:
-            crossed = None if told is before else _crossed(told, known.usual[key], now)
-            needs.append(_need(one, told, beside[key], known.since.get(key), crossed))
+            needs.append(_need(one, told, beside[key], known.since.get(key), _crossed(told, now)))
     return tuple(one for one in needs if one is not None)
 
 
-def _crossed(told: ShownObject, usual: UsualLag, now: datetime) -> datetime:
-    """When the lag became longer than the usual one allows."""
-    return now - timedelta(seconds=told.lag_seconds or 0.0) + timedelta(seconds=round(usual.limit))
+def _crossed(told: ShownObject, now: datetime) -> datetime | None:
+    """When the lag became longer than the usual one allows; None: it is not."""
+    if told.usual_seconds is None:
+        return None
+    limit = UsualLag(told.usual_seconds).limit
+    return now - timedelta(seconds=told.lag_seconds or 0.0) + timedelta(seconds=round(limit))
 
 
 def still_holds(answer: tuple[tuple[Hashable, ...], Seen] | None, question: LogQuestion | None) -> Seen:

@@ -13,7 +13,9 @@ import sqlalchemy as sa
 
 from tidemark.control.object_kinds import Severity, kind_named
 from tidemark.control.object_list import ObjectsWish, ShownObject, find, fitting, show_all
+from tidemark.control.object_needs import Key
 from tidemark.control.store import ControlStore
+from tidemark.control.usual_lags import UsualLag, may_be_behind, usual_lags
 from tidemark.errors import TidemarkError
 from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.stream_state import SOON, LogFacts, NoLog, StreamState, state_of
@@ -32,6 +34,7 @@ __all__ = [
     "judged",
     "list_objects",
     "questions_behind",
+    "usual_behind",
 ]
 
 Seen = Any
@@ -67,7 +70,8 @@ def list_objects(store: ControlStore, tables: Tables, wish: ObjectsWish) -> tupl
         return found, questions_behind(connection, found)
 
     found, behind = store.read(kept)
-    return fitting(judged(found, ask_logs(behind, tables), now), wish)
+    seen = ask_logs(behind, tables)
+    return fitting(judged(found, seen, usual_behind(store, found, seen, now), now), wish)
 
 
 def describe_object(store: ControlStore, tables: Tables, kind: str, name: str) -> ShownObject:
@@ -79,7 +83,8 @@ def describe_object(store: ControlStore, tables: Tables, kind: str, name: str) -
         return found, questions_behind(connection, (found,))
 
     found, behind = store.read(kept)
-    (shown,) = judged((found,), ask_logs(behind, tables), now)
+    seen = ask_logs(behind, tables)
+    (shown,) = judged((found,), seen, usual_behind(store, (found,), seen, now), now)
     return shown
 
 
@@ -93,11 +98,31 @@ def questions_behind(connection: sa.Connection, found: Sequence[ShownObject]) ->
     return behind
 
 
-def judged(found: Sequence[ShownObject], seen: Mapping[str, Seen], now: datetime) -> tuple[ShownObject, ...]:
-    """The objects with the observations of them, by uid. An object without one has the state of the store. It has no
-    lag then if logs tell that of its kind.
+def judged(
+    found: Sequence[ShownObject], seen: Mapping[str, Seen], usual: Mapping[Key, UsualLag], now: datetime
+) -> tuple[ShownObject, ...]:
+    """The one judgement of objects, which overview, list, lineage, metrics, alerts and commands share.
+
+    `seen`: the observations of them, by uid. An object without one has the state of the store. It has no lag then if
+    logs tell that of its kind. `usual`: usual lags that a look has found. An object that does its work has a warning
+    while it is behind its own.
     """
-    return tuple(_judged(one, seen.get(one.uid), now) for one in found)
+    as_seen = (_judged(one, seen.get(one.uid), now) for one in found)
+    return tuple(_by_usual(one, usual.get((one.kind, one.uid))) for one in as_seen)
+
+
+def usual_behind(
+    store: ControlStore, found: Sequence[ShownObject], seen: Mapping[str, Seen], now: datetime
+) -> dict[Key, UsualLag]:
+    """The usual lags of those among these objects that are behind theirs. The store is read if a lag is long."""
+    long = may_be_behind(judged(found, seen, {}, now))
+    return store.read(lambda connection: usual_lags(connection, long)) if long else {}
+
+
+def _by_usual(one: ShownObject, usual: UsualLag | None) -> ShownObject:
+    if usual is None or one.severity is not Severity.OK or one.lag_seconds is None or one.lag_seconds <= usual.limit:
+        return one
+    return replace(one, severity=Severity.WARNING, notice=usual.words, usual_seconds=usual.seconds)
 
 
 def _judged(one: ShownObject, seen: Seen, now: datetime) -> ShownObject:

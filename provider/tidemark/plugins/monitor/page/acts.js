@@ -1,9 +1,11 @@
 // Acts on an object: a button for each that it is offered, a form that says what is lost, its fields, and a reason.
 
 import { drawn } from "./act_fields.js";
-import { refreshNow } from "./address.js";
+import { address, refreshNow, turn } from "./address.js";
 import { command } from "./copying.js";
-import { columns, fetchJson, h, moment, scroll, section } from "./elements.js";
+import { columns, fetchJson, h, moment, number, scroll, section } from "./elements.js";
+
+const ACTS = 10;
 
 export function actButtons(one, found) {
   if (one.acts.length === 0) return null;
@@ -111,16 +113,32 @@ function chosen(one) {
   return parts.map(([name, value]) => `${name}: ${value === true ? "yes" : [value].flat().join(", ")}`).join("; ");
 }
 
-export function newestActs(history) {
-  if (history.acts.length === 0) return null;
-  return section("Newest acts", scroll("Newest acts",
+// A part of the acts on all objects or on one, as the address says; the newest ones without it.
+export function actsPart(wish, signal) {
+  return fetchJson("api/v1/acts", { ...wish, cursor: address.get("acts"), limit: ACTS }, signal);
+}
+
+export function shownActs(history) {
+  const here = address.get("acts");
+  if (history.acts.length === 0 && !here) return null;
+  const title = here ? "Older acts" : "Newest acts";
+  return section(title, history.acts.length === 0 ? h("p", { class: "quiet" }, "No older one.") : actsTable(history, title),
+    history.cursor === null && !here ? null : h("nav", { class: "pages", "aria-label": "Portions: acts" },
+      h("button", { type: "button", id: "newest-acts", disabled: !here, onclick: () => turn({ acts: "" }) }, "Newest acts"),
+      h("span", {}, `${number(history.acts.length)} ${history.acts.length === 1 ? "act" : "acts"}`),
+      h("button", { type: "button", id: "older-acts", disabled: history.cursor === null,
+        onclick: () => turn({ acts: history.cursor }) }, "Older")));
+}
+
+function actsTable(history, title) {
+  return scroll(title,
     h("table", { id: "acts" },
-      h("caption", { class: "aside" }, "Newest acts on this page"),
+      h("caption", { class: "aside" }, "Acts of persons on this page"),
       columns(["When", "Act", "Object", "Who", "Why"]),
       h("tbody", {}, history.acts.map((one) => h("tr", {},
         h("td", {}, moment(one.done_at, history.now)),
         h("td", {}, one.act, chosen(one) ? h("span", { class: "exact" }, chosen(one)) : null),
         h("th", { scope: "row" }, `${one.kind.replaceAll("_", " ")} ${one.name}`),
         h("td", {}, one.who),
-        h("td", {}, one.why)))))));
+        h("td", {}, one.why))))));
 }

@@ -25,7 +25,7 @@ function timesOf(answer) {
   return JSON.parse(answer.headers.get("Tidemark-Times") ?? "{}");
 }
 
-// Ages have grown, and what is left has shrunk, since the answer was read.
+// Ages have grown, and what is left has shrunk, since the answer was read. Points of a history are of their own time.
 function withTimes(found, times) {
   const passed = times.now && found.now ? (new Date(times.now) - new Date(found.now)) / 1000 : 0;
   return { ...shifted(found, passed), ...times };
@@ -38,6 +38,7 @@ function shifted(value, passed) {
 }
 
 function grown(name, value, passed) {
+  if (name === "points") return value;
   if (typeof value !== "number" || value <= 0) return shifted(value, passed);
   if (name === "lag_seconds") return value + passed;
   return name === "hours_left" ? Math.max(0, value - passed / 3600) : value;

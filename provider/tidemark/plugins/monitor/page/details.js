@@ -1,5 +1,6 @@
 // One stream: where it stands, its open window, what its transactions delivered, and the history of its offset.
 
+import { linkTo } from "./address.js";
 import { badge, behind, columns, failing, h, moment, number, pairs, scroll, section, staleIn, stateOf, svg, utc, who } from "./elements.js";
 import { historyLink } from "./lists.js";
 
@@ -30,6 +31,7 @@ function facts(one, found) {
       one.initial_rows_pending ? badge("note", "rows at the start are owed") : null]],
     ["Behind", behind(one.lag)],
     ["Stale in", staleIn(one.lag)],
+    found.looked_at ? ["Log looked at", moment(found.looked_at, found.now)] : null,
     ["Offset moved", moment(one.advanced_at, found.now)],
     ["Created", moment(one.created_at, found.now)],
     one.comment ? ["Comment", one.comment] : null,
@@ -102,7 +104,9 @@ function transactions(found) {
 function movesTable(found) {
   return scroll("Moves of the offset",
     h("table", { id: "moves" },
-      h("caption", {}, found.older_moves ? `The newest ${number(found.moves.length)} moves` : "Every move"),
+      h("caption", {}, found.older_moves ? [`The newest ${number(found.moves.length)} moves. `, h("a", {
+        id: "older-moves", href: linkTo({ history: found.stream.name, kind: "stream", part: "moves" }, found.connection),
+      }, "All of them")] : "Every move"),
       columns(["When", "From", "To", "Why", "Who"]),
       h("tbody", {}, found.moves.map((move) => h("tr", {},
         h("td", {}, moment(move.moved_at, found.now)),

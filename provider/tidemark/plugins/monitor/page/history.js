@@ -1,11 +1,11 @@
 // The history of an object of any kind: what the server says that there is, as charts and as tables.
 
-import { actButtons, offersOf } from "./acts.js";
+import { actButtons, actsPart, offersOf, shownActs } from "./acts.js";
 import { address, linkTo, turn } from "./address.js";
 import { chart, rows, table } from "./charts.js";
-import { fetchJson, h, number, section } from "./elements.js";
+import { h, number, section } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { keepingFocus } from "./lists.js";
+import { fetchLooked, keepingFocus, looked } from "./lists.js";
 import { states, tree } from "./trees.js";
 
 const POINTS = 200;
@@ -21,14 +21,20 @@ export async function showHistory(signal) {
     cursor: address.get("cursor"),
     limit: POINTS,
   };
-  const found = await fetchJson("api/v1/history", wish, signal);
-  draw({ ...found, offers: await offersOf(found.kind, found.uid, found.connection, signal) }, wish);
+  await fetchLooked("api/v1/history", wish, signal, (found) => drawWithActs(found, wish, signal), (found) => found.not_looked_at > 0);
+}
+
+async function drawWithActs(found, wish, signal) {
+  const of = { connection: found.connection, kind: found.kind, uid: found.uid };
+  const acts = await actsPart(of, signal);
+  draw({ ...found, acts: { ...acts, now: null }, offers: await offersOf(found.kind, found.uid, found.connection, signal) },
+    { ...wish, acts: address.get("acts") });
 }
 
 // What somebody reads or has opened stays where it is: the same answer draws nothing.
 function draw(found, wish) {
   drawHeader(`${spoken(found.kind)} ${found.name}`, "objects", found.replications);
-  const said = JSON.stringify([{ ...found, now: null }, wish]);
+  const said = JSON.stringify([{ ...found, now: null, looked_at: found.looked_at && Math.floor(new Date(found.now) / 60000) }, wish]);
   if (said === drawn && view.querySelector("#history")) return;
   drawn = said;
   const open = new Set([...view.querySelectorAll("details[open]")].map((one) => one.id));
@@ -44,8 +50,10 @@ function article(found, wish) {
     h("p", {}, h("a", { href: linkTo({ view: "objects" }, connection), id: "back" }, "← All objects"),
       found.view ? [" ", h("a", { href: linkTo(found.view, connection), id: "own-view" }, "Where it stands")] : null),
     found.elsewhere ? h("p", {}, found.elsewhere) : null,
+    looked(found),
     found.offers?.acts.length ? section("Acts", actButtons(found.offers, found)) : null,
-    found.parts.map((part) => shownPart(part, found, wish)));
+    found.parts.map((part) => shownPart(part, found, wish)),
+    shownActs({ ...found.acts, now: found.now }));
 }
 
 function shownPart(part, found, wish) {

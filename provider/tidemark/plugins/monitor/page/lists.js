@@ -1,7 +1,7 @@
 // What lists have in common: search, connections, pages, and a focus that stays.
 
 import { address, linkTo, turn } from "./address.js";
-import { fetchJson, h, number } from "./elements.js";
+import { fetchJson, h, moment, number } from "./elements.js";
 
 export const PAGE = 50;
 
@@ -21,7 +21,7 @@ export function connections(found) {
   if (found.connections.length < 2) return null;
   const choice = h("select", { id: "connection" }, found.connections.map((name) => h("option", {}, name)));
   choice.value = found.connection;
-  choice.addEventListener("change", () => turn({ connection: choice.value, offset: 0, cursor: "" }));
+  choice.addEventListener("change", () => turn({ connection: choice.value, offset: 0, cursor: "", acts: "" }));
   return h("label", {}, "Connection ", choice);
 }
 
@@ -49,14 +49,27 @@ export function nothingFits(one, many, all) {
     h("button", { type: "button", onclick: all }, `Show all ${many}`));
 }
 
-let listed = "";
+const SOON = [500, 1500, 3000];
 
-// A list is shown at once, and again when the logs have answered. A refresh of the same list waits for the logs.
-export async function fetchList(path, wish, wait, signal, draw) {
-  const asked = JSON.stringify([path, wish]);
-  if (asked !== listed) draw(await fetchJson(path, { ...wish, wait: 0 }, signal), wish);
-  draw(await fetchJson(path, { ...wish, wait }, signal), wish);
-  listed = asked;
+// The server waits for no log. What it has not looked at yet is asked for again soon, a few times.
+export async function fetchLooked(path, wish, signal, draw, missing) {
+  let found = await fetchJson(path, wish, signal);
+  await draw(found, wish);
+  for (const after of SOON) {
+    if (!missing(found) || document.hidden) return;
+    await new Promise((done) => setTimeout(done, after));
+    if (signal.aborted || document.hidden) return;
+    found = await fetchJson(path, wish, signal);
+    await draw(found, wish);
+  }
+}
+
+// When the logs of a list were looked at; nothing for a list without logs.
+export function looked(found) {
+  if (found.looked_at === null && !found.not_looked_at) return null;
+  return h("p", { class: "quiet", id: "looked" },
+    found.looked_at === null ? "Logs are being looked at." : ["Logs were looked at ", moment(found.looked_at, found.now)],
+    found.not_looked_at > 0 ? ` ${number(found.not_looked_at)} of this page have not answered yet.` : "");
 }
 
 // What is drawn anew takes the focus back by its id.

@@ -3,9 +3,8 @@
 import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, badge, bytes, h, moment, number, scroll, span } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, fetchList, heading, historyLink, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, fetchLooked, heading, historyLink, keepingFocus, looked, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 
-const LAKE_WAIT = 3;
 const COLUMNS = [
   ["State", "state"], ["Kind", "kind"], ["Object", "name"], ["Since", "since"], ["Lag", null], ["Owner", null],
   ["Problem", null],
@@ -29,7 +28,7 @@ function listWish() {
 
 export async function showObjects(signal) {
   const wish = listWish();
-  await fetchList("api/v1/objects", wish, LAKE_WAIT, signal, draw);
+  await fetchLooked("api/v1/objects", wish, signal, draw, (found) => found.not_looked_at > 0);
 }
 
 function draw(found, wish) {
@@ -39,7 +38,7 @@ function draw(found, wish) {
     const list = view.querySelector("#list");
     const asked = wish.search || wish.problems || wish.kind;
     if (found.total === 0) list.replaceChildren(asked ? nothingFits("object", "objects", showAll) : nothingYet(found));
-    else list.replaceChildren(pages(found, "object", "objects"), table(found, wish), pages(found, "object", "objects"));
+    else list.replaceChildren(pages(found, "object", "objects"), table(found, wish), pages(found, "object", "objects"), looked(found) ?? "");
   });
 }
 

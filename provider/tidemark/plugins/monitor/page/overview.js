@@ -1,6 +1,6 @@
 // What needs attention: all kinds in one list, the worst first, each with its reason, its run, the way out and its acts.
 
-import { actButtons, newestActs } from "./acts.js";
+import { actButtons, actsPart, shownActs } from "./acts.js";
 import { address, linkTo, turn } from "./address.js";
 import { command } from "./copying.js";
 import { airflowLink, badge, bytes, fetchJson, h, moment, number, span } from "./elements.js";
@@ -23,10 +23,14 @@ function listWish() {
   };
 }
 
+function drawnFor(wish) {
+  return { ...wish, acts: address.get("acts") };
+}
+
 export async function showOverview(signal) {
   const wish = listWish();
   let found = await fetchJson("api/v1/overview", wish, signal);
-  const history = await fetchJson("api/v1/acts", { connection: wish.connection, limit: 10 }, signal);
+  const history = await actsPart({ connection: wish.connection }, signal);
   draw(found, history, wish);
   if (found.looked_at !== null || found.store === "absent") return;
   await new Promise((done) => setTimeout(done, SOON));
@@ -40,7 +44,7 @@ let drawn = "";
 function draw(found, history, wish) {
   drawHeader("overview", "overview", found.objects.replication ?? 0);
   const minute = Math.floor(new Date(found.now) / 60000);
-  const said = JSON.stringify([minute, { ...found, now: null, looked_at: null, not_looked_at: found.total === 0 ? found.not_looked_at : null }, { ...history, now: null }, wish]);
+  const said = JSON.stringify([minute, { ...found, now: null, looked_at: null, not_looked_at: found.total === 0 ? found.not_looked_at : null }, { ...history, now: null }, drawnFor(wish)]);
   if (said === drawn && view.querySelector("#needs")) {
     document.getElementById("figures").replaceChildren(figures(found));
     return;
@@ -50,7 +54,7 @@ function draw(found, history, wish) {
   keepingFocus(() => {
     if (!view.querySelector("#needs")) view.replaceChildren(tools(found), h("div", { id: "figures", role: "status" }), h("div", { id: "needs" }));
     view.querySelector("#figures").replaceChildren(figures(found));
-    view.querySelector("#needs").replaceChildren(...[list(found, wish), newestActs(history)].flat().filter(Boolean));
+    view.querySelector("#needs").replaceChildren(...[list(found, wish), shownActs(history)].flat().filter(Boolean));
     for (const one of view.querySelectorAll("details")) one.open = open.has(one.id);
   });
 }

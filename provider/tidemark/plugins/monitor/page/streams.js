@@ -1,12 +1,11 @@
 // The streams: a list of them, searched, sorted and turned by the server, and one by itself.
 
 import { address, linkTo, offsetWish, turn } from "./address.js";
-import { airflowLink, behind, fetchJson, h, moment, number, scroll, staleIn, stateOf, who } from "./elements.js";
+import { airflowLink, behind, h, moment, number, scroll, staleIn, stateOf, who } from "./elements.js";
 import { drawDetails } from "./details.js";
 import { drawHeader } from "./header.js";
-import { connections, fetchList, heading, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, fetchLooked, heading, keepingFocus, looked, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 
-const LAKE_WAIT = 3;
 const COLUMNS = [
   ["Stream", "name"],
   ["State", "state"],
@@ -35,7 +34,7 @@ function listWish() {
 
 export async function showStreams(signal) {
   const wish = listWish();
-  await fetchList("api/v1/streams", wish, LAKE_WAIT, signal, drawList);
+  await fetchLooked("api/v1/streams", wish, signal, drawList, (found) => found.not_looked_at > 0);
 }
 
 export async function showStream(signal) {
@@ -47,7 +46,10 @@ export async function showStream(signal) {
     task_id: address.get("task_id"),
     map_index: address.get("map_index"),
   };
-  const found = await fetchJson("api/v1/stream", { ...wish, wait: LAKE_WAIT }, signal);
+  await fetchLooked("api/v1/stream", wish, signal, drawStream, (found) => found.stream.lag.state === "waiting");
+}
+
+function drawStream(found) {
   drawHeader(found.stream.name, "streams", found.replications);
   keepingFocus(() => view.replaceChildren(drawDetails(found)));
 }
@@ -59,7 +61,7 @@ function drawList(found, wish) {
     const list = view.querySelector("#list");
     const asked = wish.search || wish.held;
     if (found.total === 0) list.replaceChildren(asked ? nothingFits("stream", "streams", showAll) : nothingYet(found));
-    else list.replaceChildren(pages(found, "stream", "streams"), table(found, wish), pages(found, "stream", "streams"));
+    else list.replaceChildren(pages(found, "stream", "streams"), table(found, wish), pages(found, "stream", "streams"), looked(found) ?? "");
   });
 }
 
