@@ -5,6 +5,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,11 +17,12 @@ from typing import Any
 import pytest
 
 from tests.airflow.command_line import run_airflow
+from tidemark.cli import spark
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.spark_mode import SparkMode, mode_of
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.warm_spark.home import ALIVE, ServerHome, is_alive
+from tidemark.warm_spark.home import ALIVE, ServerHome, is_alive, note_process
 from tidemark.warm_spark.locks import lock_now
 from tidemark.warm_spark.records import ServerOrder, ServerRecord
 
@@ -168,6 +174,38 @@ def test_the_commands_list_and_retire_the_servers_of_this_user(
     assert is_alive(record)
     assert alive is not None
     os.close(alive)
+
+
+def test_the_commands_list_a_server_that_starts_and_kill_it_only_if_that_is_asked(
+    mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TIDEMARK_JOBS_ROOT", str(tmp_path / "jobs"))
+    mode(LOCAL)
+
+    def said(command: Callable[[Namespace], None], **more: bool) -> list[tuple[str, str, str | None]]:
+        command(Namespace(conn_id="tidemark_default", output="json", verbose=False, **more))
+        return [(row["state"], row["process"], row["address"]) for row in json.loads(capsys.readouterr().out)]
+
+    place = tmp_path / "jobs" / "spark" / "digest" / "one"
+    place.mkdir(parents=True)
+    alive = lock_now(place / ALIVE)
+    assert alive is not None
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    process = subprocess.Popen(sleeps, pass_fds=(alive,), start_new_session=True)
+    os.close(alive)
+    try:
+        assert said(spark.status) == []  # perhaps another host's
+        note_process(place, process.pid)
+        starting = [("starting", str(process.pid), None)]
+        assert said(spark.status) == starting
+        assert said(spark.stop, now=False) == starting
+        assert process.poll() is None
+        said(spark.stop, now=True)
+        assert process.wait(timeout=30) == -signal.SIGKILL
+    finally:
+        process.kill()
+        process.wait()
+    assert said(spark.status) == []
 
 
 def test_a_server_is_not_started_for_jobs_that_run_otherwise(mode: Any) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
+    from tidemark.warm_spark.home import StartingServer
     from tidemark.warm_spark.records import ServerRecord
 
 __all__ = ["spark_commands"]
@@ -50,24 +51,33 @@ def start(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def status(args: Namespace) -> None:
-    """A row for each server that lives, the newest first. `retiring`: it takes no new job."""
+    """A row for each server that lives, the newest of a home first. `retiring`: it takes no new job. `starting`: it
+    does not listen yet.
+    """
     with errors_in_words():
-        rows = [_row(record, in_use=in_use) for record, in_use in _living(args.conn_id)]
+        rows = [_starting_row(server) for server in _starting(args.conn_id)]
+        rows += [_row(record, in_use=in_use) for record, in_use in _living(args.conn_id)]
     print_rows(rows, args.output)
 
 
 @suppress_logs_and_warning
 def stop(args: Namespace) -> None:
-    """Ends the servers, those of the status list. Jobs that they run are waited for by them, not by this command."""
-    from tidemark.warm_spark.home import ServerHome, end_server
+    """Ends the servers, those of the status list. Jobs that they run are waited for by them, not by this command. One
+    that is starting is killed with `--now`, and otherwise stays for the task that waits for it.
+    """
+    from tidemark.warm_spark.home import ServerHome, end_server, end_starting
 
     with errors_in_words():
+        starting = list(_starting(args.conn_id))
+        for server in starting if args.now else ():
+            end_starting(server.place)
         living = list(_living(args.conn_id))
         for record, _ in living:
             ServerHome(record.place.parent).retire(record)
             if args.now:
                 end_server(record)
-    print_rows([_row(record, in_use=False) for record, _ in living], args.output)
+    rows = [_starting_row(server) for server in starting]
+    print_rows([*rows, *(_row(record, in_use=False) for record, _ in living)], args.output)
 
 
 def _living(conn_id: str) -> Iterator[tuple[ServerRecord, bool]]:
@@ -76,6 +86,27 @@ def _living(conn_id: str) -> Iterator[tuple[ServerRecord, bool]]:
     from tidemark.warm_spark.home import living_servers
 
     yield from living_servers(homes(TidemarkHook(conn_id).settings))
+
+
+def _starting(conn_id: str) -> Iterator[StartingServer]:
+    from tidemark.hooks.warm_spark import homes
+    from tidemark.warm_spark.home import starting_servers
+
+    yield from starting_servers(homes(TidemarkHook(conn_id).settings))
+
+
+def _starting_row(server: StartingServer) -> dict[str, Any]:
+    from tidemark.warm_spark.home import LOG, is_starting
+
+    return {
+        "state": "starting" if is_starting(server.place) else "ended",
+        "since": server.since.isoformat(timespec="seconds"),
+        "process": server.process_id,
+        "address": None,
+        "jobs": None,
+        "heap_mb": None,
+        "log": str(server.place / LOG),
+    }
 
 
 def _row(record: ServerRecord, *, in_use: bool) -> dict[str, Any]:

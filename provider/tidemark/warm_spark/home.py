@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import time
@@ -23,6 +24,7 @@ __all__ = [
     "SILENCE",
     "Pulse",
     "ServerHome",
+    "StartingServer",
     "end_server",
     "end_starting",
     "heap_in_use",
@@ -32,6 +34,7 @@ __all__ = [
     "living_servers",
     "note_process",
     "server_in",
+    "starting_servers",
     "write_pulse",
 ]
 
@@ -151,16 +154,45 @@ def is_starting(place: Path) -> bool:
     return is_held(place / ALIVE) and not (place / _RECORD).exists()
 
 
+@dataclass(frozen=True)
+class StartingServer:
+    """A server that does not listen yet. `process_id`: the leader of its group."""
+
+    place: Path
+    process_id: int
+    since: datetime
+
+
+def starting_servers(homes: Path) -> Iterator[StartingServer]:
+    """The servers that start on this host, of all homes in a directory. One whose process nobody has named may be that
+    of another host that shares the directory, and is left out.
+    """
+    for root in sorted(homes.iterdir()) if homes.is_dir() else ():
+        for place in ServerHome(root).starting():
+            with suppress(FileNotFoundError):
+                since = datetime.fromtimestamp((place / ALIVE).stat().st_mtime, UTC)
+                if (leader := _leader(place)) is not None:
+                    yield StartingServer(place, leader, since)
+
+
 def note_process(place: Path, leader: int) -> None:
-    """Names the process group of a server that is starting, for others that must end it."""
-    _write_whole(place / _PROCESS, str(leader))
+    """Names the process group of a server that is starting, for others of this host that must end it."""
+    _write_whole(place / _PROCESS, f"{leader} {platform.node()}")
+
+
+def _leader(place: Path) -> int | None:
+    """The process group of a server that starts on this host; None if nobody has named it."""
+    with suppress(FileNotFoundError):
+        leader, _, host = (place / _PROCESS).read_text(encoding="utf-8").partition(" ")
+        return int(leader) if host == platform.node() else None
+    return None
 
 
 def end_starting(place: Path) -> None:
     """Kills a server that does not listen. Nothing if its task was killed before it named the process."""
-    with suppress(FileNotFoundError, ProcessLookupError):
-        leader = int((place / _PROCESS).read_text(encoding="utf-8"))
-        if is_starting(place):
+    leader = _leader(place)
+    if leader is not None and is_starting(place):
+        with suppress(ProcessLookupError):
             os.killpg(leader, signal.SIGKILL)
     remove_scratch(place)
 
