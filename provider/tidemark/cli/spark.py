@@ -62,8 +62,8 @@ def status(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def stop(args: Namespace) -> None:
-    """Ends the servers, those of the status list. Jobs that they run are waited for by them, not by this command. One
-    that is starting is killed with `--now`, and otherwise stays for the task that waits for it.
+    """Ends the servers, those of the status list. Jobs that they run are waited for by them, not by this command. A
+    starting server is killed with `--now`, and otherwise stays for the task that waits for it.
     """
     from tidemark.warm_spark.home import ServerHome, end_server, end_starting
 
