@@ -160,6 +160,22 @@ def test_a_list_of_columns_names_those_of_the_query(desk: Desk) -> None:
         desk.status(f"CREATE MATERIALIZED VIEW db.w (a) AS {SALES}")
 
 
+def test_a_star_under_a_list_of_columns_has_those_that_it_had_at_the_creation(desk: Desk) -> None:
+    wide = f"delta.`{desk.root}/db/wide`"
+    mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableRowTracking' = 'true')"
+    desk.run(f"CREATE TABLE {wide} (k INT, n INT, m INT) USING delta {mapped}")
+    desk.run(f"INSERT INTO {wide} VALUES (1, 2, 3)")
+    query = "SELECT * FROM db.wide WHERE k >= (SELECT min(k) FROM db.wide)"
+    desk.status(f"CREATE DYNAMIC TABLE db.s (a, b, c) TARGET_LAG = DOWNSTREAM AS {query}")
+    desk.run(f"ALTER TABLE {wide} ADD COLUMN later INT")
+    desk.run(f"INSERT INTO {wide} VALUES (4, 5, 6, 7)")
+    desk.status("ALTER DYNAMIC TABLE db.s REFRESH")
+    assert desk.rows("db.s") == [(1, 2, 3), (4, 5, 6)]
+    desk.run(f"ALTER TABLE {wide} DROP COLUMN m")
+    with pytest.raises(KeptViewSuspended, match="its column m is gone"):
+        desk.status("ALTER DYNAMIC TABLE db.s REFRESH")
+
+
 def test_a_stream_on_a_view_nets_its_groups(desk: Desk) -> None:
     desk.status(f"CREATE MATERIALIZED VIEW db.v AS {SALES}")
     desk.status(f"CREATE DYNAMIC TABLE db.t TARGET_LAG = '1 minute' REFRESH_MODE = INCREMENTAL AS {SALES}")

@@ -14,7 +14,7 @@ from tidemark.model.views import BASE, StoredTable, StoredView
 from tidemark.sql.identifiers import quoted
 from tidemark.sql.statements import TableMention, parse_statement, path_name, splice
 
-__all__ = ["Names", "Pinned", "as_spark_knows"]
+__all__ = ["Names", "Pinned", "as_spark_knows", "renamed"]
 
 _DEEPEST = 100
 
@@ -51,7 +51,7 @@ def as_spark_knows(request: ResolveRequest, files: Mapping[str, str]) -> str:
     parsed = parse_statement(request.text)
     meant = {name: path_name(path) for name, path in request.tables.items()}
     meant |= files
-    meant |= {name: f"({_renamed(view, view.text)})" for name, view in request.views.items()}
+    meant |= {name: f"({renamed(view, view.text)})" for name, view in request.views.items()}
     return splice(parsed, meant)
 
 
@@ -73,7 +73,7 @@ class Pinned:
             found = self.resolve(mention.parts, view.namespace)
             if isinstance(found, StoredView):
                 self.views[found.name] = digest_of(found)
-                meant[mention.name] = f"({_renamed(found, self.text(found, depth + 1))})"
+                meant[mention.name] = f"({renamed(found, self.text(found, depth + 1))})"
             elif found.kind is not None:
                 text = parse_view(view.name, view.text)
                 raise text.refused(f"'{found.kind}'", text.tree)
@@ -87,8 +87,8 @@ class Pinned:
         return f"{BASE}{self.bases.index(name)}"
 
 
-def _renamed(view: StoredView, text: str) -> str:
-    """A SELECT of the view's columns under its names."""
+def renamed(view: StoredView, text: str) -> str:
+    """A SELECT of the view's columns under its names. It finds them by name, as a star may have more columns by now."""
     columns = []
     for column in view.columns:
         value = quoted(column.source)

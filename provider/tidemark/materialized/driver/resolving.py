@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
+from sqlglot import exp
 
 from tidemark.changes.driver.views.catalog import Catalog
 from tidemark.changes.driver.views.plain import over_frames
@@ -22,7 +23,7 @@ from tidemark.errors import InvalidArgument, ViewNotUnderstood, ViewRefused
 from tidemark.jobs.schemas import struct_type
 from tidemark.jobs.settings import under
 from tidemark.materialized.driver.file_columns import columns_of_files
-from tidemark.materialized.driver.query_text import Names, Pinned, as_spark_knows
+from tidemark.materialized.driver.query_text import Names, Pinned, as_spark_knows, renamed
 from tidemark.materialized.model.definitions import FloatSums, KeptKind
 from tidemark.materialized.model.jobs import ResolveRequest
 from tidemark.materialized.model.shapes import KEPT, KEPT_ROW_ID, KeptShape, Shape
@@ -189,10 +190,28 @@ def _under_list(text: str, request: ResolveRequest) -> str:
     return f"SELECT * FROM (\n{text}\n) AS tidemark_view" + (f" ({listed})" if listed else "")
 
 
+def _under_names_of(view: StoredView, text: str, request: ResolveRequest) -> str:
+    """The query under the names of the view. A star is fixed at the creation, so its columns are found by name then,
+    unless two have one name.
+    """
+    sources = [column.source.casefold() for column in view.columns]
+    if request.columns and len(set(sources)) == len(sources) and _has_star(view):
+        return renamed(view, text)
+    return _under_list(text, request)
+
+
+def _has_star(view: StoredView) -> bool:
+    try:
+        tree = parse_view(view.name, view.text).tree
+    except ViewNotUnderstood:  # Spark understands more; its columns are found by their places then
+        return False
+    return any(item.is_star for block in tree.find_all(exp.Select) for item in block.expressions)
+
+
 def _pinned(names: Names, view: StoredView, schema: StructType) -> ViewQuery:
     """The query as it was given, over numbered base tables."""
     work = Pinned(names.resolve)
-    text = _under_list(work.text(view), names.request)
+    text = _under_names_of(view, work.text(view), names.request)
     said = "\n".join([text, *work.bases, *work.views.values()])
     return ViewQuery(
         name=view.name,
