@@ -1,13 +1,14 @@
 """Loads of files against Spark's own ways: files and rows a second, CPU seconds of the process tree.
 
     python -m tests.benchmarks.load_files [--files 10000] [--rows 100] [--rounds 3] [--only csv,parquet,history,listing]
+        [--memory 3g]
 
 `csv`, `parquet`: a directory of files with 4 columns is loaded into a new table by one run of a pipe, by COPY INTO, by
 a COPY INTO for each 1,000 files in turn, by `spark.read` and an append, and by Spark's streaming file source
 (AvailableNow). Each round does all of them, in turn.
 `history`: a run of a pipe for 1,000 new files, with a queue that knows 0 and 1,000,000 files, and the memory of the
-driver's Python. `listing`: 100,000 names of a local disk; the pages of a store of objects are counted in
-tests/engine/pipes.
+driver's Python; `--memory 512m` is the heap of the driver's JVM. `listing`: 100,000 names of a local disk; the pages
+of a store of objects are counted in tests/engine/pipes.
 """
 
 from __future__ import annotations
@@ -237,12 +238,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="csv,parquet,history,listing")
+    parser.add_argument("--memory", default="3g", help="heap of the driver's JVM")
     asked = parser.parse_args()
     only = asked.only.split(",")
     with home_for(None) as home:
         if "listing" in only:
             print(json.dumps({"listing": listing(home)}), flush=True)
-        spark = local_spark(warehouse=home / "warehouse", memory="3g")
+        spark = local_spark(warehouse=home / "warehouse", memory=asked.memory)
         lake = Place(spark, home / "files")
         for kind in (FileType.CSV, FileType.PARQUET):
             if kind.value.lower() in only:
