@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.tiers import nightly
 from tidemark.client import connect
 from tidemark.client.lake import Lake
 from tidemark.errors import AmbiguousTableName, InvalidArgument
@@ -92,6 +93,27 @@ def test_the_second_run_reads_a_file_and_starts_no_spark(world: World, lake: Lak
         assert client.why_not(SUMS) == ""
     assert len(world.files()) == 1
     assert without_java(world) == [[row.g, str(row.s)] for row in rows]
+
+
+@nightly("two views and their refreshes")
+def test_an_answer_over_a_view_is_what_the_view_gives_and_is_not_kept(world: World, lake: Lake) -> None:
+    rows = "SELECT id, id % 2 AS g, CAST(id AS DECIMAL(9, 2)) AS x FROM range(10)"
+    world.make("shop.orders", rows, "TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    query = "SELECT g, sum(x) AS s FROM shop.orders GROUP BY g"
+    lake.sql(f"CREATE MATERIALIZED VIEW shop.fresh AS {query}").collect()
+    lake.sql(f"CREATE DYNAMIC TABLE shop.kept TARGET_LAG = DOWNSTREAM AS {query}").collect()
+
+    def asked(view: str) -> int:
+        answer = lake.query(f"SELECT s FROM shop.{view} WHERE g = 0")
+        assert (answer.cached, "is a view of the lake" in answer.why) == (False, True)
+        return int(answer.collect()[0].s)
+
+    assert [asked("fresh"), asked("kept")] == [20, 20]
+    world.run("INSERT INTO shop.orders VALUES (10, 0, 5)")
+    assert [asked("fresh"), asked("kept")] == [25, 20]  # a materialized view is always fresh
+    lake.refresh_view("shop.kept")
+    assert [asked("fresh"), asked("kept")] == [25, 25]
+    assert world.files() == []
 
 
 HIT = """
