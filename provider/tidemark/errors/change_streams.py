@@ -100,7 +100,9 @@ class ConsumerGroupNotFound(ChangeStreamError):
 
 
 class ConsumerGroupExists(ChangeStreamError):
-    """Change stream {stream} has a consumer group {group!r} that began at {start}. Reset it to begin elsewhere."""
+    """Change stream {stream} has a consumer group {group!r} that began at {start}. To let it begin elsewhere,
+    run `airflow tidemark consumer-groups reset`, or use `lake.reset_consumer_group`.
+    """
 
 
 class ChunkChanged(ChangeStreamError):
@@ -117,7 +119,7 @@ class PartitionsFailed(ChangeStreamError):
 
 class TransactionIncomplete(ChangeStreamError):
     """Transaction {transaction} of change stream {stream} has {found} of {expected} records below the low watermark
-    {watermark}. None of them was returned.
+    {watermark}: rows of the log were deleted. None of them was returned. Read from a time after this transaction.
     """
 
 

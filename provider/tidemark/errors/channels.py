@@ -123,7 +123,9 @@ class BodyTooLarge(ChannelError):
 
 
 class IngestPaused(ChannelError):
-    """Table {table} takes no rows of channels until {until}: it was paused for other writers."""
+    """Table {table} takes no rows of channels until {until}: it was paused for other writers. Send the rows again
+    after that.
+    """
 
 
 class IngestServiceRefused(ChannelError):
@@ -141,11 +143,15 @@ class TokensFileUnreadable(ChannelError):
 
 
 class IngestUnauthenticated(ChannelError):
-    """The ingest service does not know the writer: {problem}. `airflow tidemark ingest tokens add` makes a token."""
+    """The ingest service does not know the writer: {problem}. Create a token with
+    `airflow tidemark ingest tokens add`, and send it in the header Authorization: Bearer TOKEN.
+    """
 
 
 class IngestForbidden(ChannelError):
-    """The token of {writer} may not write table {table}. It may write: {tables}."""
+    """The token of {writer} may not write table {table}. It may write: {tables}. Create a token for other tables with
+    `airflow tidemark ingest tokens add --table`.
+    """
 
 
 class ContinuationTokenStale(ChannelError):

@@ -35,4 +35,6 @@ class ClusteredTableRecreated(ClusteringError):
 
 
 class ReclusteringsFailed(ClusteringError):
-    """{failed} of {total} tables could not be reclustered; the others are done. {problems}"""
+    """{failed} of {total} tables could not be reclustered; the others are done. Remove the causes, then run the
+    task again. {problems}
+    """

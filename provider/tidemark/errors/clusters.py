@@ -53,5 +53,5 @@ class DriverEndUnproven(DriverMayRunOn):
 
 class DriverDied(JobError):
     """The driver of the job for {key}, application {application}, ended as {state} ({final_status}) and left no result.
-    YARN: {diagnostics} Last lines: {tail}
+    A retry writes what is missing. YARN: {diagnostics} Last lines: {tail}
     """

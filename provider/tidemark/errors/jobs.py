@@ -34,19 +34,25 @@ class JobError(TidemarkError):
 
 
 class JobDied(JobError):
-    """The Spark job for {key} ended with exit code {exit_code} and left no result. Last lines: {tail}"""
+    """The Spark job for {key} ended with exit code {exit_code} and left no result. A retry continues, and each
+    statement still happens once. Last lines: {tail}
+    """
 
 
 class JobLeftNoResult(JobError):
-    """The Spark job for {key} succeeded but wrote no result to {result_uri}."""
+    """The Spark job for {key} succeeded but wrote no result to {result_uri}. A retry continues, and each statement
+    still happens once.
+    """
 
 
 class JobCancelled(JobError):
-    """The Spark job for {key} was cancelled."""
+    """The Spark job for {key} was cancelled. A retry continues, and each statement still happens once."""
 
 
 class JobDeadlineExceeded(JobError):
-    """The Spark job for {key} stopped itself at its deadline {deadline}."""
+    """The Spark job for {key} stopped itself at its deadline {deadline}. A retry continues. If the job needs longer,
+    bound its window by max_commits or max_bytes, or raise job_deadline_hours of the Tidemark connection.
+    """
 
 
 class JobFailed(JobError):
@@ -99,7 +105,8 @@ class DriverJvmNeeded(JobError):
 
 class WarmSparkEnded(JobError):
     """The warm Spark of this host ended while it ran the job for {key}. A retry starts another one, and each statement
-    still happens once. Its log is {log}.
+    still happens once. If the job needs more memory, raise spark.driver.memory in the Spark settings, or set spark_mode
+    of the Tidemark connection to submit. Its log is {log}.
     """
 
 

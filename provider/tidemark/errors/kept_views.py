@@ -44,7 +44,9 @@ class KeptViewOutdated(KeptViewError):
 
 
 class RefreshesFailed(KeptViewError):
-    """{failed} of {total} refreshes failed; the others are done. {problems}"""
+    """{failed} of {total} refreshes failed; the others are done. Remove the causes, then run the task again.
+    {problems}
+    """
 
 
 class StreamOfAView(KeptViewError):

@@ -32,7 +32,7 @@ class PipeError(TidemarkError):
 
 
 class StageNotFound(PipeError):
-    """There is no stage {stage}. These exist: {known}. CREATE STAGE makes one."""
+    """There is no stage {stage}. These exist: {known}. Name one of them, or create it with CREATE STAGE."""
 
 
 class StageExists(PipeError):
@@ -44,7 +44,9 @@ class StageLocationMissing(PipeError):
 
 
 class FileFormatNotFound(PipeError):
-    """There is no file format {file_format}. These exist: {known}. CREATE FILE FORMAT makes one."""
+    """There is no file format {file_format}. These exist: {known}. Name one of them, or create it with
+    CREATE FILE FORMAT.
+    """
 
 
 class FileFormatExists(PipeError):
@@ -52,7 +54,7 @@ class FileFormatExists(PipeError):
 
 
 class PipeNotFound(PipeError):
-    """There is no pipe {pipe}. These exist: {known}. CREATE PIPE makes one."""
+    """There is no pipe {pipe}. These exist: {known}. Name one of them, or create it with CREATE PIPE."""
 
 
 class PipeExists(PipeError):

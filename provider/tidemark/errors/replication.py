@@ -124,7 +124,7 @@ class EventFilesOutOfOrder(SourceRefused):
 
 
 class SourceDriverNotInstalled(ReplicationError):
-    """Reading from {kind} needs {package}: {command}"""
+    """Reading from {kind} needs {package}, which is missing. Add it: {command}"""
 
 
 class SourceIsAnother(ReplicationError):

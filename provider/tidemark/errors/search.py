@@ -12,7 +12,7 @@ class SearchError(TidemarkError):
 
 
 class SearchNotFound(SearchError):
-    """{table} has no search optimization{what}. ALTER TABLE … ADD SEARCH OPTIMIZATION adds it."""
+    """{table} has no search optimization{what}. Add it with ALTER TABLE … ADD SEARCH OPTIMIZATION."""
 
 
 class SearchRefused(SearchError):

@@ -107,12 +107,14 @@ class IncompatibleSchemaChange(SourceError):
 
 class LogIncomplete(SourceError):
     """The log of {path} lacks version {version}, which is needed to read changes after version {start}: log cleanup
-    removed it. The changes since then can no longer be read.
+    removed it. The changes since then can no longer be read. Re-base or recreate a stream that needs them.
     """
 
 
 class CorruptLog(SourceError):
-    """{file} cannot be read as part of a Delta log: {problem}"""
+    """{file} cannot be read as part of a Delta log: {problem}. Restore the file from a backup, or from a
+    copy of the table.
+    """
 
 
 class NotAFile(SourceError):
@@ -140,7 +142,7 @@ class VersionVacuumed(SourceError):
 
 
 class VersionNotFound(SourceError):
-    """{table} has no version {version}; its versions go from {earliest} to {latest}."""
+    """{table} has no version {version}; its versions go from {earliest} to {latest}. Name one of them."""
 
 
 class LakeError(TidemarkError):

@@ -25,7 +25,9 @@ class StoreUrlInvalid(StoreError):
 
 
 class StoreUnreachable(StoreError):
-    """The control store {url} cannot be reached: {problem}"""
+    """The control store {url} cannot be reached: {problem}. Check that its server runs and answers this host, or
+    that its file can be opened. A retry of the task continues.
+    """
 
 
 class StoreRefused(StoreError):
