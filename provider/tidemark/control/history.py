@@ -95,13 +95,15 @@ def drop_by_number(
     after: Cursor | None,
     most: int,
 ) -> Step:
-    """A step through a history, numbered in the order of its writes, from the oldest row to the last old one."""
+    """A step through a history, numbered in the order of its writes, up to the first step without an old row. A clock
+    that was ahead for a while so stops nothing.
+    """
     of, newer = table.c, table.alias("newer")
     found = next_of(connection, sa.select(of.id, of.moved_at), (of.id,), after, most)
     ids = [row.id for row in found if row.moved_at < before]
     followed = sa.exists().where(newer.c[owner.name] == owner, newer.c.id > of.id, newer.c.run.is_not(None))
     going = table.delete().where(of.id.in_(ids), of.run.is_not(None), followed)
-    return Step(connection.execute(going).rowcount, (ids[-1],) if len(ids) == most else None)
+    return Step(connection.execute(going).rowcount, (found[-1].id,) if ids and len(found) == most else None)
 
 
 def step_from_the_start(dropped: int, most: int) -> Step:
