@@ -31,7 +31,6 @@ OURS = {  # who parses JSON besides, and whose text that is
     "control/migrations/versions/v0013_objects.py": "the control store",
     "jobs/__main__.py": "the environment, by the worker",
     "jobs/remote_session.py": "the environment, by the worker",
-    "hooks/_secrets.py": "the connection",
     "operators/_replication.py": "an argument",
     "jobs/raised_facts.py": "what a query of ours raised",
     "changes/driver/views/catalog.py": "Spark's answer about its catalog",
