@@ -26,6 +26,7 @@ __all__ = [
     "cursor_of",
     "drop_by_number",
     "drop_step",
+    "is_due",
     "next_of",
     "step_from_the_start",
 ]
@@ -71,6 +72,12 @@ def _by_name(name: str) -> Drop:
 
 
 KINDS = {kind: _by_name(name) for kind, name in DROPPED_BY.items()}
+
+
+def is_due(connection: sa.Connection, *, now: datetime, every: timedelta) -> bool:
+    """Whether `claim` would succeed now: a question takes no turn of the writers."""
+    last = connection.execute(sa.select(stores.c.pruned_at)).scalar_one_or_none()
+    return last is None or last <= now - every
 
 
 def claim(connection: sa.Connection, *, now: datetime, every: timedelta) -> bool:
