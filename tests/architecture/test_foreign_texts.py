@@ -31,13 +31,10 @@ OURS = {  # who parses JSON besides, and whose text that is
     "control/migrations/versions/v0013_objects.py": "the control store",
     "jobs/__main__.py": "the environment, by the worker",
     "jobs/remote_session.py": "the environment, by the worker",
-    "hooks/_secrets.py": "the connection",
     "operators/_replication.py": "an argument",
     "jobs/raised_facts.py": "what a query of ours raised",
     "changes/driver/views/catalog.py": "Spark's answer about its catalog",
     "channels/driver/json_rows.py": "rows of a writer, with decimals",
-    "channels/driver/sources/http_pages.py": "pages of an API, with decimals, and own tokens",
-    "channels/driver/sources/sql_query.py": "own tokens, and numbers with each digit",
     "channels/planning/values/variants.py": "a value of a writer, with decimals",
 }
 

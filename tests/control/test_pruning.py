@@ -228,6 +228,16 @@ def test_a_consumer_that_queues_behind_a_step_is_through_before_the_next(world: 
     assert world.offset() == world.source.head()
 
 
+def test_a_clock_that_was_ahead_once_keeps_no_other_history(world: World) -> None:
+    consumed(world, 2, "old")
+    world.clock.go(400 * DAY)
+    consumed(world, 1, "ahead")
+    world.clock.go(-400 * DAY)
+    consumed(world, 6, "behind it")
+    world.clock.go(KEEP + DAY)
+    assert pruned(world)["offset moves"] == 7  # all but the newest, and the one of the future
+
+
 def test_only_one_task_prunes_at_a_time(world: World) -> None:
     consumed(world, 3, "old")
     world.clock.go(KEEP + DAY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,14 @@ from tidemark.lake.event_logs import MARK as EVENTS_MARK
 from tidemark.lake.event_logs import batches, capture_app_id, parse_batch
 from tidemark.lake.log_paths import MARK as CAPTURE_MARK
 from tidemark.lake.log_paths import LogEntry, entries, has_batch
-from tidemark.model.foreign_json import foreign_object, whole_number
+from tidemark.model.file_statistics import exact_statistics
+from tidemark.model.foreign_json import exact_number, foreign_object, parsed, whole_number
 from tidemark.model.streams import TableRef
-from tidemark.model.table_log import TableState
+from tidemark.model.table_log import AddFile, TableState
 from tidemark.replication.driver.target_table import Target
 from tidemark.replication.model.marks import ENVELOPE as OBJECT_ENVELOPE
 from tidemark.replication.model.marks import object_app_id, parse_object_mark
+from tidemark.replication.planning.debezium import landed, landed_document
 from tidemark.streams.planning.alterations import alterations
 from tidemark.streams.planning.backlog import change_records, operation_of
 from tidemark.streams.planning.staleness import (
@@ -146,6 +149,27 @@ def test_numbers_are_plain_digits_of_64_bits() -> None:
     assert [whole_number(text) for text in ("0", "17", "9" * 18)] == [0, 17, 10**18 - 1]
     others = ("", "-1", "1.0", "1_0", " 1", "²", "٣", "9" * 19, "inf", None, 5)
     assert [whole_number(text) for text in others] == [None] * len(others)
+
+
+BEYOND = ("1e999999999", "-1E-999999999", "0e-999999999", f"1e{'9' * 30}", f"[1.5e-{'9' * 30}]")
+
+
+@pytest.mark.parametrize("text", BEYOND)
+def test_a_number_beyond_all_bounds_is_no_number_and_fills_no_memory(text: str) -> None:
+    with pytest.raises(ValueError, match="beyond all bounds"):
+        parsed(text, number=exact_number)
+    with pytest.raises(ValueError, match="beyond all bounds"):
+        landed(f'{{"op": "c", "after": {{"n": {text}}}}}')
+    with pytest.raises(ValueError, match="beyond all bounds"):
+        landed_document({"value": f'{{"n": {text}}}'})
+    stats = f'{{"numRecords": {text}}}'
+    assert exact_statistics(AddFile("f", 1, {}, 0, True, stats, None, None, None)) is None
+
+
+def test_numbers_of_any_source_have_each_digit() -> None:
+    wide = "9" * 131_072 + "." + "1" * 16_383
+    assert str(parsed(wide, number=exact_number)) == wide
+    assert parsed("[NaN, 1e-400]", number=exact_number)[1] == Decimal("1e-400")
 
 
 def test_durations_of_too_many_digits_are_for_ever() -> None:

@@ -25,6 +25,9 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
         ("2026-01-31T12:00:00Z", Timestamp(NOON)),
         ("2026-01-31 13:00:00+01:00", Timestamp(NOON)),
         (Version(3), Version(3)),
+        (Version("3"), Version(3)),  # type: ignore[arg-type]
+        (Timestamp(NOON), Timestamp(NOON)),
+        (Timestamp("2026-01-31T12:00:00Z"), Timestamp(NOON)),  # type: ignore[arg-type]
         (Offset(-60), Offset(-60)),
         (Stream("orders"), Stream("orders")),
         (Statement("nightly"), Statement("nightly")),
@@ -43,6 +46,27 @@ def test_what_is_no_point_is_refused_by_its_argument(given: Any) -> None:
         as_point("before", given)
 
     assert refused.value.facts["argument"] == "before"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Version(NOON),  # type: ignore[arg-type]
+        Version(None),  # type: ignore[arg-type]
+        Version(True),
+        Timestamp(5),  # type: ignore[arg-type]
+        Timestamp("yesterday"),  # type: ignore[arg-type]
+        Timestamp(NOON.replace(tzinfo=None)),
+        Offset("-60"),  # type: ignore[arg-type]
+        Offset(True),
+        Stream(5),  # type: ignore[arg-type]
+        Statement(None),  # type: ignore[arg-type]
+    ],
+)
+def test_a_point_of_something_else_is_refused_by_its_argument(given: Any) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        as_point("end", given)
+    assert refused.value.facts["argument"] == "end"
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ __all__ = [
     "cursor_of",
     "drop_by_number",
     "drop_step",
+    "is_due",
     "next_of",
     "step_from_the_start",
 ]
@@ -73,6 +74,12 @@ def _by_name(name: str) -> Drop:
 KINDS = {kind: _by_name(name) for kind, name in DROPPED_BY.items()}
 
 
+def is_due(connection: sa.Connection, *, now: datetime, every: timedelta) -> bool:
+    """Whether `claim` would succeed now: a question takes no turn of the writers."""
+    last = connection.execute(sa.select(stores.c.pruned_at)).scalar_one_or_none()
+    return last is None or last <= now - every
+
+
 def claim(connection: sa.Connection, *, now: datetime, every: timedelta) -> bool:
     """Whether the caller may delete history now. If so, no other caller may for as long as `every`."""
     due = stores.c.pruned_at.is_(None) | (stores.c.pruned_at <= now - every)
@@ -95,13 +102,15 @@ def drop_by_number(
     after: Cursor | None,
     most: int,
 ) -> Step:
-    """A step through a history, numbered in the order of its writes, from the oldest row to the last old one."""
+    """A step through a history, numbered in the order of its writes, up to the first step without an old row. A clock
+    that was ahead for a while so stops nothing.
+    """
     of, newer = table.c, table.alias("newer")
     found = next_of(connection, sa.select(of.id, of.moved_at), (of.id,), after, most)
     ids = [row.id for row in found if row.moved_at < before]
     followed = sa.exists().where(newer.c[owner.name] == owner, newer.c.id > of.id, newer.c.run.is_not(None))
     going = table.delete().where(of.id.in_(ids), of.run.is_not(None), followed)
-    return Step(connection.execute(going).rowcount, (ids[-1],) if len(ids) == most else None)
+    return Step(connection.execute(going).rowcount, (found[-1].id,) if ids and len(found) == most else None)
 
 
 def step_from_the_start(dropped: int, most: int) -> Step:

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 from airflow.sdk.log import mask_secret
 
 from tidemark.errors import InvalidArgument
+from tidemark.model.foreign_json import parsed
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -97,13 +98,13 @@ def _parsed(value: Any) -> Any:
     if not isinstance(value, str):
         return value or {}
     try:
-        return json.loads(value)
+        return parsed(value)
     except ValueError:
         return value
 
 
 def _of_options(options: Any, secret: bool = False) -> Iterator[str]:
-    """Texts under a secret name at any depth, and passwords in the URLs of others."""
+    """Texts and numbers under a secret name at any depth, and passwords in the URLs of others."""
     if isinstance(options, Mapping):
         for name, value in options.items():
             yield from _of_options(value, secret or _SECRET_OPTION.search(str(name)) is not None)
@@ -112,3 +113,5 @@ def _of_options(options: Any, secret: bool = False) -> Iterator[str]:
             yield from _of_options(value, secret)
     elif isinstance(options, str):
         yield from (options,) if secret else _USER_AND_PASSWORD.findall(options)
+    elif secret and isinstance(options, int | float) and not isinstance(options, bool):
+        yield str(options)

@@ -355,7 +355,7 @@ def _has_no_rows(storage: Storage, file: StoredFile) -> bool:
     data = storage.read_bytes(file.name)
     try:
         return not data or pq.read_metadata(pa.BufferReader(data)).num_rows == 0
-    except pa.ArrowInvalid:
+    except (pa.ArrowException, OSError):  # OSError: of a footer that is garbage, as the bytes were read before
         return False
 
 

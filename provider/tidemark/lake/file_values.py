@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from tidemark.model.file_ranges import KeyColumn
-from tidemark.model.foreign_json import parsed
+from tidemark.model.foreign_json import exact_number, parsed
 
 __all__ = ["Extremes", "extremes_of"]
 
@@ -140,8 +140,8 @@ def _slow(stats: Sequence[str | None], columns: Sequence[KeyColumn]) -> tuple[Se
 
 def _object(text: str | None) -> Mapping[str, Any]:
     try:
-        found = parsed(text or "{}", fraction=Decimal)
-    except (ValueError, ArithmeticError):
+        found = parsed(text or "{}", fraction=exact_number)
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 

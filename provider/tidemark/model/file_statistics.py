@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from tidemark.model.foreign_json import parsed
+from tidemark.model.foreign_json import exact_number, parsed
 from tidemark.model.table_log import AddFile
 
 __all__ = ["exact_statistics", "may_be_rounded"]
@@ -18,8 +18,8 @@ _KEPT_BY_A_DOUBLE = 15  # digits that come through it unchanged
 def exact_statistics(file: AddFile) -> Mapping[str, Any] | None:
     """The statistics with exact numbers; None if the log has none that can be read."""
     try:
-        found = parsed(file.stats or "", number=Decimal)
-    except (ValueError, ArithmeticError):
+        found = parsed(file.stats or "", number=exact_number)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

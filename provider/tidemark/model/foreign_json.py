@@ -13,23 +13,26 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from tidemark.model.codec import from_plain
 
-__all__ = ["foreign_object", "foreign_value", "parsed", "plain_text", "whole_number"]
+__all__ = ["exact_number", "foreign_object", "foreign_value", "parsed", "plain_text", "whole_number"]
 
 T = TypeVar("T")
 _INVALID = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 _WHOLE = re.compile("[0-9]{1,18}")  # so it has 64 bits
 _BITS = 2**63
+_MOST_DIGITS = 200_000  # before or behind the point; PostgreSQL's numeric has 131,072
 _hints = functools.cache(typing.get_type_hints)
 
 
 def parsed(
     text: str | bytes, *, number: Callable[[str], Any] | None = None, fraction: Callable[[str], Any] | None = None
 ) -> Any:
-    """The value of a required text. Raises ValueError, also if the text is nested too deeply.
+    """The value of a required text. Raises ValueError, also if the text is nested too deeply or has a number that
+    `number` or `fraction` refuses.
 
     `number`: a function from the digits of a number to its value. `fraction`: one for numbers with a point or an
     exponent only.
@@ -38,6 +41,21 @@ def parsed(
         return json.loads(text, parse_int=number, parse_float=fraction or number, parse_constant=number)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    except ArithmeticError as error:
+        raise ValueError("it has a number beyond all bounds") from error
+
+
+def exact_number(text: str) -> Decimal:
+    """The number with each digit, for `parsed`. Raises ValueError for an exponent beyond all bounds: as a whole number
+    or as plain digits, `1e999999999` would fill the memory.
+    """
+    try:
+        found = Decimal(text)
+    except ArithmeticError as error:
+        raise ValueError("it has a number beyond all bounds") from error
+    if abs(found.adjusted()) > _MOST_DIGITS:
+        raise ValueError("it has a number beyond all bounds")
+    return found
 
 
 def foreign_object(text: str | bytes | None) -> dict[str, Any]:

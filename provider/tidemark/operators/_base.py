@@ -20,7 +20,7 @@ from tidemark.links.yarn import YarnLink
 from tidemark.model.foreign_json import whole_number
 from tidemark.model.statements import TransactionKey
 from tidemark.operators._error_log import useful_line_first
-from tidemark.operators._history import drop_old_history
+from tidemark.operators._history import with_old_history_dropped
 from tidemark.operators._measures import measured
 from tidemark.operators._retries import PERMANENT, set_retry_policy
 
@@ -66,7 +66,8 @@ class TidemarkOperator(BaseOperator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "execute" in vars(cls):
-            cls.execute = useful_line_first(measured(vars(cls)["execute"]))  # type: ignore[method-assign]
+            ended = with_old_history_dropped(measured(vars(cls)["execute"]))
+            cls.execute = useful_line_first(ended)  # type: ignore[method-assign]
 
     def __init__(self, *, conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
         set_retry_policy(kwargs, hopeless=self.hopeless)
@@ -96,10 +97,7 @@ def failures_counted(argument: str, *, consuming: bool = True) -> Callable[[Exec
         @wraps(execute)
         def counted(self: Any, context: Context) -> Any:
             try:
-                result = execute(self, context)
-                if consuming:
-                    drop_old_history(self)
-                return result
+                return execute(self, context)
             except (TidemarkError, AirflowTaskTimeout) as error:
                 given = getattr(self, argument) or ()
                 named = [given] if isinstance(given, str) else [str(name) for name in given]

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
 
 from airflow.sdk.exceptions import AirflowException
 
 from tidemark.errors import TidemarkError
 
-__all__ = ["drop_old_history"]
+__all__ = ["drop_old_history", "with_old_history_dropped"]
+
+Execute = TypeVar("Execute", bound=Callable[..., Any])
+
+
+def with_old_history_dropped(execute: Execute) -> Execute:
+    """For `execute` of any operator, since each subject has a history. A task that failed or left drops nothing."""
+
+    @wraps(execute)
+    def then(self: Any, *arguments: Any, **named: Any) -> Any:
+        result = execute(self, *arguments, **named)
+        drop_old_history(self)
+        return result
+
+    return then  # type: ignore[return-value]
 
 
 def drop_old_history(operator: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.acceleration.made_logs import BEGAN, events, lines
+from tidemark.acceleration.planning.estimate import estimate
 from tidemark.acceleration.planning.events import application_of
 from tidemark.acceleration.worker.event_logs import EventLog, find_event_log, read_application
 from tidemark.errors import EventLogNotFound, EventLogUnreadable, InvalidArgument
@@ -192,6 +194,13 @@ def test_events_of_another_form_are_left_out(data: st.DataObject) -> None:
     found = application_of(json.loads(json.dumps(one)) for one in whole)
     assert found is not None
     assert found.id == "app-1"
+
+
+def test_an_end_that_no_calendar_has_is_none() -> None:
+    whole = list(events(TASKS))
+    found = application_of([*whole[:-1], {**whole[-1], "Timestamp": 10**18}])
+    assert found is not None
+    assert "has no end" in estimate(found, now=datetime(2026, 1, 1, tzinfo=UTC)).reason
 
 
 def test_a_failed_task_and_a_second_attempt_of_a_stage_count() -> None:

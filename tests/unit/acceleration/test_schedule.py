@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
@@ -212,3 +213,12 @@ def test_a_further_executor_warms_up_as_long_as_the_first_one_did() -> None:
     assert ramp_of(late).launch == 2000
     cold = application(stage(0, 0, 7000, [1000, 3000, 1000, 1000, 1000]), until=7000)
     assert ramp_of(cold).launch == 0
+
+
+def test_a_start_or_a_task_of_years_is_no_endless_schedule() -> None:
+    waits = application(stage(0, 0, 100_000, [1000] * 100), until=100_000)
+    late = milliseconds(waits, 8, Ramp(backlog=1000, sustained=1000, launch=10**15))
+    assert late == milliseconds(waits, 0)
+    years = application(stage(0, 0, 10, [10**15, 1000, 1000]), until=10**15)
+    gone = replace(years, executors=(*years.executors, ExecutorChange(BEGAN, "x", 1), ExecutorChange(BEGAN, "x", -1)))
+    assert milliseconds(gone, 1, Ramp(backlog=1000, sustained=1000, launch=10**14)) >= 10**15

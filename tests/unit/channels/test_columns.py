@@ -46,6 +46,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "invariant": (field("v", "long", **INVARIANT), "column v has an invariant"),
     "invariant of a field": (field("o", struct(field("v", "long", **INVARIANT))), r"column o\.v has an invariant"),
     "generated": (field("v", "long", **{"delta.generationExpression": "id * 2"}), "column v is a generated column"),
+    "default beyond all bounds": (
+        field("v", "string", CURRENT_DEFAULT=f"1e{'9' * 20}"),
+        "column v has the default .* not a constant",
+    ),
+    "negative default beyond all bounds": (
+        field("v", "string", CURRENT_DEFAULT="-1e999999999"),
+        "column v has the default .* not a constant",
+    ),
     "identity": (field("v", "long", **{"delta.identity.start": 1}), "column v is an identity column"),
 }
 

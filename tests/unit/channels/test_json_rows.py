@@ -86,6 +86,9 @@ def test_plain_rows_are_read_as_whole_columns_with_each_digit() -> None:
         (b'{"id": 1, "id": 2}', "a key twice"),
         (b"\xff\xfe", "line 1 is not a JSON object"),
         (b"[" * 100_000, "line 1 is not a JSON object: it is nested too deeply"),
+        (b'{"s": 1e999999999}', "line 1 is not a JSON object: it has a number beyond all bounds"),
+        (b'{"s": 0e-999999999}', "line 1 is not a JSON object: it has a number beyond all bounds"),
+        (b'{"s": 1e99999999999999999999}', "line 1 is not a JSON object: it has a number beyond all bounds"),
     ],
 )
 def test_a_body_that_is_no_json_names_its_line(data: bytes, problem: str) -> None:

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from tidemark.channels.driver.orders import Drop
 from tidemark.channels.model.channels import ChannelRecord, StatusCode
+from tidemark.channels.planning.listing import shown_channel
 from tidemark.channels.planning.owners import Ended, fate_of, loss_of
-from tidemark.channels.planning.records import Advance, advanced, opened, rewound, with_token
+from tidemark.channels.planning.records import Advance, advanced, opened, rewound, time_of, with_token
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LATER = NOW + timedelta(seconds=1)
@@ -19,6 +20,17 @@ NEXT = advanced(OWN, Advance("7", 1, 1, 0, 5), NOW)
 def code(found: ChannelRecord | None) -> StatusCode | None:
     loss = loss_of(OWN, found)
     return None if loss is None else loss.code
+
+
+def test_a_record_whose_times_no_calendar_has_is_still_shown() -> None:
+    """One that another writer garbled must not hide the other channels of the table."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    plain = opened(None, "t", by="me", token=None, now=now)
+    for wild in (2**63 - 1, -(2**63) + 1, 10**15):
+        odd = replace(plain, created_on=wild, last_ingest=wild, opened_on=wild, last_error_timestamp=wild)
+        shown = shown_channel("c", odd, {"database": "d", "schema": "s", "table": "t"}, now)
+        assert shown.last_ingest.year == (9999 if wild > 0 else 1)
+    assert time_of(plain.created_on) == now
 
 
 def test_a_writer_keeps_its_channel_until_another_opens_drops_or_restores_it() -> None:

@@ -111,6 +111,7 @@ class _Api(BaseHTTPRequestHandler):
     """Five rows in pages of two. The last page has no next cursor. Each first request of a page is refused as busy."""
 
     rows: list[dict[str, Any]] = []  # noqa: RUF012 - a test changes it
+    said: bytes | None = None  # in place of a page
     busy: set[str] = set()  # noqa: RUF012
     seen: list[dict[str, str | None]] = []  # noqa: RUF012
 
@@ -125,7 +126,8 @@ class _Api(BaseHTTPRequestHandler):
             self.end_headers()
             return
         following = str(at + 2) if at + 2 < len(self.rows) else None
-        body = json.dumps({"data": {"items": self.rows[at : at + 2]}, "page": {"next": following}}).encode()
+        page = {"data": {"items": self.rows[at : at + 2]}, "page": {"next": following}}
+        body = type(self).said or json.dumps(page).encode()
         self.send_response(404 if asked.get("lost") else 200)
         self.end_headers()
         self.wfile.write(body)
@@ -137,7 +139,7 @@ class _Api(BaseHTTPRequestHandler):
 @pytest.fixture
 def api() -> Iterator[SourceConnection]:
     _Api.rows = [{"id": n, "price": 0.1} for n in range(5)]
-    _Api.busy, _Api.seen = set(), []
+    _Api.busy, _Api.seen, _Api.said = set(), [], None
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Api)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield SourceConnection("api", "http", "127.0.0.1", server.server_port, "ana", "pw", extra={"X-Key": "k"})
@@ -176,6 +178,16 @@ def test_an_api_that_refuses_or_answers_something_else_is_an_error(api: SourceCo
             read(http_pages, None, connection=api, **{**PAGES, **more})
     with pytest.raises(InvalidArgument, match="must be a cursor"):
         read(http_pages, '{"page": 1}', connection=api, **PAGES)
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [(b"[" * 100_000, "nested too deeply"), (b'{"n": 1e99999999999999999999}', "beyond all bounds")],
+)
+def test_a_page_that_cannot_be_read_is_an_error(api: SourceConnection, said: bytes, error: str) -> None:
+    _Api.said = said
+    with pytest.raises(SourceUnreadable, match=error):
+        read(http_pages, None, connection=api, **PAGES)
 
 
 @pytest.mark.parametrize(("lost", "error"), [("1", "it answers 404"), ("", "no list of rows")])

@@ -63,9 +63,10 @@ def test_files_that_were_made_large_or_removed_tell_nothing_twice(made: Tokens) 
     assert [row.token for row in tokens_of(of(made), open_table)] == ["2"]
 
 
-def test_a_file_that_is_no_parquet_is_named(made: Tokens) -> None:
+@pytest.mark.parametrize("content", [b"PAR1 and no more", b"PAR1" + b"\xff" * 40 + b"\x28\0\0\0PAR1"])
+def test_a_file_that_is_no_parquet_is_named(made: Tokens, content: bytes) -> None:
     made.write(add("garbled.parquet"))
-    (made.history / "garbled.parquet").write_bytes(b"PAR1 and no more")
+    (made.history / "garbled.parquet").write_bytes(content)
     with pytest.raises(CorruptLog, match=r"garbled\.parquet"):
         tokens_of(of(made), open_table)
 

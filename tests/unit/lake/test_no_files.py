@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import socket
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,9 @@ from tidemark.lake.listing import table_names
 from tidemark.lake.storage import MOST_BYTES, Storage
 from tidemark.model.external_tables import DataFile, ExternalTable, FileFormat
 from tidemark.model.streams import StreamMode
-from tidemark.model.table_log import DeletionVector
+from tidemark.model.table_log import AddFile, DeletionVector
+from tidemark.results.model.answers import WrittenAnswer
+from tidemark.results.worker.files import AnswerLost, OpenAnswer
 
 HEAD = 7
 
@@ -196,6 +199,32 @@ def test_a_large_file_is_read_as_far_as_somebody_asks(tmp_path: Path) -> None:
     assert storage.read_bytes("f", 0, 10) == bytes(10)
     with pytest.raises(NotAFile, match=f"no more than {MOST_BYTES:,}"):
         storage.read_bytes("f")
+
+
+GARBAGE = b"PAR1" + b"\xff" * 40 + struct.pack("<I", 40) + b"PAR1"
+
+
+def test_a_file_whose_footer_is_garbage_is_none(tmp_path: Path) -> None:
+    log = born(tmp_path / "table")
+    (tmp_path / "table" / "part").write_bytes(GARBAGE)
+    form = form_of(AddFile("part", len(GARBAGE), {}, 0, True, None, None, None, None), log.state().metadata)
+    with pytest.raises(CorruptLog, match="not a Parquet file"):
+        physical_rows_of(log, form)
+
+
+def test_a_directory_with_such_a_file_and_without_a_commit_is_no_table(tmp_path: Path) -> None:
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "part-0.parquet").write_bytes(GARBAGE)
+    with pytest.raises(NotADeltaTable):
+        DeltaLog.open(str(tmp_path))
+
+
+def test_an_answer_in_such_a_file_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "part").write_bytes(GARBAGE)
+    schema = json.dumps({"type": "struct", "fields": []})
+    for name in ("part", "missing"):
+        with pytest.raises(AnswerLost):
+            OpenAnswer(WrittenAnswer(str(tmp_path), (name,), 1, 1, schema, "UTC"), {})
 
 
 def test_a_name_that_ends_with_a_newline_is_another_name(table: Path) -> None:

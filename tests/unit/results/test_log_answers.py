@@ -134,6 +134,14 @@ def test_statistics_are_under_the_physical_names() -> None:
         ("SELECT count(*) FROM t", replace(file({}, {}), stats=None), "no statistics"),
         ("SELECT count(*) FROM t", replace(file({}, {}), stats="{"), "no statistics"),
         ("SELECT count(*) FROM t", replace(file({}, {}), stats="{}"), "no number of rows"),
+        *(
+            ("SELECT count(*) FROM t", replace(file({}, {}), stats=f'{{"numRecords": {said}}}'), "no number of rows")
+            for said in ("NaN", "Infinity", "-Infinity")
+        ),
+        ("SELECT count(*) FROM t", replace(file({}, {}), stats='{"numRecords": 1e999999999}'), "no statistics"),
+        ("SELECT min(id) FROM t", file({"id": "1e999999999"}, {"id": "1e999999999"}), "which is no long"),
+        ("SELECT min(part) FROM t", file({}, {}, part="1e999999999"), "which is no integer"),
+        ("SELECT min(part) FROM t", file({}, {}, part="NaN"), "which is no integer"),
     ],
 )
 def test_what_the_log_does_not_have_exactly_is_left_to_spark(text: str, stored: AddFile, reason: str) -> None:

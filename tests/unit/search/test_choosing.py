@@ -101,6 +101,17 @@ def test_bounds_of_decimals_that_a_writer_may_have_rounded_leave_no_file_out() -
             assert len(found.files) == left, where
 
 
+@pytest.mark.parametrize("said", ["NaN", '"NaN"', "Infinity", "1e999999999", '"1e999999999"', "true"])
+def test_odd_statistics_leave_no_file_out(said: str) -> None:
+    stats = f'{{"numRecords": {said}, "minValues": {{"n": {said}, "m": {said}}}, "maxValues": {{"n": {said}, "m": 1}}}}'
+    odd = {"a": replace(file_of("a", {}, {}), stats=stats)}
+    for where in ("n = 3", "m > 3"):
+        assert len(choose(term_of(where, METADATA), odd, statistics_of, (), Lookup()).files) == 1
+    for name in ("n", "m"):
+        order = FirstRows(column_of(METADATA, name), 3, descending=False, nulls_first=True)
+        assert len(choose_first(order, odd, statistics_of).files) == 1
+
+
 ROWS = st.lists(st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=1, max_size=6), min_size=1, max_size=6)
 
 

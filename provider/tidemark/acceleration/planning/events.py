@@ -17,6 +17,7 @@ __all__ = ["Gathered", "application_of"]
 
 _SQL = "org.apache.spark.sql.execution.ui."
 _KEPT_SETTINGS = ("spark.tidemark.", "spark.dynamicAllocation.", "spark.executor.", "spark.task.", "spark.master")
+_LAST = 253_402_300_799_999  # milliseconds: the end of the year 9999
 _OF_ANOTHER_FORM = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 
@@ -89,13 +90,21 @@ def application_of(events: Iterable[Any], *, left_out: Callable[[], int] = lambd
     return gathered.application(left_out=left_out())
 
 
+def _time(said: Any) -> int:
+    """Milliseconds since 1970. Raises ValueError for a time that no calendar has."""
+    time = int(said)
+    if not 0 <= time <= _LAST:
+        raise ValueError(f"{said} is no time")
+    return time
+
+
 def _began(log: Gathered, event: Mapping[str, Any]) -> None:
-    log.began = int(event["Timestamp"])
+    log.began = _time(event["Timestamp"])
     log.id, log.name = str(event.get("App ID") or ""), str(event.get("App Name") or "")
 
 
 def _ended(log: Gathered, event: Mapping[str, Any]) -> None:
-    log.ended = int(event["Timestamp"])
+    log.ended = _time(event["Timestamp"])
 
 
 def _environment(log: Gathered, event: Mapping[str, Any]) -> None:
@@ -106,17 +115,17 @@ def _environment(log: Gathered, event: Mapping[str, Any]) -> None:
 
 def _block_manager(log: Gathered, event: Mapping[str, Any]) -> None:
     if event["Block Manager ID"]["Executor ID"] == "driver":
-        log.driver_ready = int(event["Timestamp"])
+        log.driver_ready = _time(event["Timestamp"])
 
 
 def _executor_added(log: Gathered, event: Mapping[str, Any]) -> None:
     cores = int(event["Executor Info"]["Total Cores"])
     if cores > 0:
-        log.cores.append((int(event["Timestamp"]), str(event["Executor ID"]), cores))
+        log.cores.append((_time(event["Timestamp"]), str(event["Executor ID"]), cores))
 
 
 def _executor_removed(log: Gathered, event: Mapping[str, Any]) -> None:
-    log.cores.append((int(event["Timestamp"]), str(event["Executor ID"]), 0))
+    log.cores.append((_time(event["Timestamp"]), str(event["Executor ID"]), 0))
 
 
 def _job_started(log: Gathered, event: Mapping[str, Any]) -> None:
@@ -128,7 +137,7 @@ def _job_started(log: Gathered, event: Mapping[str, Any]) -> None:
 
 def _task_ended(log: Gathered, event: Mapping[str, Any]) -> None:
     info = event["Task Info"]
-    launched, finished = int(info["Launch Time"]), int(info["Finish Time"])
+    launched, finished = _time(info["Launch Time"]), _time(info["Finish Time"])
     if launched <= 0 or finished < launched:
         return
     key = (int(event["Stage ID"]), int(event["Stage Attempt ID"]))
@@ -140,7 +149,7 @@ def _task_ended(log: Gathered, event: Mapping[str, Any]) -> None:
 def _stage_completed(log: Gathered, event: Mapping[str, Any]) -> None:
     info = event["Stage Info"]
     key = (int(info["Stage ID"]), int(info["Stage Attempt ID"]))
-    submitted, completed = int(info["Submission Time"]), int(info["Completion Time"])
+    submitted, completed = _time(info["Submission Time"]), _time(info["Completion Time"])
     running = log.running.pop(key, _Running())
     order = sorted(range(len(running.took)), key=running.launched.__getitem__)
     last = max((running.launched[at] + running.took[at] for at in order), default=completed)
@@ -163,12 +172,12 @@ def _stage_completed(log: Gathered, event: Mapping[str, Any]) -> None:
 
 def _query_began(log: Gathered, event: Mapping[str, Any]) -> None:
     number = int(event["executionId"])
-    log.executions[number] = Execution(number, str(event.get("description") or ""), int(event["time"]))
+    log.executions[number] = Execution(number, str(event.get("description") or ""), _time(event["time"]))
 
 
 def _query_ended(log: Gathered, event: Mapping[str, Any]) -> None:
     begun = log.executions[int(event["executionId"])]
-    log.executions[begun.id] = Execution(begun.id, begun.description, begun.began, int(event["time"]))
+    log.executions[begun.id] = Execution(begun.id, begun.description, begun.began, _time(event["time"]))
 
 
 _READERS: Mapping[str, Callable[[Gathered, Mapping[str, Any]], None]] = {

@@ -228,4 +228,10 @@ class _Simulation:
         self.to_add = self.to_add * 2 if more == self.to_add else 1
         self.look = 0
         if self.left_to_add > 0:
-            self._look_again(now + self.replay.ramp.sustained)
+            self._look_again(now + self._turns_until_news(now, more) * self.replay.ramp.sustained)
+
+    def _turns_until_news(self, now: int, more: int) -> int:
+        """How many looks later there may be something to ask for: without a change a look finds what this one did."""
+        if more or not self.events:
+            return 1
+        return max(ceil((self.events[0][0] - now) / self.replay.ramp.sustained), 1)

@@ -16,6 +16,7 @@ from tidemark.changes.planning.sets.plan import ChangePlan
 from tidemark.errors import CorruptLog, VersionVacuumed
 from tidemark.lake import deletion_vectors
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.failures import is_of_storage
 from tidemark.lake.paths import file_uri
 from tidemark.model.table_log import DeletionVector, UnstoredVector
 
@@ -89,7 +90,9 @@ def _rows_in(log: DeltaLog, uri: str) -> int:
     try:
         with log.storage.open(uri) as file:
             return int(pyarrow.parquet.ParquetFile(file).metadata.num_rows)
-    except pyarrow.ArrowInvalid as error:
+    except (pyarrow.ArrowException, OSError) as error:
+        if is_of_storage(error):
+            raise
         raise CorruptLog(file=uri, problem=f"not a Parquet file: {error}") from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.model.columns import Column, ColumnType, Kind
 from tidemark.channels.planning.values.convert import column_for
 from tidemark.errors import BodyUnreadable
+from tidemark.model.foreign_json import exact_number
 
 __all__ = ["JsonLines", "rows_of_json", "rows_of_lines"]
 
@@ -118,7 +118,7 @@ def _row_by_row(data: bytes) -> list[dict[str, Any]]:
 def _row(line: bytes) -> dict[str, Any]:
     """The object in a line. Raises ValueError with the end of a sentence on why it is none."""
     try:
-        row = json.loads(line, parse_float=Decimal, object_pairs_hook=_object)
+        row = json.loads(line, parse_float=exact_number, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ValueError(f": {problem}") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -12,7 +11,7 @@ from sqlglot import exp
 from tidemark.channels.model.columns import Column, Kind
 from tidemark.channels.planning.columns import ColumnRefused
 from tidemark.channels.planning.values.convert import convert
-from tidemark.channels.planning.values.problem import ValueProblem
+from tidemark.model.foreign_json import exact_number
 from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tree_of
 
 __all__ = ["Default", "default_of"]
@@ -53,7 +52,7 @@ def default_of(column: Column, zone: tzinfo) -> Default | None:
         return Default(None, is_present=True)
     try:
         value = convert(_constant(tree, column), column.type, zone)
-    except ValueProblem:
+    except ValueError:  # of a number beyond all bounds, or a value that does not fit
         raise _refused(column) from None
     return None if value is None else Default(value)
 
@@ -65,9 +64,9 @@ def _constant(tree: exp.Expression, column: Column) -> Any:
         case exp.Boolean():
             return bool(tree.this)
         case exp.Literal():
-            return str(tree.this) if tree.is_string else Decimal(str(tree.this))
+            return str(tree.this) if tree.is_string else exact_number(str(tree.this))
         case exp.Neg(this=exp.Literal() as number) if not number.is_string:
-            return -Decimal(str(number.this))
+            return -exact_number(str(number.this))
         case exp.Cast(this=exp.Literal() as text) if text.is_string and _TYPES.get(tree.to.this) is column.type.kind:
             return str(text.this)
         case _:

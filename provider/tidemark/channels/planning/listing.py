@@ -75,4 +75,4 @@ def shown_channel(key: str, record: ChannelRecord, names: Mapping[str, str], now
 
 def age_of(record: ChannelRecord, now: datetime) -> timedelta:
     """Time since the channel's last commit of rows or tokens; nothing if another clock is ahead."""
-    return timedelta(milliseconds=max(0, millis(now) - record.last_ingest))
+    return max(timedelta(0), time_of(millis(now)) - time_of(record.last_ingest))

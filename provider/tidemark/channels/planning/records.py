@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from tidemark.channels.model.channels import ChannelRecord, IngestWatch, PendingRows
 from tidemark.channels.planning.names import channel_of_domain
@@ -28,6 +28,9 @@ __all__ = [
 
 _NAME = "channel"
 _WATCH = "watch"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 _WEIGHT = 8  # commits that the average latency covers, about
 
 
@@ -52,8 +55,10 @@ def millis(time: datetime) -> int:
 
 
 def time_of(at: int) -> datetime:
-    """The time, UTC, of milliseconds since 1970."""
-    return datetime.fromtimestamp(at / 1000, UTC)
+    """The time, UTC, of milliseconds since 1970. A time beyond all years is the first or the last one, so that a
+    garbled record hides no other channel.
+    """
+    return _EPOCH + timedelta(milliseconds=min(max(at, _FIRST), _LAST))
 
 
 def record_text(record: ChannelRecord) -> str:

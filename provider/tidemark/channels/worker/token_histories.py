@@ -115,7 +115,7 @@ def _rows_of(file: _File) -> tuple[TokenRow, ...]:
         return tuple(_row(row) for row in found.to_pylist())
     except FileNotFoundError:
         return ()  # a later file has its rows, and this one was removed
-    except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:  # the bytes were read before
         raise CorruptLog(file=f"{file.uri}/{file.name}", problem=f"it is no file of a history: {error}") from error
 
 

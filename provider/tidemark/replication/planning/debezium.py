@@ -10,12 +10,11 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tidemark.model.foreign_json import parsed
+from tidemark.model.foreign_json import exact_number, parsed
 from tidemark.replication.model.replication import ObjectName
 
 __all__ = [
@@ -128,12 +127,12 @@ class Envelope(NamedTuple):
 
 def landed(text: str | bytes) -> Landed:
     """A record of a line. Raises ValueError for what is no JSON object."""
-    return landed_document(parsed(text, fraction=Decimal))
+    return landed_document(parsed(text, fraction=exact_number))
 
 
 def landed_value(text: str | bytes | None) -> Any:
     """A key or a value of a Kafka record; None for none. Raises ValueError."""
-    return parsed(text, fraction=Decimal) if text else None
+    return parsed(text, fraction=exact_number) if text else None
 
 
 def landed_document(document: Any) -> Landed:
@@ -155,7 +154,7 @@ def landed_document(document: Any) -> Landed:
 
 def _document(value: Any) -> Any:
     """A document, also if it was landed as a text."""
-    return parsed(value, fraction=Decimal) if isinstance(value, str) and value.strip() else value or None
+    return parsed(value, fraction=exact_number) if isinstance(value, str) and value.strip() else value or None
 
 
 def _headers(said: Any) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from tidemark.model.file_statistics import exact_statistics, may_be_rounded
-from tidemark.model.foreign_json import parsed
+from tidemark.model.foreign_json import exact_number, parsed
 from tidemark.model.table_log import AddFile, Metadata
 from tidemark.results.planning.queries import Query, TableUse
 from tidemark.sql.foreign_sql import renames_columns
@@ -146,7 +146,7 @@ class _Column:
         try:
             if self.kind == "date":
                 return date.fromisoformat(said)
-            number = Decimal(said)
+            number = exact_number(str(said))
             decimal = _DECIMAL.fullmatch(self.kind)
             if decimal is not None:
                 return number.quantize(Decimal(1).scaleb(-int(decimal[2])), context=_EXACT)
@@ -205,7 +205,7 @@ def _statistics(file: AddFile) -> Mapping[str, Any]:
 
 def _live_rows(file: AddFile, stats: Mapping[str, Any]) -> int:
     count = stats.get("numRecords")
-    if not isinstance(count, Decimal) or count != int(count) or count < 0:
+    if not isinstance(count, Decimal) or not count.is_finite() or count != int(count) or count < 0:
         raise NotExact("a file has no number of rows")
     live = int(count) - (file.deletion_vector.cardinality if file.deletion_vector else 0)
     if live < 0:

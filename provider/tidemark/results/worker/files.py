@@ -43,8 +43,9 @@ class OpenAnswer:
         storage, stack = Storage(written.location, options), ExitStack()
         weakref.finalize(self, stack.close)
         try:
-            self._files = [pq.ParquetFile(stack.enter_context(storage.open(name))) for name in written.files]
-        except (FileNotFoundError, pa.ArrowException) as error:
+            with storage_errors_named(written.location, misuse=False):
+                self._files = [pq.ParquetFile(stack.enter_context(storage.open(name))) for name in written.files]
+        except (pa.ArrowException, OSError) as error:  # OSError: a missing file, or a footer that is garbage
             stack.close()
             raise AnswerLost(str(error).splitlines()[0]) from error
         if sum(file.metadata.num_rows for file in self._files) != written.rows:

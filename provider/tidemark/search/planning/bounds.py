@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from tidemark.model.file_statistics import exact_statistics, may_be_rounded
+from tidemark.model.foreign_json import exact_number
 from tidemark.model.table_log import AddFile
 from tidemark.search.model.paths import SearchColumn, ValueKind
 from tidemark.search.model.terms import IsIn, Like, Term, Within
@@ -80,5 +81,7 @@ def _value(column: SearchColumn, said: Any) -> Any:
         return str(said)
     if column.kind is ValueKind.DATE:
         return date.fromisoformat(str(said))
-    number = Decimal(said)
+    number = exact_number(str(said))
+    if not number.is_finite():
+        raise ValueError(said)
     return number if column.kind is ValueKind.DECIMAL else int(number)

@@ -93,4 +93,6 @@ def _nulls(stats: Mapping[str, Any], column: SearchColumn) -> int | None:
 
 
 def _count(said: Any) -> int | None:
-    return int(said) if isinstance(said, Decimal) and said == int(said) and said >= 0 else None
+    if not isinstance(said, Decimal) or not said.is_finite() or said != int(said):
+        return None
+    return int(said) if said >= 0 else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from numbers import Integral
+from numbers import Integral, Real
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.foreign_json import whole_number
@@ -67,11 +67,23 @@ Point = Version | Timestamp | Offset | Stream | Statement | int | str | datetime
 
 
 def as_point(argument: str, point: Point) -> Version | Timestamp | Offset | Stream | Statement:
-    """The point that was meant. Raises InvalidArgument for anything else, and for a time without a zone."""
-    if isinstance(point, Version | Timestamp | Offset | Stream | Statement):
+    """The point that was meant, also if its class was given a text for a number or a time. Raises InvalidArgument for
+    anything else, and for a time without a zone.
+    """
+    if isinstance(point, Stream | Statement):
+        if not isinstance(point.name, str):
+            raise InvalidArgument(argument=argument, value=point, problem="its name must be a text")
         return point
-    plain = version_or_time(argument, point)
-    return Timestamp(plain) if isinstance(plain, datetime) else Version(plain)
+    if isinstance(point, Offset):
+        if isinstance(point.seconds, bool) or not isinstance(point.seconds, Real):
+            raise InvalidArgument(argument=argument, value=point, problem="its seconds must be a number")
+        return point
+    given = point.version if isinstance(point, Version) else point.when if isinstance(point, Timestamp) else point
+    plain = version_or_time(argument, given)
+    found = Timestamp(plain) if isinstance(plain, datetime) else Version(plain)
+    if isinstance(point, Version | Timestamp) and type(found) is not type(point):
+        raise InvalidArgument(argument=argument, value=point, problem=f"give {_FORMS}")
+    return found
 
 
 def version_or_time(argument: str, value: int | str | datetime) -> int | datetime:

@@ -56,6 +56,8 @@ def prune_in_passing(
     Raises what `prune` raises.
     """
     now = store.clock()
+    if not store.read(lambda connection: history.is_due(connection, now=now, every=CLAIMED_FOR)):
+        return None
     if not store.write(lambda connection: history.claim(connection, now=now, every=CLAIMED_FOR)):
         return None
     end = seconds() + IN_PASSING.total_seconds()

@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import httpx
 import tenacity
 
 from tidemark.errors import InvalidArgument, SourceUnreadable
+from tidemark.model.foreign_json import exact_number, parsed
 from tidemark.model.source_connection import SourceConnection
 
 __all__ = ["http_pages"]
@@ -116,7 +116,7 @@ class _Api:
             raise _Busy(answer.status_code, answer.headers.get("retry-after"))
         if not answer.is_success:  # the words of httpx have the whole URL
             raise _Refused(f"it answers {answer.status_code} {answer.reason_phrase}".rstrip())
-        return json.loads(answer.content, parse_float=Decimal)
+        return parsed(answer.content, fraction=exact_number)
 
 
 class _Refused(Exception):
@@ -155,7 +155,7 @@ def _part(page: Any, path: str) -> Any:
 def _place_of(token: str) -> _Place:
     """The place of a token. A token that was set by hand may be the cursor alone."""
     try:
-        found = json.loads(token)
+        found = parsed(token)
     except ValueError:
         return _Place(token)
     if not isinstance(found, dict):

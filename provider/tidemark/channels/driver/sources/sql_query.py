@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from tidemark.errors import InvalidArgument, SourceUnreadable
+from tidemark.model.foreign_json import exact_number, parsed
 from tidemark.model.source_connection import SourceConnection
 
 __all__ = ["sql_query"]
@@ -93,7 +94,7 @@ def _token_of(key: Any) -> str:
 
 def _key_of(token: str) -> Any:
     try:
-        found = json.loads(token, parse_float=_number)
+        found = parsed(token, fraction=_number)
         if isinstance(found, int | float | str | Decimal):
             return found
     except ValueError:
@@ -107,7 +108,7 @@ def _key_of(token: str) -> Any:
 
 def _number(text: str) -> float | Decimal:
     """The number with each digit; a float if it has them all, since some clients take no others."""
-    return float(text) if str(float(text)) == text else Decimal(text)
+    return float(text) if str(float(text)) == text else exact_number(text)
 
 
 def _plain(value: Any) -> Any:

@@ -37,6 +37,9 @@ def _text_of(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Decimal):
+        if value.is_finite() and abs(value.adjusted()) > MOST_BYTES:
+            problem = f"the text has more than {MOST_BYTES:,} bytes, and at most so many are taken"
+            raise ValueProblem(RowErrorKind.TOO_LARGE, problem)
         return f"{value:f}"
     if isinstance(value, numbers.Integral):
         return str(int(value))

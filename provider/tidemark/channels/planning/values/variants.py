@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 from typing import Any
 
 from tidemark.channels.model.rows import RowErrorKind
 from tidemark.channels.planning.values.json_text import json_text, object_of
 from tidemark.channels.planning.values.problem import ValueProblem, shown
 from tidemark.channels.planning.values.texts import MOST_BYTES
+from tidemark.model.foreign_json import exact_number
 
 __all__ = ["json_value", "to_variant"]
 
@@ -41,7 +41,7 @@ def to_variant(value: Any) -> str | None:
 def json_value(text: str) -> Any:
     """The value of a JSON text; numbers with a point or an exponent are decimals."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_refused, object_pairs_hook=object_of)
+        return json.loads(text, parse_float=exact_number, parse_constant=_refused, object_pairs_hook=object_of)
     except RecursionError:
         raise ValueProblem(RowErrorKind.INVALID_VALUE, "the JSON is nested too deeply") from None
     except ValueProblem:

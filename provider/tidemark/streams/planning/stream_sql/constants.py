@@ -14,6 +14,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from tidemark.model.foreign_json import exact_number
 from tidemark.sql.foreign_sql import SNOWFLAKE, SqlNotUnderstood, tree_of, written
 
 __all__ = ["Constant", "Constants", "NotConstant"]
@@ -83,7 +84,7 @@ class Constants:
     def _number(self, node: exp.Expression) -> Decimal:
         found = self._of(node)
         if isinstance(found, str):
-            found = Decimal(found)
+            found = exact_number(found)
         if not isinstance(found, Decimal):
             raise NotConstant(written(node, SNOWFLAKE))
         return found
