@@ -23,10 +23,14 @@ class _Fails(TidemarkOperator):
         raise ValueError("of the task")
 
 
-def test_each_task_that_ends_well_drops_old_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     extra = {"control_store": f"sqlite:///{tmp_path}/store.db", "keep_history": "90d", "lake_root": str(tmp_path)}
     connection = {"conn_type": "tidemark", "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", json.dumps(connection))
+
+
+def test_each_task_that_ends_well_drops_old_history() -> None:
     failing, ending = _Fails(task_id="failing"), _Ends(task_id="ending")
     store = ending.hook.open_store()
     store.migrate()
@@ -42,3 +46,11 @@ def test_each_task_that_ends_well_drops_old_history(tmp_path: Path, monkeypatch:
     assert first is not None
     assert ending.execute({}) == "done"
     assert pruned_at() == first
+
+
+def test_a_store_that_breaks_meanwhile_fails_no_task_whose_work_is_done() -> None:
+    ending = _Ends(task_id="ending")
+    store = ending.hook.open_store()
+    store.migrate()
+    store.write(lambda c: c.execute(sa.text("DROP TABLE tidemark_sample")))
+    assert ending.execute({}) == "done"
