@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
-from sqlglot import exp
 
 from tidemark.changes.driver.views.catalog import Catalog
 from tidemark.changes.driver.views.plain import over_frames
@@ -27,6 +26,7 @@ from tidemark.materialized.driver.query_text import Names, Pinned, as_spark_know
 from tidemark.materialized.model.definitions import FloatSums, KeptKind
 from tidemark.materialized.model.jobs import ResolveRequest
 from tidemark.materialized.model.shapes import KEPT, KEPT_ROW_ID, KeptShape, Shape
+from tidemark.materialized.planning.columns import has_star
 from tidemark.materialized.planning.runtime_values import refused_values, runtime_value, word_of
 from tidemark.materialized.planning.shape import plain_shape, rows_shape, shape_of
 from tidemark.model.views import BASE, StoredView, ViewColumn, ViewQuery
@@ -205,7 +205,7 @@ def _has_star(view: StoredView) -> bool:
         tree = parse_view(view.name, view.text).tree
     except ViewNotUnderstood:  # Spark understands more; its columns are found by their places then
         return False
-    return any(item.is_star for block in tree.find_all(exp.Select) for item in block.expressions)
+    return has_star(tree)
 
 
 def _pinned(names: Names, view: StoredView, schema: StructType) -> ViewQuery:

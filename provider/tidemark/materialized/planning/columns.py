@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Mapping
 
+from sqlglot import exp
+
 from tidemark.model.foreign_json import foreign_object
 from tidemark.model.views import ViewQuery
 
-__all__ = ["changed_column", "columns_read"]
+__all__ = ["changed_column", "columns_read", "has_star"]
 
 _NAME = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
@@ -24,6 +26,11 @@ def columns_read(query: ViewQuery, schema_json: str) -> dict[str, str]:
     named |= {one["name"].casefold() for one in result}
     fields = foreign_object(schema_json)["fields"]
     return {one["name"]: _type(one) for one in fields if one["name"].casefold() in named}
+
+
+def has_star(query: exp.Query) -> bool:
+    """Whether the query or a part of it selects all columns of a table. The table may get more of them later."""
+    return any(item.is_star for block in query.find_all(exp.Select) for item in block.expressions)
 
 
 def changed_column(before: Mapping[str, str], schema_json: str) -> str | None:
