@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -59,7 +61,9 @@ def running_object_store() -> Iterator[ObjectStore]:
         server.stop()
 
 
+@retry(retry=retry_if_exception_type(ConnectionError), stop=stop_after_attempt(3), wait=wait_fixed(1), reraise=True)
 def _forget_everything(endpoint: str) -> None:
+    """A busy server may close a connection that it has just accepted. To forget twice is harmless."""
     import urllib.request
 
     urllib.request.urlopen(urllib.request.Request(f"{endpoint}/moto-api/reset", method="POST"), timeout=30).close()
