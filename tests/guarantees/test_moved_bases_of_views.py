@@ -1,4 +1,4 @@
-"""A view follows a base that was renamed or moved: nothing is kept twice or lost, and its history goes on (R90)."""
+"""A view follows a base that was renamed or moved. No row is kept twice or lost, and the history continues (R90)."""
 
 from __future__ import annotations
 

@@ -134,8 +134,12 @@ class ServerHome:
 
 def living_servers(homes: Path) -> Iterator[tuple[ServerRecord, bool]]:
     """As `ServerHome.living`, for all homes of this host in a directory. A directory that does not exist has none."""
-    for root in sorted(homes.iterdir()) if homes.is_dir() else ():
-        yield from ((record, in_use) for record, in_use in ServerHome(root).living() if record.is_of_this_host)
+    for home in _all_in(homes):
+        yield from ((record, in_use) for record, in_use in home.living() if record.is_of_this_host)
+
+
+def _all_in(homes: Path) -> list[ServerHome]:
+    return [ServerHome(root) for root in sorted(homes.iterdir())] if homes.is_dir() else []
 
 
 def server_in(place: Path) -> ServerRecord | None:
@@ -167,8 +171,8 @@ def starting_servers(homes: Path) -> Iterator[StartingServer]:
     """The servers that start on this host, of all homes in a directory. One whose process nobody has named may be that
     of another host that shares the directory, and is left out.
     """
-    for root in sorted(homes.iterdir()) if homes.is_dir() else ():
-        for place in ServerHome(root).starting():
+    for home in _all_in(homes):
+        for place in home.starting():
             with suppress(FileNotFoundError):
                 since = datetime.fromtimestamp((place / ALIVE).stat().st_mtime, UTC)
                 if (leader := _leader(place)) is not None:

@@ -23,7 +23,7 @@ def code(found: ChannelRecord | None) -> StatusCode | None:
 
 
 def test_a_record_whose_times_no_calendar_has_is_still_shown() -> None:
-    """One that another writer garbled must not hide the other channels of the table."""
+    """A record that another writer garbled must not hide the other channels of the table."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     plain = opened(None, "t", by="me", token=None, now=now)
     for wild in (2**63 - 1, -(2**63) + 1, 10**15):
