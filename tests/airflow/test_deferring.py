@@ -63,7 +63,7 @@ def test_a_sensor_whose_time_is_over_fails_or_is_skipped(
 ) -> None:
     began = time.monotonic()
     assert run_dag(waiting("over", timeout=1)).task("it") == "failed"
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
     assert "Sensor has timed out after 1" in said()
     assert run_dag(waiting("over_softly", timeout=1, soft_fail=True)).task("it") == "skipped"
     assert run_dag(waiting("never", timeout=0)).task("it") == "failed"
@@ -76,7 +76,7 @@ def test_an_error_that_waiting_cannot_help_fails_the_task_for_good(
     when_deferred(world.source.replace)
     began = time.monotonic()
     assert run_dag(waiting("recreated", retries=3, timeout=300)).task("it") == "failed"
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 200
     heard = said()
     assert "SourceRecreated" in heard
     assert "recreate the stream" in heard

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
 import psycopg
 import pytest
@@ -28,7 +29,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
 READERS = 60
 PATIENCE = 60  # seconds after which something hangs
 AIRFLOWS_OWN = ("/api/v2/monitor/health", "/execution/health")  # the one for people, the one for running tasks
-LATER = 2.0  # seconds by which they may answer later than a server of which nothing hangs
+LATER = 2.0  # seconds by which they may usually answer later than a server of which nothing hangs
 PAGES = ("streams", "stream?name=orders", "replications", "replication?name=shop")
 
 
@@ -84,13 +85,8 @@ def ask(server: ApiServer) -> Callable[[str], requests.Response]:
 
 @pytest.fixture(scope="module")
 def baseline(ask: Callable[[str], requests.Response]) -> float:
-    """The longest answer of Airflow's own routes while 60 readers at once ask for what is well."""
-    longest = 0.0
-    with ThreadPoolExecutor(READERS) as readers:
-        asked = [readers.submit(ask, _page(number, "well")) for number in range(READERS)]
-        while not all(one.done() for one in asked):
-            longest = max(longest, _longest_of_airflows_own(ask))
-    return longest
+    """The usual answer of Airflow's own routes while 60 readers at once ask for what is well."""
+    return median(_beside_60(ask, "well")[1])
 
 
 def _store(url: str, *tables: TableRef) -> str:
@@ -123,7 +119,7 @@ def test_a_store_that_hangs_takes_nothing_of_airflows_with_it(
     with hanging(database):
         answers = _asked_by_60(ask, "database", baseline)
         assert set(answers) <= {503}, answers
-        assert _longest_of_airflows_own(ask) <= baseline + LATER
+        assert median(_longest_of_airflows_own(ask) for _ in range(3)) <= baseline + LATER
         assert ask("/tidemark/api/v1/streams?connection=well").json()["total"] == 1
     _until(lambda: ask("/tidemark/api/v1/streams?connection=database").status_code == 200)
     assert ask("/tidemark/api/v1/streams?connection=database&wait=10").json()["streams"][0]["lag"]["state"] == "known"
@@ -151,19 +147,26 @@ def test_a_lake_that_hangs_takes_nothing_of_airflows_with_it(
 
 
 def _asked_by_60(ask: Callable[[str], requests.Response], connection: str, baseline: float) -> Counter[int]:
-    """The status codes that 60 readers at once were answered, in two rounds; meanwhile Airflow's own routes answer each
-    time as soon as before.
+    """The status codes that 60 readers at once were answered, in two rounds; meanwhile Airflow's own routes answer as
+    soon as before. The median is compared: a machine that stands still for a moment delays one answer, threads that
+    hang delay each.
     """
     found: Counter[int] = Counter()
-    longest = 0.0
-    with ThreadPoolExecutor(READERS) as readers:
-        for _ in range(2):
-            asked = [readers.submit(ask, _page(number, connection)) for number in range(READERS)]
-            while not all(one.done() for one in asked):
-                longest = max(longest, _longest_of_airflows_own(ask))
-            found.update(_status(one) for one in asked)
-    assert longest <= baseline + LATER
+    for _ in range(2):
+        codes, seconds = _beside_60(ask, connection)
+        found.update(codes)
+        assert median(seconds) <= baseline + LATER, seconds
     return found
+
+
+def _beside_60(ask: Callable[[str], requests.Response], connection: str) -> tuple[list[int], list[float]]:
+    """The status codes of 60 readers, and the seconds of each answer of Airflow's own meanwhile."""
+    took = []
+    with ThreadPoolExecutor(READERS) as readers:
+        asked = [readers.submit(ask, _page(number, connection)) for number in range(READERS)]
+        while not all(one.done() for one in asked):
+            took.append(_longest_of_airflows_own(ask))
+    return [_status(one) for one in asked], took
 
 
 def _longest_of_airflows_own(ask: Callable[[str], requests.Response]) -> float:

@@ -202,7 +202,7 @@ def test_the_end_of_a_task_tells_seconds_rows_and_bytes_once(heard: Heard) -> No
     assert found["object_bytes"] == (900, pipe)
     for name in ("task_duration", "task_seconds"):
         seconds, tags = found[name]
-        assert 0 <= seconds < 5
+        assert 0 <= seconds < 60
         assert tags == {**pipe, "operator": "RunPipeOperator", "outcome": "success"}
     assert found.keys() == {"object_rows", "object_bytes", "task_duration", "task_seconds"}
 

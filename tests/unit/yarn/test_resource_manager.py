@@ -132,7 +132,7 @@ def test_a_manager_that_hangs_is_unreachable_after_the_time_out(yarn: PlayedYarn
     began = time.monotonic()
     with pytest.raises(ClusterUnreachable, match="does not answer"):
         ResourceManager((yarn.address,), seconds=0.3).tagged("t")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 50  # else for good
 
 
 @pytest.mark.parametrize(
