@@ -92,7 +92,7 @@ class SourceWorld:
     def _wait_until_idle(self) -> None:
         """The server's process holds the slot for a moment after its client has left."""
         active = f"SELECT active FROM pg_replication_slots WHERE slot_name = '{self.slot}'"
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while self.sql(active) != [(False,)]:
             assert time.monotonic() < until, "the slot stays active"
             time.sleep(0.02)

@@ -86,7 +86,7 @@ def sea(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sea]:
     made = Sea(world)
     world.stream("s")
     yield made
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while threads_of_triggers() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert threads_of_triggers() == []
