@@ -117,13 +117,13 @@ def everybody(chrome: Chrome, server: ApiServer) -> Overview:
 
 @pytest.fixture
 def viewer(everybody: Overview) -> Overview:
-    everybody.log_in("viewer")
+    everybody.comes_as("viewer")
     return everybody
 
 
 @pytest.fixture
 def admin(everybody: Overview) -> Overview:
-    everybody.log_in("admin")
+    everybody.comes_as("admin")
     return everybody
 
 

@@ -45,6 +45,12 @@ class Page:
     def __init__(self, chrome: Chrome, server: ApiServer) -> None:
         self.chrome = chrome
         self.url = server.url
+        self.who = ""
+
+    def comes_as(self, name: str) -> None:
+        """Logs in unless this user is."""
+        if self.who != name:
+            self.log_in(name)
 
     def log_in(self, name: str) -> None:
         self.chrome.delete_all_cookies()
@@ -53,6 +59,7 @@ class Page:
         self.one("input[name=username]").send_keys(name)
         self.one("input[name=password]").send_keys(f"{name}-password", Keys.ENTER)
         self.until(lambda: "/auth/" not in self.chrome.current_url)
+        self.who = name
 
     def open(self, question: str = "") -> None:
         self.chrome.switch_to.default_content()
