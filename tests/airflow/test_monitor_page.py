@@ -468,12 +468,13 @@ def test_objects_of_every_kind_are_a_view_of_their_own_with_the_worst_first(page
     page.open_inside()
     page.press("#view-objects", Keys.ENTER)
     page.until(lambda: len(page.every_object()) == 15)
-    assert page.every_object()[:3] == ["replicated_table shop/shop.payments", "stream clicks", "stream stock"]
+    page.until(lambda: {"stream returns", "stream stock"} < set(page.every_object()[:4]))  # as looks have found
+    assert page.every_object()[:2] == ["replicated_table shop/shop.payments", "stream clicks"]
     assert page.reads("#views [aria-current=page]") == "Objects"
     assert page.reads("th[aria-sort=ascending]").startswith("State")
     page.until(lambda: "5 versions" in page.reads("tr[data-any-object='stream order_changes']"))
     payments = page.reads("tr[data-any-object='stream payments']")
-    assert "up to date" in payments or "1 versions" in payments  # another test may have written to it
+    assert "up to date" in payments or "1 version\n" in f"{payments}\n"  # another test may have written to it
     row = page.reads("tr[data-any-object='replicated_table shop/shop.payments']")
     for said in ("failed", "it went away", DAG, "ago"):
         assert said in row
@@ -496,7 +497,7 @@ def test_an_object_leads_to_its_own_view(page: Page) -> None:
 def test_objects_are_narrowed_sorted_and_searched(page: Page) -> None:
     page.open("?view=objects")
     page.click("#problems")
-    page.until(lambda: len(page.every_object()) == 5)
+    page.until(lambda: len(page.every_object()) == 7)
     page.click("#problems")
     page.press("#kind", "replication (2)")
     page.until(lambda: page.every_object() == ["replication crm", "replication shop"])

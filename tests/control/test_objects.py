@@ -231,6 +231,38 @@ def test_a_page_is_a_part_in_the_order_that_is_asked_for(copied_store: ControlSt
     assert names(ObjectOrder.KIND, offset=3) == []
 
 
+@pytest.mark.parametrize("others", [0, 15_000])
+def test_a_page_has_what_a_look_has_found_among_the_worst(
+    copied_store: ControlStore, clock: Clock, others: int
+) -> None:
+    for name in ("a", "b", "c", "d"):
+        stream(copied_store, name)
+    count_failure(copied_store, ["d"], ERROR, run=RUN)
+    uid = {name: get_stream(copied_store, name).uid for name in "abcd"}
+    late = {("stream", uid["b"]): Severity.WARNING, ("stream", uid["c"]): Severity.FAILED}
+    late |= {("stream", uid["d"]): Severity.WARNING, ("pipe", uid["a"]): Severity.FAILED}
+    late |= {("stream", f"~{number}"): Severity.WARNING for number in range(others)}  # which have ended
+
+    def names(wish: ObjectsWish, *, descending: bool = False) -> tuple[int, str]:
+        how = {"descending": descending, "limit": 4, "offset": 0, "now": clock.now, "late": late}
+        page = copied_store.read(lambda c: object_list.page(c, wish, sort=ObjectOrder.STATE, **how))  # type: ignore[arg-type]
+        return page.total, "".join(one.name for one in page.objects)
+
+    assert names(ObjectsWish()) == (4, "cdba")
+    assert names(ObjectsWish(), descending=True) == (4, "abcd")
+    assert names(ObjectsWish(problems=True)) == (3, "cdb")
+
+
+def test_problem_notice_and_lag_are_told_as_sentences_of_a_person() -> None:
+    one = ShownObject("stream", "a", "u", None, None, "stale", Severity.FAILED, None, "It failed.", notice="late")
+    assert (one.trouble, one.lag_words) == ("It failed. late", None)
+    assert replace(one, problem="it failed").trouble == "it failed; late"
+    assert (replace(one, problem=None).trouble, replace(one, notice=None).trouble) == ("late", "It failed.")
+    assert replace(one, problem=None, notice=None).trouble is None
+    assert replace(one, lag_amount=1, lag_unit="versions").lag_words == "1 version"
+    assert replace(one, lag_amount=2, lag_unit="versions").lag_words == "2 versions"
+
+
 def test_an_object_is_found_by_its_name_in_any_case_and_by_its_uid(copied_store: ControlStore, clock: Clock) -> None:
     stream(copied_store, "Orders")
 

@@ -88,5 +88,5 @@ def _edge(edge: Edge, found: ShownLineage, names: dict[tuple[str, str], str]) ->
         "target": names[edge.target],
         "owners": ", ".join(sorted(edge.dags)),
         "lag_seconds": None if seconds is None else round(seconds),
-        "lag": None if lag is None or lag.lag_amount is None else f"{lag.lag_amount} {lag.lag_unit}",
+        "lag": None if lag is None else lag.lag_words,
     }

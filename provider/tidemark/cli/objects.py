@@ -190,7 +190,7 @@ def _row(one: ShownObject) -> dict[str, Any]:
         "severity": one.severity.value,
         "since": shown_time(one.since),
         "lag_seconds": None if one.lag_seconds is None else round(one.lag_seconds),
-        "lag": None if one.lag_amount is None else f"{one.lag_amount} {one.lag_unit}",
+        "lag": one.lag_words,
         "owner": one.owner_dag,
         "problem": one.trouble,
     }

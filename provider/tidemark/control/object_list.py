@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 
 import sqlalchemy as sa
 
@@ -35,6 +36,7 @@ _of = objects.c
 _WORST = tuple(Severity)
 URGENCY = sa.case({severity.value: rank for rank, severity in enumerate(_WORST)}, value=_of.severity, else_=0)
 _PROBLEMS = (Severity.FAILED, Severity.WARNING)
+_MOST_WORSE = 10_000  # fewer than the values that a statement may have
 
 
 class ObjectOrder(StrEnum):
@@ -89,7 +91,16 @@ class ShownObject:
     @property
     def trouble(self) -> str | None:
         """Problem and notice in one text; None if there is neither."""
-        return "; ".join(said for said in (self.problem, self.notice) if said is not None) or None
+        if not self.problem or not self.notice:
+            return self.problem or self.notice or None
+        return f"{self.problem}{' ' if self.problem.endswith('.') else '; '}{self.notice}"
+
+    @property
+    def lag_words(self) -> str | None:
+        """What the lag counts beside its time, such as `1 version`; None if it counts nothing."""
+        if self.lag_amount is None or self.lag_unit is None:
+            return None
+        return f"{self.lag_amount} {self.lag_unit.removesuffix('s') if self.lag_amount == 1 else self.lag_unit}"
 
     @property
     def view(self) -> Mapping[str, str] | None:
@@ -134,12 +145,17 @@ def page(
     limit: int,
     offset: int,
     now: datetime,
+    late: Mapping[tuple[str, str], Severity] = MappingProxyType({}),
 ) -> ObjectsPage:
-    """`limit` of those that fit after the first `offset`. Lags are asked of these alone, so they decide no order."""
-    total = sa.select(sa.func.count()).select_from(objects).where(*live(wish))
-    by = _ORDER[sort]
+    """`limit` of those that fit after the first `offset`. `late`: objects by kind and uid that are worse than the
+    store knows, by what their logs or their lags say; at most 10,000 of them count, the worst.
+    """
+    worse = _by_severity(late)
+    wanted = live(wish, worse)
+    total = sa.select(sa.func.count()).select_from(objects).where(*wanted)
+    by = _urgency(worse) if sort is ObjectOrder.STATE else _ORDER[sort]
     order = (by.desc() if descending else by.asc(), _of.kind.asc(), _of.folded_name.asc(), _of.uid.asc())
-    query = sa.select(objects).where(*live(wish)).order_by(*order).limit(limit).offset(offset)
+    query = sa.select(objects).where(*wanted).order_by(*order).limit(limit).offset(offset)
     rows = tuple(_shown(row) for row in connection.execute(query).mappings())
     return ObjectsPage(int(connection.execute(total).scalar_one()), _with_lags(connection, rows, now))
 
@@ -170,7 +186,6 @@ def folded_name_at(connection: sa.Connection, kind: str, place: int) -> str | No
 
 
 _ORDER: dict[ObjectOrder, sa.ColumnElement[object]] = {
-    ObjectOrder.STATE: URGENCY,
     ObjectOrder.KIND: _of.kind,
     ObjectOrder.NAME: _of.folded_name,
     ObjectOrder.SINCE: _of.since,
@@ -188,18 +203,40 @@ def of_keys(connection: sa.Connection, keys: Sequence[tuple[str, str]], *, now: 
     return _with_lags(connection, [found[key] for key in keys if key in found], now)
 
 
-def live(wish: ObjectsWish) -> list[sa.ColumnElement[bool]]:
-    """The conditions on the table of objects for those that live and fit."""
+def live(
+    wish: ObjectsWish, worse: Mapping[Severity, sa.ColumnElement[bool]] = MappingProxyType({})
+) -> list[sa.ColumnElement[bool]]:
+    """The conditions on the table of objects for those that live and fit. `worse`: which are worse than it says."""
     wanted: list[sa.ColumnElement[bool]] = [_of.ended_at.is_(None), _of.kind.in_(KINDS)]
     if wish.kind is not None:
         wanted.append(_of.kind == wish.kind)
     if wish.state is not None:
         wanted.append((_of.state == wish.state) | (_of.severity == wish.state))
     if wish.problems:
-        wanted.append(_of.severity.in_([severity.value for severity in _PROBLEMS]))
+        wanted.append(sa.or_(_of.severity.in_([severity.value for severity in _PROBLEMS]), *worse.values()))
     if wish.search:
         wanted.append(_of.folded_name.contains(wish.search.casefold(), autoescape=True))
     return wanted
+
+
+def _by_severity(late: Mapping[tuple[str, str], Severity]) -> dict[Severity, sa.ColumnElement[bool]]:
+    """For each severity of a problem, the condition for the objects that have it by a look."""
+    worst = sorted(late, key=lambda key: (_WORST.index(late[key]), key))[:_MOST_WORSE]
+    found = {}
+    for severity in _PROBLEMS:
+        keys = [key for key in worst if late[key] is severity]
+        kinds = sorted({kind for kind, _ in keys})
+        having = [(_of.kind == kind) & _of.uid.in_([uid for own, uid in keys if own == kind]) for kind in kinds]
+        if having:
+            found[severity] = sa.or_(*having)
+    return found
+
+
+def _urgency(worse: Mapping[Severity, sa.ColumnElement[bool]]) -> sa.ColumnElement[int]:
+    """The rank of the worse of what the store knows and what a look has found."""
+    ranks = {_WORST.index(severity): condition for severity, condition in worse.items()}
+    told = [(condition & (URGENCY > rank), rank) for rank, condition in ranks.items()]
+    return sa.case(*told, else_=URGENCY) if told else URGENCY
 
 
 def _fits(one: ShownObject, wish: ObjectsWish) -> bool:

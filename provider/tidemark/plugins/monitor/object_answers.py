@@ -119,7 +119,7 @@ def _kept(monitored: MonitoredConnection, part: ObjectsPart, now: datetime, watc
     how = {name: value for name, value in vars(part).items() if name != "wish"}
 
     def read(connection: sa.Connection) -> _Kept:
-        found = page(connection, part.wish, **how, now=now)
+        found = page(connection, part.wish, **how, now=now, late=watch.known.late)
         return _Kept(monitored, found, count_kinds(connection), questions_behind(connection, found.objects))
 
     kept = monitored.store.read(read)

@@ -57,6 +57,13 @@ export function bytes(count) {
   return fits ? `${(count / fits[1]).toFixed(1)} ${fits[0]}` : `${count} B`;
 }
 
+// What a lag counts beside its time: "1 version", "3.0 kB"; null: nothing.
+export function amount(one) {
+  if (one.lag_amount === null) return null;
+  if (one.lag_unit === "bytes") return bytes(one.lag_amount);
+  return `${number(one.lag_amount)} ${one.lag_amount === 1 ? one.lag_unit.replace(/s$/, "") : one.lag_unit}`;
+}
+
 // Airflow shows this page in a frame that may not lead its own window elsewhere; the window around it may.
 export function airflowLink(path, ...children) {
   const target = new URL(`../${path}`, document.baseURI.split("?")[0]).href;

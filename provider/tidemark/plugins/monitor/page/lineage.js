@@ -2,7 +2,7 @@
 // arrow keys walk along edges, and up and down. The table below the graph says the same.
 
 import { address, linkTo, turn } from "./address.js";
-import { airflowLink, badge, bytes, columns, fetchJson, h, moment, number, pairs, scroll, span, svg } from "./elements.js";
+import { airflowLink, amount, badge, columns, fetchJson, h, moment, number, pairs, scroll, span, svg } from "./elements.js";
 import { drawHeader } from "./header.js";
 import { connections, keepingFocus } from "./lists.js";
 import { Graph, layout } from "./vendor/dagre.mjs";
@@ -242,9 +242,7 @@ function dags(edge) {
 // null: there is none.
 function lag(one) {
   if (!one.looked) return "not known yet";
-  if (one.lag_amount !== null && one.lag_unit === "bytes") return bytes(one.lag_amount);
-  if (one.lag_amount !== null) return `${number(one.lag_amount)} ${one.lag_amount === 1 ? one.lag_unit.replace(/s$/, "") : one.lag_unit}`;
-  return one.lag_seconds === null ? null : span(one.lag_seconds);
+  return amount(one) ?? (one.lag_seconds === null ? null : span(one.lag_seconds));
 }
 
 function told(node) {

@@ -1,7 +1,7 @@
 // All objects, whichever subject they belong to: one list, the worst first, each with the way to its own view.
 
 import { address, linkTo, offsetWish, turn } from "./address.js";
-import { airflowLink, badge, bytes, h, moment, number, scroll, span } from "./elements.js";
+import { airflowLink, amount, badge, h, moment, number, scroll, span } from "./elements.js";
 import { drawHeader } from "./header.js";
 import { connections, fetchLooked, heading, historyLink, keepingFocus, looked, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 
@@ -102,10 +102,9 @@ function row(one, found) {
 }
 
 function lag(one) {
-  const amount = one.lag_amount === null ? null : one.lag_unit === "bytes" ? bytes(one.lag_amount)
-    : `${number(one.lag_amount)} ${one.lag_unit}`;
+  const counted = amount(one);
   return [one.lag_seconds === null ? "–" : span(one.lag_seconds),
-    amount === null ? null : h("span", { class: "exact" }, amount)];
+    counted === null ? null : h("span", { class: "exact" }, counted)];
 }
 
 function spoken(name) {

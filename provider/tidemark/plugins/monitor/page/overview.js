@@ -3,7 +3,7 @@
 import { actButtons, actsPart, shownActs } from "./acts.js";
 import { address, linkTo, turn } from "./address.js";
 import { command } from "./copying.js";
-import { airflowLink, badge, bytes, fetchJson, h, moment, number, span } from "./elements.js";
+import { airflowLink, amount, badge, fetchJson, h, moment, number, span } from "./elements.js";
 import { drawHeader } from "./header.js";
 import { connections, keepingFocus, nothingFits, PAGE, searchBox } from "./lists.js";
 
@@ -143,7 +143,7 @@ function words(one) {
 function facts(one, found) {
   const parts = [];
   if (one.since) parts.push([one.since_seen ? "seen since " : "since ", moment(one.since, found.now)]);
-  if (one.lag_seconds !== null) parts.push([`lag ${span(one.lag_seconds)}${amount(one)}`]);
+  if (one.lag_seconds !== null) parts.push([`lag ${span(one.lag_seconds)}${beside(one)}`]);
   if (one.log_path) parts.push([airflowLink(one.log_path, "task log")]);
   if (one.run_path) parts.push(["run ", airflowLink(one.run_path, one.run.run_id)]);
   if (one.owner) parts.push(["DAG ", airflowLink(`dags/${encodeURIComponent(one.owner)}`, one.owner)]);
@@ -151,9 +151,9 @@ function facts(one, found) {
   return parts.map((part) => h("span", { class: "fact" }, ...part));
 }
 
-function amount(one) {
-  if (one.lag_amount === null) return "";
-  return one.lag_unit === "bytes" ? `, ${bytes(one.lag_amount)}` : `, ${number(one.lag_amount)} ${one.lag_unit}`;
+function beside(one) {
+  const counted = amount(one);
+  return counted === null ? "" : `, ${counted}`;
 }
 
 function wayOut(one) {

@@ -1,7 +1,7 @@
 // The work of tasks, as a tab of Airflow's own pages shows it: of a DAG, of a run, or of one task.
 
 import { address, linkTo } from "./address.js";
-import { badge, bytes, columns, fetchJson, h, moment, number, scroll, section, span, who } from "./elements.js";
+import { amount, badge, bytes, columns, fetchJson, h, moment, number, scroll, section, span, who } from "./elements.js";
 import { drawHeader } from "./header.js";
 import { connections, keepingFocus } from "./lists.js";
 
@@ -149,8 +149,7 @@ function counted(rows) {
 }
 
 function lag(one) {
-  if (one.lag_amount !== null) return one.lag_unit === "bytes" ? bytes(one.lag_amount) : `${number(one.lag_amount)} ${one.lag_unit}`;
-  return one.lag_seconds === null ? "–" : span(one.lag_seconds);
+  return amount(one) ?? (one.lag_seconds === null ? "–" : span(one.lag_seconds));
 }
 
 function spoken(name) {
