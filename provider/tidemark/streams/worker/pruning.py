@@ -31,9 +31,11 @@ def prune(
 
     Each step is a transaction of its own, and after it the store is left alone for as long as it took. So waiting users
     of the store get in between. Kinds take turns, step by step, and the first differs from second to second. So none
-    waits for the end of another, however early the run is stopped. If it is killed or `stop`ped in the middle, the things that it dropped stay dropped. A
-    second run, also at the same time, continues with the rest. Raises InvalidArgument for less than a day, and
-    StoreRefused without the right to delete.
+    waits for the end of another, however early the run is stopped.
+
+    If it is killed or `stop`ped in the middle, the things that it dropped stay dropped. A second run, also at the same
+    time, continues with the rest. Raises InvalidArgument for less than a day, and StoreRefused without the right to
+    delete.
     """
     now = store.clock()
     before = _since(now, require_long_enough("keep", keep))
