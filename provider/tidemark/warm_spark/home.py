@@ -54,9 +54,7 @@ _KEPT_RELATIVES = 1
 
 @dataclass(frozen=True)
 class ServerHome:
-    """`root` has the record of the server in use, the locks of its start and its change, and a directory for each
-    server.
-    """
+    """`root` has the record of the server in use, the locks of its start and its change, and directories of servers."""
 
     root: Path
 
