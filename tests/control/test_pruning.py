@@ -6,7 +6,7 @@ import inspect
 import re
 import threading
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 
@@ -158,11 +158,46 @@ def test_numbers_of_targets_stay_so_that_an_older_store_is_still_told(world: Wor
 def test_a_run_that_is_stopped_in_the_middle_is_gone_on_with(world: World) -> None:
     consumed(world, 9, "old")
     world.clock.go(KEEP + DAY)
-    asked = iter([False, False, True])
-    first = prune(world.store, KEEP, at_once=2, stop=lambda: next(asked, True), pause=lambda _: None)
+    pauses: list[float] = []  # after two steps of transactions, and of offset moves
+    first = prune(world.store, KEEP, at_once=2, stop=lambda: len(pauses) == 4, pause=pauses.append)
     assert first["transactions"] == 4
     assert pruned(world, at_once=2)["transactions"] == 4  # eight of nine: the newest stays
     assert pruned(world, at_once=2) == {}
+
+
+def recording(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds in the order of their steps."""
+    steps: list[str] = []
+
+    def noted(kind: str, drop: history.Drop) -> history.Drop:
+        def step(connection: sa.Connection, before: datetime, after: history.Cursor | None, most: int) -> history.Step:
+            steps.append(kind)
+            return drop(connection, before, after, most)
+
+        return step
+
+    for kind, drop in history.KINDS.items():
+        monkeypatch.setitem(history.KINDS, kind, noted(kind, drop))
+    return steps
+
+
+def test_a_kind_with_many_rows_keeps_no_other_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    consumed(world, 20, "old")
+    world.clock.go(KEEP + DAY)
+    steps, rounds = recording(monkeypatch), len(history.KINDS)
+    dropped = prune(world.store, KEEP, at_once=1, stop=lambda: len(steps) == rounds, pause=lambda _: None)
+    assert set(steps) == set(history.KINDS)
+    assert dropped["transactions"] == 1
+
+
+def test_runs_that_have_time_for_one_step_reach_each_kind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    consumed(world, 20, "old")
+    world.clock.go(KEEP + DAY)
+    steps = recording(monkeypatch)
+    for number in range(len(history.KINDS)):
+        prune(world.store, KEEP, at_once=1, stop=lambda most=number + 1: len(steps) == most, pause=lambda _: None)
+        world.clock.go(timedelta(seconds=1))
+    assert set(steps) == set(history.KINDS)
 
 
 def test_a_step_that_fails_in_the_middle_has_dropped_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tidemark.client import connect
 from tidemark.errors import InvalidArgument, StoreUrlInvalid
+from tidemark.hooks._origins import ConnectionExtra
 from tidemark.hooks.settings import TidemarkSettings, settings_from
 
 
@@ -42,6 +43,24 @@ def test_a_sqlite_store_at_a_relative_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreUrlInvalid, match=r"sqlite:///control.db.*working directory.*absolute"):
         _settings(tmp_path, {"control_store": "sqlite:///control.db"})
     assert _settings(tmp_path, {"control_store": "sqlite:////data/control.db"}).control_store.endswith("/control.db")
+
+
+@pytest.mark.parametrize("home", ["airflow", "./airflow", "~nobody-has-this-name/airflow"])
+def test_a_relative_home_of_airflow_is_refused(home: str) -> None:
+    for extra in ({}, {"control_store": "sqlite:////data/control.db"}, {"lake_root": "/data/lake"}):
+        with pytest.raises(InvalidArgument, match=r"AIRFLOW_HOME='.*an absolute path: .*working directory"):
+            _settings(Path(home), extra)
+
+
+def test_the_variable_of_a_home_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_HOME", "airflow")
+    assert ConnectionExtra("c", {}).origin("AIRFLOW_HOME", {}) == "from the environment variable AIRFLOW_HOME"
+
+
+def test_the_defaults_are_below_the_home(tmp_path: Path) -> None:
+    found = _settings(tmp_path, {})
+    assert found.control_store == f"sqlite:///{tmp_path}/tidemark.db"
+    assert (found.lake_root, found.jobs_root.parent) == (f"file://{tmp_path}/lake", tmp_path)
 
 
 @pytest.mark.parametrize("executor", [".", "..", ".x.MyExecutor", "..MyExecutor", "a..b", "\0.x"])

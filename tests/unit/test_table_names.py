@@ -10,7 +10,8 @@ import pytest
 from tidemark.errors import InvalidArgument, SqlCompilationError
 from tidemark.lake.tables import location_of, resolve
 from tidemark.model.streams import Addressing
-from tidemark.sql.statements import parse_write
+from tidemark.sql.identifiers import quoted
+from tidemark.sql.statements import parse_statement, parse_write
 from tidemark.sql.table_names import table_name
 from tidemark.streams.driver.catalog_tables import is_known, kind_of
 from tidemark.streams.planning.stream_sql.tables import created_table
@@ -69,6 +70,15 @@ def test_a_name_in_a_statement_leads_to_the_same_table_as_the_name_alone(text: s
     for name in (text, target.name):
         assert (table_name(name).parts, table_name(name).path) == (parts, None)
         assert table_name(name).only_in_catalog is (len(parts) > 2)
+
+
+@pytest.mark.parametrize("stream", ["a.b", "a/b", "my stream", "a`b"])
+def test_a_name_of_one_part_in_a_statement_is_read_as_a_streams_name(stream: str) -> None:
+    """A name of a stream may have dots and slashes; a table of such a name is named by its path."""
+    (mention,) = parse_statement(f"SELECT * FROM {quoted(stream)}").mentions
+    assert (mention.parts, mention.name) == ((stream,), stream)
+    assert table_name(quoted(stream)).parts == (stream,)
+    assert table_name("delta.`/lake/a.b`").path == "/lake/a.b"
 
 
 class _Session:

@@ -78,7 +78,9 @@ class KeyTwiceInTransaction(ChangeStreamError):
 
 
 class CaptureChanged(ChangeStreamError):
-    """Batch {number} of change stream {stream} cannot be closed: {problem}. The store was not changed."""
+    """Batch {number} of change stream {stream} cannot be closed: {problem}. The store was not changed. Capture again.
+    If it fails once more, ask whether the control store was restored from a backup.
+    """
 
 
 class BatchBarred(CaptureChanged):
@@ -89,7 +91,7 @@ class BatchBarred(CaptureChanged):
 
 class DiscardedBatchCaptured(ChangeStreamError):
     """Batch {number} of change stream {stream} was discarded when the stream was altered. But a running capture had
-    already written it to the log. It counts. The batch that was opened after it was not captured.
+    already written it to the log. It counts. The batch that was opened after it was not captured. Capture again.
     """
 
 

@@ -38,11 +38,13 @@ class ChannelError(TidemarkError):
 
 
 class TableNotSupported(ChannelError):
-    """Table {table} cannot take rows of channels (code 6): {problem}."""
+    """Table {table} cannot take rows of channels (code 6): {problem}. Alter the table, or give the rows a table of
+    their own.
+    """
 
 
 class ChannelNotFound(ChannelError):
-    """Table {table} has no channel {channel}. These exist: {known}."""
+    """Table {table} has no channel {channel}. These exist: {known}. Name one of them, or open it, which creates it."""
 
 
 class ChannelInvalid(ChannelError):
@@ -69,13 +71,13 @@ class ChannelTokenLost(ChannelError):
 
 class RowsRefused(ChannelError):
     """A row for table {table} does not fit: {row}, {problem} No row of the batch was taken, and the offset token did
-    not move.
+    not move. Correct the row, or open the channel with another on_error.
     """
 
 
 class SourceUnreadable(ChannelError):
     """The source {source} of a channel cannot be read: {problem} Rows that were committed stay, and the next run
-    continues behind them.
+    continues behind them. If it fails again, correct the source or its connection.
     """
 
 
@@ -92,7 +94,9 @@ class RowsNotCommitted(ChannelError):
 
 
 class TokenOutOfOrder(ChannelError):
-    """Channel {channel} of table {table}: {problem} No row of the batch was taken."""
+    """Channel {channel} of table {table}: {problem} No row of the batch was taken. Send the batch that follows the last
+    token, or open the channel without strict_tokens.
+    """
 
 
 class IngestUnavailable(ChannelError):
@@ -107,15 +111,19 @@ class CommitsMayBeLost(ChannelError):
 
 
 class CommitConflict(ChannelError):
-    """A commit to {table} met another one: {problem}. Nothing was written by it, or it is unknown whether it was."""
+    """A commit to {table} met another one: {problem}. Nothing was written by it, or it is unknown whether it was. Try
+    again: channels continue behind their committed offset tokens.
+    """
 
 
 class KernelFailed(ChannelError):
-    """Delta Kernel failed for {table}: {problem}"""
+    """Delta Kernel failed for {table}: {problem}. Committed rows stay. Try again. If it fails once more, check the
+    table and its storage, and the Java and the memory of this host.
+    """
 
 
 class BodyUnreadable(ChannelError):
-    """The body of the request cannot be read: {problem}. Nothing of it was taken."""
+    """The body of the request cannot be read: {problem}. Nothing of it was taken. Correct it, and send it again."""
 
 
 class BodyTooLarge(ChannelError):

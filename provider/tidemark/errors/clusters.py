@@ -35,6 +35,7 @@ class ClusterRefused(ClusterError):
 class ApplicationUnknown(ClusterError):
     """YARN at {address} does not know the application {application}. A resource manager forgets the oldest of those
     that have ended (yarn.resourcemanager.max-completed-applications), and all of them if it restarts without recovery.
+    Look for it in Spark's history server. A retry is safe: each statement still happens once.
     """
 
 

@@ -22,8 +22,8 @@ class KeptViewError(TidemarkError):
 
 
 class KeptViewNotFound(KeptViewError):
-    """There is no materialized view or dynamic table {view}. {hint}CREATE MATERIALIZED VIEW and CREATE DYNAMIC TABLE
-    make one.
+    """There is no materialized view or dynamic table {view}. {hint}Create it with CREATE MATERIALIZED VIEW or CREATE
+    DYNAMIC TABLE.
     """
 
 

@@ -20,7 +20,9 @@ class ObjectChanged(ObjectError):
 
 
 class ActNotOffered(ObjectError):
-    """The {kind} {name} cannot be acted on by {act!r} as it is now ({state}). Offered: {offered}."""
+    """The {kind} {name} cannot be acted on by {act!r} as it is now ({state}). Offered: {offered}. Nothing was done.
+    Look at it again, and choose an act that it offers.
+    """
 
 
 class ActFieldsInvalid(ObjectError):

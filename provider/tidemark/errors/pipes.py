@@ -58,19 +58,21 @@ class PipeNotFound(PipeError):
 
 
 class PipeExists(PipeError):
-    """Pipe {pipe} exists already. CREATE OR REPLACE PIPE changes its statement and keeps its history."""
+    """Pipe {pipe} exists already. Change its statement with CREATE OR REPLACE PIPE, which keeps its history, or use
+    another name.
+    """
 
 
 class PipePaused(PipeError):
-    """Pipe {pipe} is paused since {since} and loads nothing. `ALTER PIPE {pipe} SET PIPE_EXECUTION_PAUSED = FALSE`
-    resumes it.
+    """Pipe {pipe} is paused since {since} and loads nothing. Resume it with `ALTER PIPE {pipe} SET
+    PIPE_EXECUTION_PAUSED = FALSE`.
     """
 
 
 class PipeStale(PipeError):
     """Pipe {pipe} is paused since {since}, which is longer than its history of {days} days. Older files that arrived
-    since are left out, and older names in its queue are forgotten. `SELECT SYSTEM$PIPE_FORCE_RESUME('{pipe}',
-    'STALENESS_CHECK_OVERRIDE')` resumes it all the same.
+    since are left out, and older names in its queue are forgotten. To resume it all the same, run `SELECT
+    SYSTEM$PIPE_FORCE_RESUME('{pipe}', 'STALENESS_CHECK_OVERRIDE')`.
     """
 
 
@@ -95,8 +97,8 @@ class FilesNotFound(PipeError):
 
 
 class PipeForbidden(PipeError):
-    """The token of {writer} may not use pipe {pipe}. It may use: {pipes}. `airflow tidemark ingest tokens add --pipe`
-    makes a token for others.
+    """The token of {writer} may not use pipe {pipe}. It may use: {pipes}. Create a token for others with `airflow
+    tidemark ingest tokens add --pipe`.
     """
 
 

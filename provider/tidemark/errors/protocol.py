@@ -27,25 +27,34 @@ class PlanChanged(TransactionError):
 
 
 class Superseded(TransactionError):
-    """Transaction {key} no longer belongs to this run: {by} took its place. Its window is not lost. The run that holds
-    it now delivers it.
+    """Transaction {key} no longer belongs to this run: {by} took its place. Its window is not lost. Look at the run
+    that holds it now, which delivers it.
     """
 
 
 class Fenced(TransactionError):
-    """Statement {number} of transaction {key} was fenced off at {target}: a later decision forbids this write."""
+    """Statement {number} of transaction {key} was fenced off at {target}: a later decision forbids this write. It wrote
+    nothing. Run the task again: it finds what became of the window.
+    """
 
 
 class SubmitRefused(TransactionError):
-    """Transaction {key} no longer holds its window, so no job was started: {problem}."""
+    """Transaction {key} no longer holds its window, so no job was started: {problem}. No change is lost. Run the task
+    again. In a task group, clear the whole group; in a notebook, begin a new transaction.
+    """
 
 
 class CommitRefused(TransactionError):
-    """Transaction {key} cannot commit: {problem}. No offset has moved."""
+    """Transaction {key} cannot commit: {problem}. No offset has moved, and no change is lost. Run the task again. In a
+    task group, clear the whole group; in a notebook, begin a new transaction.
+    """
 
 
 class TransactionNotFound(TransactionError):
-    """Transaction {key} does not exist."""
+    """Transaction {key} does not exist: it was never begun, was given back, or has left the history. Check the run and
+    the stream: `airflow tidemark streams show` lists the newest transactions. If a task group asked for it, clear the
+    group from begin on.
+    """
 
 
 class TransactionOpen(TransactionError):

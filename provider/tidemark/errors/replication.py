@@ -62,11 +62,13 @@ class ReplicationRefused(ReplicationError):
 
 
 class ReplicationInvalid(ReplicationError):
-    """Replication {replication} cannot start: {problems}"""
+    """Replication {replication} cannot start, and nothing was created. Correct these problems in the source or in the
+    selection, then prepare it again: {problems}
+    """
 
 
 class ObjectNotFound(ReplicationError):
-    """Replication {replication} has no object {object!r}. It has: {known}."""
+    """Replication {replication} has no object {object!r}. It has: {known}. Name one of them as schema.table."""
 
 
 class ObjectNotReplicable(ReplicationError):
@@ -90,11 +92,15 @@ class ObjectFailed(ReplicationError):
 
 
 class ObjectsFailed(ReplicationError):
-    """Objects of replication {replication} failed: {objects}. The next run tries them again, in tasks of their own."""
+    """Objects of replication {replication} failed: {objects}. Correct the causes. The next run tries them again, in
+    tasks of their own.
+    """
 
 
 class SourceUnreachable(ReplicationError):
-    """{source} cannot be reached: {problem}. Nothing was lost. The next run continues."""
+    """{source} cannot be reached: {problem}. Nothing was lost. The next run continues. If it fails again, check host,
+    port and password of the connection, and that the source runs.
+    """
 
 
 class SourceRefused(ReplicationError):
@@ -195,7 +201,9 @@ class BackfillGaveWay(BackfillInterrupted):
 
 
 class EventLogChanged(ReplicationError):
-    """The event log {event_log} of replication {replication} {problem}. Nothing was captured."""
+    """The event log {event_log} of replication {replication} {problem}. Nothing was written. Restore event log and
+    control store to the same time, or drop the replication and create it again.
+    """
 
 
 class EventFilesIncomplete(ReplicationError):
@@ -203,7 +211,9 @@ class EventFilesIncomplete(ReplicationError):
 
 
 class EventUnreadable(ReplicationError):
-    """An event of a file cannot be read: {problem}. Its file is damaged, or not of Datastream's form."""
+    """An event of a file cannot be read: {problem}. Its file is damaged, or not of Datastream's form. Write the whole
+    file again in that form.
+    """
 
 
 class TargetLost(ReplicationError):
@@ -211,7 +221,9 @@ class TargetLost(ReplicationError):
 
 
 class TargetMovedOn(ReplicationError):
-    """Write {found} of the object has written {target}. Write {number} came too late and wrote nothing."""
+    """Write {found} of the object has written {target}. Write {number} came too late and wrote nothing. The newer write
+    counts, and you need not repeat this one.
+    """
 
 
 class ValueDoesNotFit(ReplicationError):

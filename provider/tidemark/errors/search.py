@@ -16,7 +16,7 @@ class SearchNotFound(SearchError):
 
 
 class SearchRefused(SearchError):
-    """{table} cannot have the search optimization {said}: {problem}."""
+    """{table} cannot have the search optimization {said}: {problem}. Name other columns, or another search method."""
 
 
 class SearchChanged(SearchError):

@@ -64,8 +64,8 @@ class NotADeltaTable(SourceError):
 
 class SourceMoved(TableNotFound):
     """The table {name} no longer exists at {old_path}: it was renamed or moved, and exists at {path}. The next
-    consumption of a stream on it continues there. To move a stream now: airflow tidemark streams relocate STREAM --to
-    {path}.
+    consumption of a stream on it continues there. To move a stream now, run airflow tidemark streams relocate STREAM
+    --to {path}.
     """
 
     def __init__(self, *, hint: str = "", **facts: Any) -> None:

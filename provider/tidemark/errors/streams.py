@@ -103,8 +103,12 @@ class RelocationRefused(StreamError):
 
 
 class DocumentUnreadable(StreamError):
-    """Nothing was imported: the document is no export of streams that this release reads. {field}: {problem}"""
+    """Nothing was imported: the document is no export of streams that this release reads. Export the streams again, or
+    import them with the release that exported them. {field}: {problem}
+    """
 
 
 class ImportRefused(StreamError):
-    """Nothing was imported. Stream {stream!r}, field {field}: {problem}"""
+    """Nothing was imported, as a stream of the document does not fit. Correct it there, or leave it out, and import the
+    rest. Stream {stream!r}, field {field}: {problem}
+    """

@@ -48,12 +48,15 @@ class TargetIsKept(TargetError):
 
 
 class TargetDoesNotFit(TargetError):
-    """The stream does not fit the target {target}: {problem}."""
+    """The stream does not fit the target {target}: {problem}. Nothing was written. Select columns that match, alter the
+    target, or let it grow with schema_evolution="add".
+    """
 
 
 class ConstraintViolated(TargetError):
-    """A row of the window breaks a constraint of the target: {problem}. Nothing of the statement was written. To put
-    such rows apart and deliver all others, append or merge with quarantine='schema.table'.
+    """A row of the window breaks a constraint of the target: {problem}. Nothing of the statement was written. Correct
+    the row or the constraint. To put such rows apart and deliver all others, append or merge with
+    quarantine='schema.table'.
     """
 
 
@@ -80,7 +83,9 @@ class TargetForgetsTransactions(TargetError):
 
 
 class MissingMergeKey(TargetError):
-    """A merge into {target} needs key columns that both sides have: {problem}."""
+    """A merge into {target} needs key columns that both sides have: {problem}. Nothing was written. Choose keys that
+    both have and that identify a row.
+    """
 
 
 class AmbiguousMergeKey(TargetError):

@@ -23,6 +23,8 @@ class ConnectionExtra:
 
     def origin(self, name: str, options: Mapping[str, str]) -> str:
         """The origin of the setting `name`, in words."""
+        if name == "AIRFLOW_HOME":
+            return "from the environment variable AIRFLOW_HOME"
         if self.extra.get(name):
             return f"from the connection {self.conn_id!r}"
         if os.environ.get(variable := f"TIDEMARK_{name.upper()}"):

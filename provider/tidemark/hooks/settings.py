@@ -95,11 +95,12 @@ def settings_from(
     """The settings in a connection's `extra`, else in the configuration `options`, else the embedded defaults.
 
     Raises InvalidArgument for a value that does not parse, and a driver environment with forbidden names. The same for
-    a lake root that is relative or has a password. The same for a SQLite store under an executor that spans hosts.
-    Raises StoreUrlInvalid for an invalid store URL.
+    a relative `home`, and a lake root that is relative or has a password. The same for a SQLite store under an executor
+    that spans hosts. Raises StoreUrlInvalid for an invalid store URL.
     """
     from tidemark.hooks._driver_environment import names_from
 
+    _require_absolute(home)
     store = _store_url(_text(extra, "control_store") or options.get("control_store") or None, password)
     _require_one_host(store, executor)
     packages = _text(extra, "spark_packages") or DELTA_PACKAGE
@@ -128,13 +129,19 @@ def settings_from(
     )
 
 
+def _require_absolute(home: Path) -> None:
+    if not home.is_absolute():
+        problem = f"it must be an absolute path: {_OF_EACH_PROCESS}"
+        raise InvalidArgument(argument="AIRFLOW_HOME", value=str(home), problem=problem)
+
+
 def _lake_root(given: str | None, home: Path) -> str:
     """The canonical URI of the lake root. Raises InvalidArgument for a password in it, and for a relative path."""
     from tidemark.hooks._secrets import require_no_password
     from tidemark.lake.storage import canonical_uri, is_absolute
 
     if not given:
-        return canonical_uri(str((home / "lake").absolute()))
+        return canonical_uri(str(home / "lake"))
     require_no_password("lake_root", given)
     path = os.path.expanduser(given)  # of an unknown user it stays as it is
     if not is_absolute(path):

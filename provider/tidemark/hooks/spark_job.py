@@ -142,11 +142,11 @@ class SparkJob:
             answer = self._attempt(spec, SparkMode.WARM)
         except WarmSparkEnded as ended:
             log.warning("%s The job begins again in another one.", ended)
-            return self._attempt(spec, SparkMode.WARM)
-        if not _failed_by(answer, SparkServerUnreachable):
-            return answer
-        log.warning("The warm Spark of this host did not answer; the job begins again in a new one.")
-        self._retire_the_warm_spark()
+        else:
+            if not _failed_by(answer, SparkServerUnreachable):
+                return answer
+            log.warning("The warm Spark of this host did not answer; the job begins again in a new one.")
+            self._retire_the_warm_spark()
         return self._attempt(spec, SparkMode.WARM)
 
     def _attempt(self, spec: JobSpec, mode: SparkMode) -> JobResult:

@@ -70,7 +70,7 @@ class TidemarkHook(BaseHook):
                 said.extra,
                 password=said.password,
                 options=self._options,
-                home=Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser(),
+                home=Path(os.path.expanduser(os.environ.get("AIRFLOW_HOME", "~/airflow"))),  # "~nobody/x" stays
                 executor=conf.get("core", "executor", fallback="LocalExecutor"),
             )
         except (InvalidArgument, StoreUrlInvalid) as error:

@@ -8,13 +8,13 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tidemark.model.codec import from_json, to_json
-from tidemark.warm_spark.locks import is_held
+from tidemark.warm_spark.locks import is_held, locked
 from tidemark.warm_spark.records import ServerRecord
 from tidemark.warm_spark.scratch import remove_scratch
 
@@ -44,6 +44,7 @@ SILENCE = timedelta(minutes=2)
 """A server without a sign of life for longer is sick."""
 
 _RECORD = "server.json"
+_CHANGE = "change"
 _PULSE = "pulse"
 _PROCESS = "process"
 _FORGOTTEN_AFTER = timedelta(days=7)
@@ -53,7 +54,7 @@ _KEPT_RELATIVES = 1
 
 @dataclass(frozen=True)
 class ServerHome:
-    """`root` has the record of the server in use, the lock of its start, and a directory for each server."""
+    """`root` has the record of the server in use, the locks of its start and its change, and directories of servers."""
 
     root: Path
 
@@ -75,12 +76,20 @@ class ServerHome:
     def put(self, record: ServerRecord) -> None:
         """Makes it the server in use; readers see the whole record or the one before."""
         _write_whole(record.place / _RECORD, to_json(record))
-        _write_whole(self.root / _RECORD, to_json(record))
+        with self._changing():
+            _write_whole(self.root / _RECORD, to_json(record))
 
     def retire(self, record: ServerRecord) -> None:
         """The server takes no new job, and ends after those that it runs. Idempotent, and harmless to a successor."""
-        if self.uses(record.directory):
-            (self.root / _RECORD).unlink(missing_ok=True)
+        with suppress(FileNotFoundError), self._changing():  # another task has just removed the home
+            if self.uses(record.directory):
+                (self.root / _RECORD).unlink(missing_ok=True)
+
+    def _changing(self) -> AbstractContextManager[None]:
+        """Held while the server in use changes, so that no successor comes between a question and its consequence. It
+        is not `lock`: a task holds that one until its server has put itself in use.
+        """
+        return locked(self.root / _CHANGE, lambda: None)
 
     def servers(self) -> Iterator[Path]:
         """The directories of all servers, the newest first; none of a home that another task has just removed."""

@@ -406,3 +406,11 @@ def test_a_schema_of_which_something_is_missing(tmp_path: Path, schema: dict[str
     commit(table, 0).write_text(whole.replace(before, after))
     with pytest.raises(CorruptLog, match="not a struct type"):
         log.state()
+
+
+@pytest.mark.parametrize("name", ["delta.columnMapping.maxColumnId", "delta.inCommitTimestampEnablementVersion"])
+@pytest.mark.parametrize("said", ["", "-1", "²", "1.0", "many", "9" * 5_000])
+def test_a_property_that_is_no_number_is_said_with_the_commit(tmp_path: Path, name: str, said: str) -> None:
+    log = born(tmp_path, **{name: said})
+    with pytest.raises(CorruptLog, match=rf"{name} is .*, not a whole number"):
+        log.state()

@@ -145,6 +145,35 @@ def test_a_server_is_retired_once_and_never_its_successor(home: ServerHome, reco
     assert is_alive(record)
 
 
+def test_a_successor_that_comes_while_a_server_is_retired_stays_in_use(home: ServerHome, record: ServerRecord) -> None:
+    (home.root / "two").mkdir()
+    successor = replace(record, directory=str(home.root / "two"))
+    number = lock_now(successor.place / ALIVE)
+    assert number is not None
+    threads: list[threading.Thread] = []
+
+    class Met(ServerHome):
+        """It meets the successor between the question whether a server is in use, and its retirement."""
+
+        def uses(self, directory: str) -> bool:
+            found = super().uses(directory)
+            threads.append(threading.Thread(target=home.put, args=[successor]))
+            threads[-1].start()
+            threads[-1].join(0.5)
+            return found
+
+    Met(home.root).retire(record)
+    for thread in threads:
+        thread.join()
+    assert home.running() == successor
+    os.close(number)
+
+
+def test_a_server_of_a_home_that_was_removed_is_retired(home: ServerHome, record: ServerRecord) -> None:
+    ServerHome(home.root / "gone").retire(record)
+    assert not (home.root / "gone").exists()
+
+
 def test_nothing_of_the_dead_stays_but_the_last_logs(home: ServerHome, record: ServerRecord) -> None:
     scratch = [make_scratch(record.place)]
     for number in range(6):

@@ -43,7 +43,8 @@ class _Sides(NamedTuple):
 
 def few_sides(spark: SparkSession, log: DeltaLog, plan: ChangePlan) -> DataFrame | None:
     """The sides of `plan` as local rows: version, row_id, times_old, times_new (bigint), old and new (structs). None if
-    it has too many rows, or a file that PyArrow may read otherwise than Spark.
+    it has too many rows, or a file that PyArrow may read otherwise than Spark. Raises CorruptLog, StorageUnreachable,
+    StorageRefused.
     """
     if not plan.in_driver or find_spec("numpy") is None:
         return None
@@ -57,7 +58,7 @@ def few_sides(spark: SparkSession, log: DeltaLog, plan: ChangePlan) -> DataFrame
         rows = [State(*row) for row in zip(*(column.to_pylist() for column in states.columns), strict=True)]
         sides = list(_alone(rows) if plan.netting is Netting.ONE_SIDE else _paired(rows, each=each))
         table = _table(log, plan, sides)
-    except (pa.ArrowException, UnlikeSpark, FileNotFoundError):
+    except (pa.ArrowException, UnlikeSpark, OSError):  # OSError: a missing file, or a footer that is garbage
         return None  # Spark reads them, or says why it cannot
     return spark.createDataFrame(table, _schema(plan))
 

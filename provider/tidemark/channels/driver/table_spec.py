@@ -14,11 +14,13 @@ from tidemark.channels.planning.columns import ColumnRefused
 from tidemark.channels.planning.defaults import Default, default_of
 from tidemark.channels.planning.tables import columns_for_channels
 from tidemark.errors import TableNotSupported
+from tidemark.model.foreign_json import whole_number
 from tidemark.model.table_log import Metadata, Protocol
 
 __all__ = ["TableSpec", "spec_of"]
 
 _INDEXED = "delta.dataSkippingNumIndexedCols"
+_USUALLY_INDEXED = 32  # Delta's default, also for a text that is no number
 _NO_PARTITION = (Kind.VARIANT, Kind.ARRAY, Kind.MAP, Kind.STRUCT)
 
 
@@ -62,5 +64,8 @@ def spec_of(table: str, metadata: Metadata, protocol: Protocol) -> TableSpec:
 
 
 def _indexed(configuration: Mapping[str, str]) -> int:
-    text = configuration.get(_INDEXED, "32")
-    return int(text) if text.lstrip("-").isdecimal() else 32
+    text = configuration.get(_INDEXED, "")
+    number = whole_number(text.removeprefix("-"))
+    if number is None:
+        return _USUALLY_INDEXED
+    return -number if text.startswith("-") else number

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from tidemark.errors import CorruptLog, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.failures import is_of_storage
 from tidemark.lake.log_age import forgotten_before
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.model.codec import from_json
@@ -136,7 +137,9 @@ def _rows(log: DeltaLog, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
                 for batch in pq.ParquetFile(opened).iter_batches(_ROWS_AT_ONCE, columns=schema.names):
                     rows = batch.filter(pc.is_in(batch["event"], wanted))
                     yield pa.record_batch([rows[f.name].cast(f.type, safe=False) for f in schema], schema=schema)
-            except (pa.ArrowInvalid, KeyError) as error:
+            except (pa.ArrowException, OSError, KeyError) as error:
+                if is_of_storage(error):
+                    raise
                 raise CorruptLog(file=path, problem=f"it is no file of a queue: {error}") from error
 
 
@@ -163,7 +166,9 @@ def _in_checkpoint(log: DeltaLog, name: str) -> Iterator[tuple[str, str]]:
         try:
             table = pq.ParquetFile(opened).read(columns=["add.path", "add.partitionValues"])
             adds = table.column("add").combine_chunks().to_pylist() if table.num_columns else []
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowException, OSError) as error:
+            if is_of_storage(error):
+                raise
             raise CorruptLog(file=name, problem=f"not a readable checkpoint: {error}") from error
     for add in adds:
         if add is not None and add.get("path") is not None:

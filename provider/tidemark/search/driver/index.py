@@ -11,6 +11,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 from tidemark.errors import CorruptLog
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.paths import file_uri
+from tidemark.model.foreign_json import whole_number
 from tidemark.model.table_log import AddFile
 from tidemark.search.driver.snapshots import Snapshot
 from tidemark.search.model.paths import COVERAGE, EVERYWHERE
@@ -29,6 +31,8 @@ __all__ = ["SearchIndex", "path_id_of"]
 
 _MOST_FOOTERS = 256
 _ENTRY_COLUMNS = ["h", "file"]
+_Bounds = tuple[int | Decimal, int | Decimal]
+_NO_BOUNDS: _Bounds = (-(1 << 63), (1 << 63) - 1)
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class _Footer:
     """The footer of a file, and the least and greatest hash of each group of rows."""
 
     metadata: Any
-    bounds: Sequence[tuple[int, int]]
+    bounds: Sequence[_Bounds]
 
 
 @dataclass(frozen=True)
@@ -118,8 +122,12 @@ class SearchIndex:
 
 
 def path_id_of(file: AddFile) -> int:
-    """The id of the path whose rows the file of a search table has."""
-    return int(file.partition_values.get("path") or 0)
+    """The id of the path whose rows the file of a search table has. Raises CorruptLog."""
+    said = file.partition_values.get("path") or str(COVERAGE)
+    found = whole_number(said)
+    if found is None:
+        raise CorruptLog(file=file.path, problem=f"its partition value path is {said[:40]!r}, not a number")
+    return found
 
 
 def _is_wanted(hashes: pa.ChunkedArray, wanted: pa.Array) -> Any:
@@ -136,8 +144,8 @@ def _read(
     """These columns of the file, or of some of its groups of rows."""
     with _parquet(log, file, metadata) as opened:
         if groups is None:
-            return opened.read(columns=columns)
-        return opened.read_row_groups(groups, columns=columns, use_threads=False)
+            return opened.read(columns=columns).select(columns)
+        return opened.read_row_groups(groups, columns=columns, use_threads=False).select(columns)
 
 
 @contextmanager
@@ -146,24 +154,32 @@ def _parquet(log: DeltaLog, file: AddFile, metadata: Any = None) -> Iterator[pq.
     try:
         with log.storage.open(uri) as opened:
             yield pq.ParquetFile(opened, metadata=metadata)
-    except pa.ArrowInvalid as error:
-        raise CorruptLog(file=uri, problem=f"not a Parquet file: {error}") from error
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, KeyError) as error:  # a storage that does not answer has an error of its own
+        raise CorruptLog(file=uri, problem=f"not a Parquet file of a search table: {error}") from error
 
 
 def _groups(metadata: Any) -> Iterator[Any]:
     return (metadata.row_group(number) for number in range(metadata.num_row_groups))
 
 
-def _group_bounds(group: Any) -> tuple[int, int]:
-    column = next(group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == "h")
-    said = column.statistics
-    if said is None or not said.has_min_max:
-        return -(1 << 63), (1 << 63) - 1
-    return int(said.min), int(said.max)
+def _group_bounds(group: Any) -> _Bounds:
+    columns = (group.column(number) for number in range(group.num_columns))
+    said = next((column.statistics for column in columns if column.path_in_schema == "h"), None)
+    return _bounds(said.min, said.max) if said is not None and said.has_min_max else _NO_BOUNDS
 
 
-def _hash_bounds(stats: Mapping[str, Any]) -> tuple[int, int]:
+def _hash_bounds(stats: Mapping[str, Any]) -> _Bounds:
     least, greatest = (stats.get(name) for name in ("minValues", "maxValues"))
-    if isinstance(least, dict) and isinstance(greatest, dict) and "h" in least and "h" in greatest:
-        return int(least["h"]), int(greatest["h"])
-    return -(1 << 63), (1 << 63) - 1
+    return (
+        _bounds(least.get("h"), greatest.get("h"))
+        if isinstance(least, dict) and isinstance(greatest, dict)
+        else _NO_BOUNDS
+    )
+
+
+def _bounds(least: Any, greatest: Any) -> _Bounds:
+    """The bounds, if they are numbers: any writer may have said them."""
+    is_number = all(type(one) is int or (isinstance(one, Decimal) and one.is_finite()) for one in (least, greatest))
+    return (least, greatest) if is_number else _NO_BOUNDS

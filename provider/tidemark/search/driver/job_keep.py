@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.changes.planning.sets.forms import physical_rows
 from tidemark.errors import TableNotFound
 from tidemark.failpoints import failpoint
 from tidemark.jobs.context import JobContext
@@ -165,7 +166,8 @@ def _search_table(session: SparkSession, location: str, options: Mapping[str, st
 
 
 def _rows_in(snapshot: Snapshot, path: str) -> int:
-    return int(snapshot.statistics(snapshot.files[path]).get("numRecords", _ROWS_OF_A_GUESS))
+    found = physical_rows(snapshot.files[path].stats)
+    return _ROWS_OF_A_GUESS if found is None else found
 
 
 def _report(log: DeltaLog, app_id: str, base: Snapshot, problem: str | None) -> KeepReport:

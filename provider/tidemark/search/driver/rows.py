@@ -34,7 +34,7 @@ def are_few(files: Sequence[AddFile]) -> bool:
 
 def matching_rows(snapshot: Snapshot, files: Sequence[AddFile], term: Term, columns: Sequence[str]) -> pa.Table | None:
     """The rows of these files for which the term is true, with these columns. None if PyArrow may read or compare them
-    otherwise than Spark, or a file is gone.
+    otherwise than Spark, or a file is gone or damaged. Raises CorruptLog, StorageUnreachable, StorageRefused.
     """
     if not is_exact(term):
         return None
@@ -45,7 +45,7 @@ def matching_rows(snapshot: Snapshot, files: Sequence[AddFile], term: Term, colu
         else:
             with ThreadPoolExecutor(THREADS) as pool:
                 parts = list(pool.map(reader.of, files))
-    except (UnlikeSpark, pa.ArrowException, FileNotFoundError, OverflowError):
+    except (UnlikeSpark, pa.ArrowException, OSError, OverflowError):  # OSError: gone, or a footer that is garbage
         return None
     return pa.concat_tables([reader.nothing, *(table for part in parts for table in part)])
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from tidemark.control import history
@@ -29,21 +30,24 @@ def prune(
     """Drop what ended longer than `keep` ago and nothing needs any more; how many things of each kind.
 
     Each step is a transaction of its own, and after it the store is left alone for as long as it took. So waiting users
-    of the store get in between. If it is killed or `stop`ped in the middle, the things that it dropped stay dropped. A
-    second run, also at the same time, continues with the rest. Raises InvalidArgument for less than a day, and
-    StoreRefused without the right to delete.
+    of the store get in between. Kinds take turns, step by step, and the first differs from second to second. So none
+    waits for the end of another, however early the run is stopped.
+
+    If it is killed or `stop`ped in the middle, the things that it dropped stay dropped. A second run, also at the same
+    time, continues with the rest. Raises InvalidArgument for less than a day, and StoreRefused without the right to
+    delete.
     """
-    before = _since(store.clock(), require_long_enough("keep", keep))
+    now = store.clock()
+    before = _since(now, require_long_enough("keep", keep))
     dropped = dict.fromkeys(history.KINDS, 0)
-    for kind in history.KINDS:
-        cursor: history.Cursor | None = None
-        while not stop():
-            began = seconds()
-            step = _step(store, kind, before, cursor, at_once)
-            dropped[kind] += step.dropped
-            if step.cursor is None:
-                break
-            cursor = step.cursor
+    left = _from_another(tuple(history.KINDS), now)
+    while left and not stop():
+        kind, cursor = left.popleft()
+        began = seconds()
+        step = _step(store, kind, before, cursor, at_once)
+        dropped[kind] += step.dropped
+        if step.cursor is not None:
+            left.append((kind, step.cursor))
             pause(seconds() - began)
     return dropped
 
@@ -62,6 +66,13 @@ def prune_in_passing(
         return None
     end = seconds() + IN_PASSING.total_seconds()
     return prune(store, keep, stop=lambda: seconds() >= end)
+
+
+def _from_another(kinds: Sequence[str], now: datetime) -> deque[tuple[str, history.Cursor | None]]:
+    """The kinds without a cursor, beginning with one that the time chooses."""
+    found: deque[tuple[str, history.Cursor | None]] = deque((kind, None) for kind in kinds)
+    found.rotate(-int(now.timestamp()))
+    return found
 
 
 def _step(store: ControlStore, kind: str, before: datetime, after: history.Cursor | None, most: int) -> history.Step:

@@ -114,7 +114,7 @@ def replay_from(
     there = replace(old, offset=replace(old.offset, version=version), initial_rows_pending=False)
     problem = status_of(there, tables, now=store.clock()).problem
     if problem is not None:
-        raise RebaseRefused(stream=old.name, problem=f"that window can no longer be read ({problem})")
+        raise RebaseRefused(stream=old.name, problem=f"that window can no longer be read ({problem}); take a later one")
     ground = Ground(old.source, (BaseOffset(old.source, version),))
     return rebase_stream(writes or store, old.name, ground, who=who, why=why, force=True, tables=tables)
 
