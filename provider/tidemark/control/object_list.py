@@ -97,7 +97,7 @@ class ShownObject:
 
     @property
     def lag_words(self) -> str | None:
-        """What the lag counts beside its time, such as `1 version`; None if it counts nothing."""
+        """The amount of the lag with its unit, such as `1 version`; None if there is none."""
         if self.lag_amount is None or self.lag_unit is None:
             return None
         return f"{self.lag_amount} {self.lag_unit.removesuffix('s') if self.lag_amount == 1 else self.lag_unit}"
@@ -148,7 +148,7 @@ def page(
     late: Mapping[tuple[str, str], Severity] = MappingProxyType({}),
 ) -> ObjectsPage:
     """`limit` of those that fit after the first `offset`. `late`: objects by kind and uid that are worse than the
-    store knows, by what their logs or their lags say; at most 10,000 of them count, the worst.
+    store knows, by their logs or their lags. The worst 10,000 of them count.
     """
     worse = _by_severity(late)
     wanted = live(wish, worse)
