@@ -90,13 +90,13 @@ def main() -> int:
 def _rounds(source: DemoSource, lake: Path, rounds: int) -> int:
     telling, names = Telling(), [f"shop.{table}" for table in TABLES]
     source.writer.start()
-    print("A writer begins, and goes on all the time: orders, cancellations, new keys, rollbacks", flush=True)
+    print("A writer begins, and continues all the time: orders, cancellations, new keys, rollbacks", flush=True)
     if source.how_copied is not None:
         print(source.how_copied, flush=True)
     try:
         for number in range(1, rounds + 1):
             again = ["shop.customers"] if number == rounds > 1 else []
-            print(f"\nRound {number} of {rounds}" + (f": {again[0]} is asked to be copied anew" if again else ""))
+            print(f"\nRound {number} of {rounds}" + (f": {again[0]} is copied again" if again else ""))
             code = _round(source, lake, telling, names if number == 1 else again, again)
             if code != 0:
                 return code
@@ -149,7 +149,7 @@ def _environment(source: DemoSource, lake: Path) -> Mapping[str, str]:
 def _report(source: DemoSource, lake: Path) -> bool:
     """Prints one line for each table; returns whether all agree."""
     compared = list(_compared(source, lake))
-    still_writes = "; the writer goes on" if source.writer.is_alive() else ""
+    still_writes = "; the writer continues" if source.writer.is_alive() else ""
     later = "" if source.how_copied is None else f"{'later':>10}"
     print(f"\n  {source.writer.transactions:,} transactions by now{still_writes}")
     print(f"  {'table':<14}{'as of':>24}{'source':>10}{'target':>10}{'now':>10}{later}")

@@ -21,6 +21,7 @@ import sqlglot
 from sqlglot import exp
 
 from tests.airflow.conftest import HOME  # sets Airflow's home before Airflow is imported
+from tests.architecture.prose import PARSER
 from tidemark.clustering.planning.sql import parse_clustering_sql
 from tidemark.pipes.planning.sql import parse_pipe_sql
 from tidemark.pipes.planning.sql_views import find_load_histories
@@ -53,10 +54,11 @@ def fences(page: Path, language: str) -> list[str]:
 
 
 def shell(page: Path) -> Iterator[str]:
-    """Lines that a reader types, and code within the text."""
+    """Lines that a reader types, and code within the text, also if it is broken over two lines."""
     for block in (*fences(page, "bash"), *INDENTED.findall(FENCE.sub("", TEXTS[page]))):
         yield from (line.strip() for line in block.splitlines())
-    yield from re.findall(r"(?<!`)`([^`\n]+)`(?!`)", FENCE.sub("", TEXTS[page]))
+    inline = (token for token in PARSER.parse(FENCE.sub("", TEXTS[page])) if token.type == "inline")
+    yield from (code.content for token in inline for code in token.children or () if code.type == "code_inline")
 
 
 class Loaded(HTMLParser):

@@ -106,7 +106,7 @@ _ALL = (
         "time since the latest captured commit, at the end of a run",
         _REPLICATION,
     ),
-    Metric("replication_lag_bytes", _GAUGE, "bytes", "the source's log behind the last capture", _REPLICATION),
+    Metric("replication_lag_bytes", _GAUGE, "bytes", "the source's log after the captured position", _REPLICATION),
     Metric("replication_objects_failed", _GAUGE, "objects", "objects whose last backfill failed", _REPLICATION),
     Metric(
         "task_duration",

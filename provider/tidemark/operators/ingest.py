@@ -30,7 +30,7 @@ class IngestRowsOperator(SparkOperator):
     """Reads a source from the channel's committed offset token on, and commits its rows, each once.
 
     A source is a function `source(after_token, **source_options)` that yields (rows, token). From the same token on it
-    yields the same rows again. A retry, a clear or the next run continues behind the committed token, and fences an
+    yields the same rows again. A retry, a clear or the next run continues after the committed token, and fences an
     attempt that is still alive. Returns {table, channel, rows, errors, from_token, to_token, latency_ms, is_empty,
     last_error}. Raises TableNotFound, TableNotSupported, RowsRefused, TokenOutOfOrder, ChannelInvalid,
     ChannelTokenLost, CommitsMayBeLost, StatementRefused for a source that cannot be imported, InvalidArgument.

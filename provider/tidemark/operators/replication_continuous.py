@@ -46,7 +46,7 @@ BETWEEN_BACKFILLS = timedelta(minutes=1)
 
 
 class ReplicateContinuouslyOperator(SparkOperator, ReplicationOperator):
-    """Captures and applies in rounds until a deadline, each round right behind the last. So a change waits for the
+    """Captures and applies in rounds until a deadline, each round right after the last. So a change waits for the
     round under way and its own, not for a schedule.
 
     A round prepares the replication, captures once and applies to all objects, with the promises of those operators.

@@ -44,7 +44,7 @@ _ACTIONS = ("start", "restart", "stop")
 
 class BackfillObjectOperator(SparkOperator, ReplicationOperator):
     """Copies an object as of one exact position of the source's log, while the source is written and captured. A mirror
-    with a key of a MySQL or MariaDB is exact once the events behind that position are applied.
+    with a key of a MySQL or MariaDB is exact once the events after that position are applied.
 
     It runs where a backfill was requested, failed, or was begun by this run; else it ends as skipped and says why. Rows
     and percent are said in the task's log and kept in the control store. A target that is ahead already never goes
