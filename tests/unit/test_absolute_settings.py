@@ -18,7 +18,7 @@ def _settings(home: Path, extra: dict[str, Any], executor: str = "LocalExecutor"
     return settings_from(extra, password=None, options=options, home=home, executor=executor)
 
 
-@pytest.mark.parametrize("given", ["lake", "./lake", "..", "~nobody-has-this-name/lake"])
+@pytest.mark.parametrize("given", ["lake", "./lake", "..", "~nobody-has-this-name/lake", "s3:lake"])
 def test_a_relative_lake_root_is_refused(tmp_path: Path, given: str) -> None:
     for extra, options in (({"lake_root": given}, {}), ({}, {"lake_root": given})):
         with pytest.raises(InvalidArgument, match=r"lake_root='.*an absolute path or a URI.*working directory"):

@@ -18,7 +18,7 @@ from tidemark.client.sessions import ClientSession
 from tidemark.client.source_addresses import addresses_of, hides
 from tidemark.control.store import ControlStore, utc_now
 from tidemark.jobs.workspace import Workspace
-from tidemark.lake.storage import is_absolute
+from tidemark.lake.paths import is_absolute
 from tidemark.model.source_address import SourceAddress
 from tidemark.results.model.answers import DEFAULT_RULES, ReuseRules
 from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPaths, Limits

@@ -138,7 +138,8 @@ def _require_absolute(home: Path) -> None:
 def _lake_root(given: str | None, home: Path) -> str:
     """The canonical URI of the lake root. Raises InvalidArgument for a password in it, and for a relative path."""
     from tidemark.hooks._secrets import require_no_password
-    from tidemark.lake.storage import canonical_uri, is_absolute
+    from tidemark.lake.paths import is_absolute
+    from tidemark.lake.storage import canonical_uri
 
     if not given:
         return canonical_uri(str(home / "lake"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 import uuid
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ import fsspec
 
 from tidemark.errors import NotAFile
 from tidemark.lake.failures import storage_errors_named
+from tidemark.lake.paths import is_uri
 
 __all__ = [
     "MOST_BYTES",
@@ -25,14 +25,12 @@ __all__ = [
     "StoredFile",
     "canonical_uri",
     "described",
-    "is_absolute",
     "listed_time",
     "problem_of",
 ]
 
 MOST_BYTES = 1 << 30  # read at once
 
-_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 _ONE_NAME = {"s3a": "s3", "s3n": "s3"}
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated")  # local and sftp, s3, abfs, gcs
 _KINDS = (
@@ -65,7 +63,7 @@ def canonical_uri(location: str) -> str:
     Accepts `/p`, `p` (from the working directory), `file:/p`, `file:///p` and other schemes; `s3a` and `s3n`, Hadoop's
     names for S3, are `s3`.
     """
-    if not _SCHEME.match(location):
+    if not is_uri(location):
         return "file://" + _without_last_slash(os.path.abspath(location))
     scheme, rest = location.split(":", 1)
     if scheme.lower() == "file":
@@ -73,11 +71,6 @@ def canonical_uri(location: str) -> str:
     if not rest.startswith("//"):
         rest = "//" + rest.lstrip("/")
     return _without_last_slash(f"{_ONE_NAME.get(scheme.lower(), scheme.lower())}:{rest}")
-
-
-def is_absolute(location: str) -> bool:
-    """Whether the location is the same place in every working directory."""
-    return os.path.isabs(location) or _SCHEME.match(location) is not None
 
 
 def _to_millis(time: datetime | float) -> datetime:
@@ -276,13 +269,13 @@ class Storage:
                 raise
 
     def _below(self, name: str) -> str:
-        if _SCHEME.match(name):
+        if is_uri(name):
             uri = canonical_uri(unquote(name))
             return uri.removeprefix("file://") if uri.startswith("file://") else uri
         return f"{self._root}/{name}" if name else self._root
 
     def _uri_of(self, name: str) -> str:
-        return name if _SCHEME.match(name) else f"{self.uri}/{name}".rstrip("/")
+        return name if is_uri(name) else f"{self.uri}/{name}".rstrip("/")
 
     def _fresh(self) -> dict[str, bool]:
         return {} if self.is_local else {"refresh": True}

@@ -47,10 +47,19 @@ def test_a_data_file_is_found_whatever_its_name(
     assert storage.names() == [name]
 
 
+def test_a_colon_in_the_name_of_a_file_is_no_scheme(tmp_path: Path) -> None:
+    (tmp_path / "orders:1.json").write_bytes(b"here")
+    storage = Storage(str(tmp_path))
+    assert storage.read_bytes("orders:1.json") == b"here"
+    assert [storage.stored_file(file.name) for file in storage.files_below()] == list(storage.files_below())
+
+
 def test_absolute_paths_of_a_log_stay() -> None:
     assert file_uri("file:///t", "s3://b/x%20y") == "s3://b/x%20y"
     assert file_uri("file:///t", "/x%20y") == "file:///x%20y"
     assert is_absolute("file:/x")
+    assert is_absolute("/x")
+    assert not is_absolute("a:b.parquet")
     assert not is_absolute("p=a:b/x.parquet")
 
 

@@ -6,10 +6,10 @@ import re
 from urllib.parse import urlsplit
 
 from tidemark.errors import InvalidArgument
+from tidemark.lake.paths import is_absolute
 
 __all__ = ["require_location"]
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _PASSWORD = re.compile(r"://[^:/@]*:(.+)@")
 
 
@@ -20,7 +20,6 @@ def require_location(location: str, argument: str = "location") -> None:
     if _PASSWORD.search(location) and urlsplit(location).password:
         problem = "a place must not have a password; put it into the connection's storage options"
         raise InvalidArgument(argument=argument, value="(not shown)", problem=problem)
-    is_absolute = location.startswith("/") or _SCHEME.match(location) is not None
-    if not is_absolute or not location.isprintable():
+    if not is_absolute(location) or not location.isprintable():
         problem = "give the URI of a directory or bucket, such as s3://bucket/dir/, or an absolute path"
         raise InvalidArgument(argument=argument, value=location, problem=problem)
