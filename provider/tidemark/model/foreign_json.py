@@ -25,6 +25,7 @@ _INVALID = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError,
 _WHOLE = re.compile("[0-9]{1,18}")  # so it has 64 bits
 _BITS = 2**63
 _MOST_DIGITS = 200_000  # before or behind the point; PostgreSQL's numeric has 131,072
+_BEYOND = "it has a number beyond all bounds"
 _hints = functools.cache(typing.get_type_hints)
 
 
@@ -42,7 +43,7 @@ def parsed(
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     except ArithmeticError as error:
-        raise ValueError("it has a number beyond all bounds") from error
+        raise ValueError(_BEYOND) from error
 
 
 def exact_number(text: str) -> Decimal:
@@ -52,9 +53,9 @@ def exact_number(text: str) -> Decimal:
     try:
         found = Decimal(text)
     except ArithmeticError as error:
-        raise ValueError("it has a number beyond all bounds") from error
+        raise ValueError(_BEYOND) from error
     if abs(found.adjusted()) > _MOST_DIGITS:
-        raise ValueError("it has a number beyond all bounds")
+        raise ValueError(_BEYOND)
     return found
 
 
