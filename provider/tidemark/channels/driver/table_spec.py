@@ -9,7 +9,7 @@ from datetime import UTC
 import pyarrow as pa
 
 from tidemark.channels.driver.arrow_types import buffer_schema
-from tidemark.channels.model.columns import Column, Kind
+from tidemark.channels.model.columns import Column
 from tidemark.channels.planning.columns import ColumnRefused
 from tidemark.channels.planning.defaults import Default, default_of
 from tidemark.channels.planning.tables import columns_for_channels
@@ -21,7 +21,6 @@ __all__ = ["TableSpec", "spec_of"]
 
 _INDEXED = "delta.dataSkippingNumIndexedCols"
 _USUALLY_INDEXED = 32  # Delta's default, also for a text that is no number
-_NO_PARTITION = (Kind.VARIANT, Kind.ARRAY, Kind.MAP, Kind.STRUCT)
 
 
 @dataclass(frozen=True)
