@@ -86,6 +86,17 @@ def test_a_table_that_is_gone_is_suspended_resumed_and_unregistered(runtime: Run
         found(store, tmp_path)
 
 
+def test_a_name_that_two_gone_tables_had_leads_to_the_one_at_its_place(runtime: Runtime, tmp_path: Path) -> None:
+    (tmp_path / "b/shop/other").mkdir(parents=True)  # so that the id is another one
+    kept = {lake: created(tmp_path / lake) for lake in ("a", "b")}
+    for lake, table in kept.items():
+        register_clustered(runtime.store, open_table, table, by="me")
+        shutil.rmtree(tmp_path / lake / "shop")
+    assert {lake: found(runtime.store, tmp_path / lake) for lake in kept} == kept
+    with pytest.raises(TableNotFound):
+        found(runtime.store, tmp_path / "c")
+
+
 def test_a_recreated_table_is_not_reclustered_and_says_how_to_go_on(runtime: Runtime, tmp_path: Path) -> None:
     kept = register_clustered(runtime.store, open_table, created(tmp_path), by="me")
     recreated(tmp_path, keyed=True)

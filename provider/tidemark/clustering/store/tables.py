@@ -25,7 +25,6 @@ __all__ = [
     "resume_table",
     "set_goal",
     "suspend_table",
-    "tables_known_as",
     "tables_with_uids",
 ]
 
@@ -44,12 +43,6 @@ def live_tables(connection: sa.Connection) -> tuple[ClusteredTable, ...]:
     """All registered tables by name; sorted here, since databases differ in how they sort."""
     found = map(_of_row, connection.execute(_live()).mappings())
     return tuple(sorted(found, key=lambda one: one.name.casefold()))
-
-
-def tables_known_as(connection: sa.Connection, name: str, path: str | None) -> tuple[ClusteredTable, ...]:
-    """Tables that were registered under that name or path. None is opened, so they may be gone."""
-    wanted = name.strip().casefold()
-    return tuple(one for one in live_tables(connection) if one.name.casefold() == wanted or one.table.path == path)
 
 
 def tables_with_uids(connection: sa.Connection, uids: Sequence[str]) -> tuple[ClusteredTable, ...]:

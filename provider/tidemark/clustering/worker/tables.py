@@ -14,6 +14,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import ClusteringKeyMissing, TableNotFound
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import TableRef
+from tidemark.streams.planning.known_tables import table_known_as
 from tidemark.streams.worker.opening import Tables, wherever
 from tidemark.streams.worker.runtime import Runtime
 
@@ -68,16 +69,18 @@ def drop_key(runtime: Runtime, table: TableRef, *, key: TransactionKey, by: str)
 
 
 def table_or_registered(store: ControlStore, find: Callable[[str], TableRef], name: str, path: str | None) -> TableRef:
-    """The table as `find` finds it, or one that is gone, as it was registered under the name or the `path`. Raises what
-    `find` raises.
+    """The table as `find` finds it, or one that is gone, as it was registered at the `path` or under the name. Raises
+    what `find` raises.
+
+    `find` comes first, since a key is of a table id: another table may be at the path by now.
     """
     try:
         return find(name)
     except TableNotFound:
-        known = store.read(lambda connection: tables.tables_known_as(connection, name, path))
-        if not known:
+        known = table_known_as((one.table for one in list_clustered(store)), name, path)
+        if known is None:
             raise
-        return known[0].table
+        return known
 
 
 def register_clustered(

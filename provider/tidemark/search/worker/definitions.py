@@ -13,6 +13,7 @@ from tidemark.search.model.paths import Search, SearchPath
 from tidemark.search.model.requests import Target
 from tidemark.search.planning.defining import paths_added, paths_left, search_location
 from tidemark.search.store import searches
+from tidemark.streams.planning.known_tables import table_known_as
 
 __all__ = [
     "add_search",
@@ -78,16 +79,18 @@ def add_search(
 def path_to_drop(store: ControlStore, name: str, place: str | None, find: Callable[[str], str]) -> str:
     """The path of a table that may be gone: `place` if it has search optimization, else the one that `find` finds. The
     last resort is the only table that had the name. Raises the errors of `find`.
+
+    `place` comes first, since search optimization is of a path: nothing else has to be found.
     """
     if place is not None and find_search(store, place) is not None:
         return place
     try:
         return find(name)
     except TableNotFound:
-        named = [one for one in list_searches(store) if one.table.name.casefold() == name.strip().casefold()]
-        if len(named) != 1:
+        known = table_known_as((one.table for one in list_searches(store)), name, place)
+        if known is None:
             raise
-        return named[0].table.path
+        return known.path
 
 
 def drop_search(
