@@ -202,7 +202,7 @@ class RunPipeOperator(DeferrableOperator):
         )
 
     def _say(self, report: RunPipeReport) -> None:
-        from tidemark.pipes.planning.states import late_problem
+        from tidemark.pipes.planning.late_files import late_problem
 
         say_failed(f"Pipe {self.pipe}", report.failed)
         if (more := report.files_with_errors - len(report.failed)) > 0:

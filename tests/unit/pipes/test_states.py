@@ -10,9 +10,10 @@ import pytest
 from tidemark import errors
 from tidemark.pipes.model.pipes import Pipe, PipeState
 from tidemark.pipes.model.status import ChannelFacts, NeededObjects, QueueFacts
+from tidemark.pipes.planning.late_files import late_note, late_problem
 from tidemark.pipes.planning.names import key_of, known_names, name_parts
 from tidemark.pipes.planning.queues import queue_path
-from tidemark.pipes.planning.states import is_stale, late_problem, stalled_by, state_of
+from tidemark.pipes.planning.states import is_stale, stalled_by, state_of
 from tidemark.pipes.worker.status import pipe_status
 
 NOW = datetime(2026, 3, 20, 12, 0, 0, 1_000, tzinfo=UTC)
@@ -120,6 +121,12 @@ def test_errors_and_faults_of_a_pipe_have_fields_of_their_own_and_bad_files_have
     stale = pipe_status(PAUSED, None, NOW + timedelta(days=1), stage_exists=False)
     assert stale["executionState"] == "PAUSED"
     assert stale["error"].startswith("The pipe is stale: it is paused since 2026-03-06 12:00 UTC")
+
+
+def test_late_files_are_told_with_what_loads_them() -> None:
+    said = "2 files are older than the history of 14 days, and may have been loaded before; "
+    assert late_note(2, timedelta(days=14)).startswith(f"{said}list_files='all' and their prefix in a run, or")
+    assert late_note(2, timedelta(days=14), "X loads them") == f"{said}X loads them"
 
 
 def test_a_queue_is_where_a_table_of_the_pipes_name_would_be() -> None:

@@ -23,6 +23,7 @@ from tidemark.pipes.model.copying import ErrorMode, Load, Validation, Validation
 from tidemark.pipes.model.events import COPY_KEPT, COPY_SUFFIX, Batch
 from tidemark.pipes.model.files import FileReport, FileStatus
 from tidemark.pipes.model.jobs import CopiedFiles, CopyFiles
+from tidemark.pipes.planning.late_files import late_note
 
 __all__ = ["copy_files"]
 
@@ -142,8 +143,7 @@ def _new(job: JobContext, load: Load, target: Target, table: FilesTable | None, 
         return new
     sure = certain(table, new, now)
     if skipped := new.num_rows - sure.num_rows:
-        said = f"{skipped} files are older than the history of {COPY_KEPT.days} days, and may have been loaded before"
-        job.progress.say(f"{said}; LOAD_UNCERTAIN_FILES = TRUE loads them")
+        job.progress.say(late_note(skipped, COPY_KEPT, "LOAD_UNCERTAIN_FILES = TRUE loads them"))
     return sure
 
 

@@ -13,7 +13,7 @@ from tidemark.jobs.run import utc_now
 from tidemark.pipes.driver.batches import BatchRunner, LoadedBatch, failed_first
 from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import FOUND_SCHEMA, Listed, list_files, named_files
-from tidemark.pipes.driver.left_out import LateFiles, too_old
+from tidemark.pipes.driver.left_out import LateFiles
 from tidemark.pipes.driver.pipe_queue import PipeQueue
 from tidemark.pipes.driver.planning_batches import (
     certain,
@@ -31,6 +31,7 @@ from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.model.events import KEPT, Batch, Event
 from tidemark.pipes.model.files import FileSource
 from tidemark.pipes.model.jobs import RunPipe, RunPipeReport
+from tidemark.pipes.planning.late_files import late_note
 
 __all__ = ["run_pipe"]
 
@@ -162,7 +163,7 @@ def _new(
     sure = certain(table, new, now)
     if skipped := new.num_rows - sure.num_rows:
         late.leave_out(without(new, sure), now)
-        job.progress.say(too_old(skipped))
+        job.progress.say(late_note(skipped, KEPT))
     return sure
 
 

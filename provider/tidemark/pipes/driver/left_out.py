@@ -16,12 +16,12 @@ from tidemark.pipes.driver.histories import open_history
 from tidemark.pipes.driver.planning_batches import in_order, loaded_files
 from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.model.copying import Load
-from tidemark.pipes.model.events import COPY_KEPT, COPY_SUFFIX, KEPT, Event
+from tidemark.pipes.model.events import COPY_KEPT, COPY_SUFFIX, Event
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LateFiles", "loaded_by_copy", "too_old"]
+__all__ = ["LateFiles", "loaded_by_copy"]
 
 _MET = (Event.PLANNED.value, Event.COPIED.value, Event.LATE.value)
 _RENEW_AFTER = timedelta(days=7)  # half the time that an event is kept, so that a look may come late
@@ -70,12 +70,6 @@ class LateFiles:
         """Add an event for each file that the table may forget, so that no later run takes it for one that came."""
         if self._to_note is not None and self._to_note.num_rows:
             self.table.note(self._to_note, Event.LATE, now)
-
-
-def too_old(count: int) -> str:
-    """The words of a log about such files."""
-    said = f"{count} files are older than the history of {KEPT.days} days, and may have been loaded before"
-    return f"{said}; a run with list_files='all' and their prefix loads them, and so does insert_files with their names"
 
 
 def _others(files: pa.Table, known: pa.Table) -> pa.Table:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from tidemark.pipes.driver.files_table import FilesTable, micros, utc
 from tidemark.pipes.driver.found_files import Listed, list_files
-from tidemark.pipes.driver.left_out import loaded_by_copy, too_old
+from tidemark.pipes.driver.left_out import loaded_by_copy
 from tidemark.pipes.driver.planning_batches import (
     certain,
     collected,
@@ -24,8 +24,9 @@ from tidemark.pipes.driver.planning_batches import (
     without,
 )
 from tidemark.pipes.model.copying import Load
-from tidemark.pipes.model.events import Event
+from tidemark.pipes.model.events import KEPT, Event
 from tidemark.pipes.model.files import FileSource
+from tidemark.pipes.planning.late_files import late_note
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +83,7 @@ class PipeQueue:
             new = collected(not_known(found.frame(self.spark), known))
             sure = certain(self.table, new, now)
         if late := new.num_rows - sure.num_rows:
-            say(too_old(late))
+            say(late_note(late, KEPT))
         return without(sure, self.loaded_by_copy(sure, now))
 
     def loaded_by_copy(self, files: pa.Table, now: datetime) -> pa.Table:

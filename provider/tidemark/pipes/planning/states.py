@@ -24,10 +24,9 @@ from tidemark.pipes.model.events import KEPT
 from tidemark.pipes.model.pipes import Pipe, PipeState
 from tidemark.pipes.model.status import NeededObjects
 
-__all__ = ["STALE_AFTER", "is_stale", "kept_state", "late_problem", "stalled_by", "state_of", "tells_late"]
+__all__ = ["STALE_AFTER", "is_stale", "kept_state", "stalled_by", "state_of"]
 
 STALE_AFTER = KEPT  # then the queue has forgotten files
-_LATE = "left out, since they are older than the history of the pipe"
 
 _NO_FAILURES = (JobCancelled, PipePaused, StoreError)  # a user stopped it, or the store is away
 _STATES: tuple[tuple[PipeState, tuple[type[TidemarkError], ...]], ...] = (
@@ -72,14 +71,3 @@ def stalled_by(error: BaseException) -> PipeState | None:
         return None
     found = (state for state, kinds in _STATES if isinstance(error, kinds))
     return next(found, PipeState.STALLED_INTERNAL_ERROR)
-
-
-def late_problem(count: int, first: str | None) -> str:
-    """The problem of files that came with a time that is older than the history, and the way out."""
-    way = "list_files='all' and their prefix in a run, or insert_files with their names, loads them"
-    return f"{count} files were {_LATE}. The first one is {first}; {way}."
-
-
-def tells_late(problem: str | None) -> bool:
-    """Whether the problem of a pipe is one of such files, which no history has."""
-    return problem is not None and _LATE in problem

@@ -24,9 +24,10 @@ from tidemark.pipes.model.jobs import (
 )
 from tidemark.pipes.model.notifications import NotificationChannel
 from tidemark.pipes.model.pipes import Pipe
+from tidemark.pipes.planning.late_files import late_problem
 from tidemark.pipes.planning.named_files import MOST_INSERTED
 from tidemark.pipes.planning.statements import CopyInto
-from tidemark.pipes.planning.states import late_problem, stalled_by
+from tidemark.pipes.planning.states import stalled_by
 from tidemark.pipes.worker.definitions import get_pipe, note_pipe_pull, note_pipe_run
 from tidemark.pipes.worker.needs import copy_of
 from tidemark.pipes.worker.notified import ChannelOf, acknowledged_after, notified_files

@@ -8,7 +8,8 @@ from typing import Any
 
 from tidemark.pipes.model.pipes import Pipe, PipeState
 from tidemark.pipes.model.status import ChannelFacts, NeededObjects, QueueFacts
-from tidemark.pipes.planning.states import STALE_AFTER, is_stale, state_of, tells_late
+from tidemark.pipes.planning.late_files import tells_late
+from tidemark.pipes.planning.states import STALE_AFTER, is_stale, state_of
 
 __all__ = ["pipe_status"]
 
