@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
@@ -143,15 +144,14 @@ def recover(args: Namespace) -> None:
         store = hook.open_store()
         before = get_replication(store, args.name)
         source, keep = source_of(before), tuple(args.keep or ())
-        now = args.position.strip().lower() == NOW
-        if args.dry_run or now:
-            found = plan_recovery(store, before.name, position=args.position, source=source, keep=keep)
-            if not args.dry_run:
-                confirm(_given_up(found), yes=args.yes)
+        plan = partial(plan_recovery, store, before.name, position=args.position, source=source, keep=keep)
         if args.dry_run:
+            found = plan()
             after = replace(before, state=ReplicationState.RUNNING, captured=found.start)
             needs_backfill = [name for name, act in found.acts.items() if act is not None]
         else:
+            if args.position.strip().lower() == NOW:
+                confirm(_given_up(plan()), yes=args.yes)
             after = _recovered(hook, store, before, source, args)
             needs_backfill = [one.name.text for one in objects_of(store, before.name) if one.needs_backfill is not None]
     print_rows([{**_moved("recover", args, before, after), "needs_backfill": ", ".join(needs_backfill)}], args.output)
