@@ -19,8 +19,8 @@ def table_names(lake_root: str, options: Mapping[str, str] | None = None) -> tup
     """The names of all Delta tables of the lake, sorted: `schema.table`, or `table` for one directly below the root.
     Histories of channels are left out.
 
-    A part that is no plain word has backticks, so each name leads to its table again. A missing root has no tables, and
-    a directory that may not be read is skipped. Raises StorageRefused, StorageUnreachable.
+    A part that is no plain word has backticks, so as an argument each name leads to its table. A missing root has no
+    tables, and a directory that may not be read is skipped. Raises StorageRefused, StorageUnreachable.
     """
     storage = Storage(lake_root, options)
     return tuple(sorted(_listed(storage)))

@@ -10,7 +10,7 @@ from tidemark.lake.file_names import HIDDEN
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage
 from tidemark.sql.alike import alike
-from tidemark.sql.identifiers import spelled
+from tidemark.sql.identifiers import quoted, spelled
 
 __all__ = ["hint_for"]
 
@@ -48,10 +48,20 @@ def _near(storage: Storage, parts: Sequence[str]) -> list[str]:
         found = [(one,) for one in alike(table, outer)]
         found += [(one, table) for one in outer[:_SCHEMAS]]
     elif len(schema) == 1:
+        found = [(one,) for one in outer if one == ".".join(parts)]  # a statement lost its backticks
         schemas = [schema[0]] if schema[0] in outer else alike(schema[0], outer)[:2]
-        found = [(one, like) for one in schemas for like in alike(table, _directories(storage, one))]
+        found += [(one, like) for one in schemas for like in alike(table, _directories(storage, one))]
     tables = (one for one in found if storage.exists("/".join((*one, LOG_DIRECTORY))))
-    return [".".join(spelled(part) for part in one) for one in islice(tables, _SHOWN)]
+    return [_shown(storage, one) for one in islice(tables, _SHOWN)]
+
+
+def _shown(storage: Storage, parts: Sequence[str]) -> str:
+    """A name that a statement reads as it is meant. It reads a name of one part without its backticks, so one with a
+    dot is shown by its path.
+    """
+    if len(parts) == 1 and any(mark in parts[0] for mark in ".`"):
+        return f"delta.{quoted(f'{storage.uri}/{parts[0]}'.removeprefix('file://'))}"
+    return ".".join(spelled(part) for part in parts)
 
 
 def _directories(storage: Storage, directory: str) -> list[str]:
