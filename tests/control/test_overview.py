@@ -107,18 +107,19 @@ def test_every_order_is_total_and_can_be_turned_round(store: ControlStore) -> No
 
 def test_a_row_says_who_holds_the_stream_and_which_run_moved_it_last(store: ControlStore) -> None:
     fill(store, stream(3, "a"))
-    for expected, to, run in ((3, 5, "d/r1/t/-1"), (5, 6, "d/r2/t/-1"), (6, 9, None)):
+    moves = ((3, 5, "x", "d/r1/t/-1"), (5, 6, "x", "d/r2/t/-1"), (6, 8, streams.PROVEN_EMPTY, "d/r3/t/-1"))
+    for expected, to, why, run in (*moves, (8, 9, "x", None)):
         at = START + timedelta(minutes=to)
         assert store.write(
-            lambda c, e=expected, t=to, r=run, a=at: streams.advance_offset(
-                c, uid="uid-00003", expected=e, to=t, at=a, who="w", why="x", run=r
+            lambda c, e=expected, t=to, r=run, a=at, y=why: streams.advance_offset(
+                c, uid="uid-00003", expected=e, to=t, at=a, who="w", why=y, run=r
             )
         )
     hold(store, "uid-00003", since=START)
     (row,) = store.read(overview.page).rows
     assert row == store.read(lambda connection: overview.find_row(connection, "uid-00003"))
     assert row.commit is not None
-    assert (row.commit.to_version, row.commit.run) == (6, "d/r2/t/-1")  # the last one was by hand
+    assert (row.commit.to_version, row.commit.run) == (6, "d/r2/t/-1")  # later ones passed no row, or were by hand
     assert row.held is not None
     assert (str(row.held.key), row.held.owner, row.held.since) == ("d/r/uid-00003/-1", "d/r/t/-1#2@h:1", START)
 

@@ -21,6 +21,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, StoreRefused
 from tidemark.streams.planning.history import keep_of
 from tidemark.streams.worker.begin import get_transaction
+from tidemark.streams.worker.has_data import has_rows
 from tidemark.streams.worker.pruning import CLAIMED_FOR, prune, prune_in_passing
 from tidemark.streams.worker.rollback import rollback
 from tidemark.streams.worker.streams import advance_stream, stream_history
@@ -124,6 +125,19 @@ def test_the_newest_of_each_stream_stays_with_its_evidence_and_acts_by_hand_stay
     assert len(get_transaction(world.store, key_of("one 2")).plan.statements) == 2
     assert [move.why for move in stream_history(world.store, "s")] == ["created", "consumed", "skipped"]
     assert [move.why for move in stream_history(world.store, "t")] == ["created", "consumed"]
+
+
+def test_moves_past_windows_that_showed_no_row_go_as_those_of_other_runs(world: World) -> None:
+    for number in range(3):
+        world.source.append()
+        assert not has_rows(world.store, "s", holds_rows=lambda _: False, pass_as=f"dag/{number}/wait/-1")
+        world.clock.go(timedelta(minutes=1))
+    world.clock.go(2 * KEEP)
+    assert pruned(world) == {"offset moves": 2}
+    assert [(move.why, move.run) for move in stream_history(world.store, "s")] == [
+        ("created", None),
+        ("proven empty", "dag/2/wait/-1"),
+    ]
 
 
 def test_what_is_open_stays_however_old_it_is_and_is_finished_once(world: World) -> None:

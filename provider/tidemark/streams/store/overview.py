@@ -15,7 +15,7 @@ from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.names import OF_A_VIEW
 from tidemark.streams.store.health import HEALTH_COLUMNS
 from tidemark.streams.store.schema import offset_moves, stream_health, streams, transactions
-from tidemark.streams.store.streams import lineage, move_of, stream_of
+from tidemark.streams.store.streams import PROVEN_EMPTY, lineage, move_of, stream_of
 
 __all__ = ["HeldWindow", "NumberedMove", "OverviewRow", "SortBy", "StreamsPage", "find_row", "newest_moves", "page"]
 
@@ -197,10 +197,12 @@ def _health_columns() -> list[sa.Label[object]]:
 
 
 def _last_commit() -> sa.ScalarSelect[int]:
-    """A move that has a run is a transaction's; one without is somebody's own (created, advanced by hand)."""
+    """A move that has a run is a transaction's, or has passed an empty window. One without is somebody's own (created,
+    advanced by hand).
+    """
     earlier = offset_moves.alias("earlier")
     of_stream = sa.select(sa.func.max(earlier.c.id)).where(
-        earlier.c.stream_uid == streams.c.uid, earlier.c.run.is_not(None)
+        earlier.c.stream_uid == streams.c.uid, earlier.c.run.is_not(None), earlier.c.why != PROVEN_EMPTY
     )
     return of_stream.correlate(streams).scalar_subquery()
 

@@ -19,6 +19,7 @@ from tidemark.sql.alike import alike
 from tidemark.streams.store.schema import offset_moves, streams, transactions
 
 __all__ = [
+    "PROVEN_EMPTY",
     "UsedUid",
     "advance_offset",
     "by_uid",
@@ -49,6 +50,7 @@ __all__ = [
     "with_uids",
 ]
 
+PROVEN_EMPTY = "proven empty"  # why a run moved the offset that delivered nothing
 NAMES_AT_ONCE = 500  # in one statement: every database allows as many
 _COMPARED = 10_000  # with a name that is not there
 

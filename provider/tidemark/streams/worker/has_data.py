@@ -47,8 +47,8 @@ def has_rows(
 ) -> bool:
     """Whether the next window shows a row: what the log calls changed is read. Initial rows that are owed are rows.
 
-    `pass_as`: who moves the offset past a window that is proven empty, so that it is not read again; None moves
-    nothing. The move is logged. If a transaction holds the stream, or has moved it since, it is left alone. A second
+    `pass_as`: the run that moves the offset past a window that is proven empty, so that it is not read again; None
+    moves nothing. The move is logged. A stream that a transaction holds, or has moved since, is left alone. A second
     call looks at what has come since. Raises what `has_data` raises.
     """
     window = next_window(store, name, tables=tables)
@@ -91,4 +91,4 @@ def renew_anchor(store: ControlStore, stream: Stream, tables: Tables) -> bool:
 def _pass(connection: sa.Connection, window: StreamWindow, *, who: str, at: datetime) -> bool:
     """Whether the offset moved: the stream is free and its offset is where the window began."""
     free = stored_streams.holder(connection, window.stream_uid) is None
-    return free and advance_over(connection, window, at=at, who=who, why="proven empty", run=None)
+    return free and advance_over(connection, window, at=at, who=who, why=stored_streams.PROVEN_EMPTY, run=who)
