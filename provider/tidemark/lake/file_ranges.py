@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
-from tidemark.errors import CorruptLog, InvalidArgument, LogIncomplete
+from tidemark.errors import InvalidArgument
 from tidemark.lake import actions, fields
+from tidemark.lake.checkpoint_adds import AddReader, checkpoint_adds
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.failures import is_of_storage
 from tidemark.lake.file_values import extremes_of
-from tidemark.lake.live_files import sidecar_place
-from tidemark.lake.segments import LOG_DIRECTORY, CheckpointFiles, commit_name
+from tidemark.lake.segments import commit_name
 from tidemark.lake.state_folds import corrupt_if_garbled
 from tidemark.model.file_ranges import Bound, Boxes, FileRanges, KeyColumn
 
 __all__ = ["added_ranges", "file_ranges"]
 
 T = TypeVar("T")
-_BATCH = 50_000
 _KINDS = frozenset({b"add", b"remove"})
 _REGION = ""  # no path of a file
 _CUBE, _CUBE_KEY = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
@@ -44,7 +42,7 @@ def file_ranges(log: DeltaLog, version: int, columns: Sequence[KeyColumn], withi
     checkpoint = log.checkpoint_at_or_before(version)
     found: dict[str, _Entry] = {}
     if checkpoint is not None:
-        found.update(_in_checkpoint(log, checkpoint))
+        found.update(checkpoint_adds(log, checkpoint, _READER))
     for name, data in _commits(log, -1 if checkpoint is None else checkpoint.version, version):
         _take(found, name, data)
     if not within:
@@ -93,60 +91,7 @@ def _cube(cube: object, key: object) -> tuple[str, str] | None:
     return (cube, key if isinstance(key, str) else "") if isinstance(cube, str) else None
 
 
-def _in_checkpoint(log: DeltaLog, checkpoint: CheckpointFiles) -> Iterator[tuple[str, _Entry]]:
-    for name in checkpoint.names:
-        sidecars: list[str] = []
-        yield from _of_file(log, f"{LOG_DIRECTORY}/{name}", checkpoint.version, sidecars)
-        for sidecar in sidecars:
-            yield from _of_file(log, sidecar, checkpoint.version, [])
-
-
-def _of_file(log: DeltaLog, name: str, version: int, sidecars: list[str]) -> Iterator[tuple[str, _Entry]]:
-    try:
-        if name.endswith(".json"):
-            yield from _of_json(log.storage.read_bytes(name), name, sidecars)
-        else:
-            with log.storage.open(name) as opened:
-                yield from _of_parquet(opened, name, sidecars)
-    except FileNotFoundError as error:
-        raise LogIncomplete(path=log.uri, version=version, start=version) from error
-
-
-def _of_json(data: bytes, name: str, sidecars: list[str]) -> Iterator[tuple[str, _Entry]]:
-    with corrupt_if_garbled(name):
-        for kind, body in actions.parse_lines(data, frozenset({b"add", b"sidecar"}), name):
-            if kind == "sidecar":
-                sidecars.append(sidecar_place(body, name))
-            else:
-                yield fields.path(body), _entry(body)
-
-
-def _of_parquet(opened: IO[bytes], name: str, sidecars: list[str]) -> Iterator[tuple[str, _Entry]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(opened)
-        known = file.schema_arrow
-        if "sidecar" in known.names:
-            column = file.read(columns=["sidecar"]).column("sidecar").combine_chunks()
-            sidecars.extend(sidecar_place(body, name) for body in column.filter(column.is_valid()).to_pylist())
-        if "add" not in known.names:
-            return
-        wanted = [f"add.{one.name}" for one in known.field("add").type if one.name in _FIELDS]
-        for batch in file.iter_batches(_BATCH, columns=wanted):
-            column = batch.column("add")
-            yield from _of_adds(column.filter(column.is_valid()), name)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        if is_of_storage(error):
-            raise
-        raise CorruptLog(file=name, problem=f"not a readable checkpoint: {error}") from error
-
-
-_FIELDS = frozenset({"path", "size", "stats", "tags", "deletionVector", "partitionValues"})
-
-
-def _of_adds(adds: Any, name: str) -> Iterator[tuple[str, _Entry]]:
+def _of_batch(adds: Any) -> Iterator[tuple[str, _Entry]]:
     """The entries of a batch, column by column. Raises ValueError for a field of a wrong type."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -172,8 +117,12 @@ def _of_adds(adds: Any, name: str) -> Iterator[tuple[str, _Entry]]:
     columns = (values("path"), values("size"), values("stats"), tag(_CUBE), tag(_CUBE_KEY), deleted, partition)
     for path, size, stats, cube, key, gone, of in zip(*columns, strict=True):
         if not isinstance(path, str) or not isinstance(size, int):
-            raise ValueError(f"an add of {name} has no path or no size")
+            raise ValueError("an add has no path or no size")
         yield path, _Entry(size, stats, _cube(cube, key), gone or 0, None if of is None else dict(of))
+
+
+_FIELDS = frozenset({"path", "size", "stats", "tags", "deletionVector", "partitionValues"})
+_READER = AddReader(_FIELDS, lambda body: (fields.path(body), _entry(body)), _of_batch, at_once=50_000)
 
 
 def _ranges(found: Mapping[str, _Entry], version: int, columns: Sequence[KeyColumn]) -> FileRanges:
