@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Generic, TypeVar
-from urllib.parse import unquote
 
 from tidemark.errors import CorruptLog, LogIncomplete
 from tidemark.lake import actions
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.failures import is_of_storage
-from tidemark.lake.paths import is_absolute
+from tidemark.lake.paths import file_uri
 from tidemark.lake.segments import LOG_DIRECTORY, CheckpointFiles
 from tidemark.lake.state_folds import corrupt_if_garbled
 
@@ -41,12 +40,13 @@ def checkpoint_adds(log: DeltaLog, checkpoint: CheckpointFiles, reader: AddReade
     for name in checkpoint.names:
         sidecars: list[str] = []
         yield from _of_file(log, f"{LOG_DIRECTORY}/{name}", checkpoint.version, reader, sidecars)
-        for sidecar in sidecars:
+        for path in sidecars:
+            sidecar = file_uri(f"{log.uri}/{LOG_DIRECTORY}/{_SIDECARS}", path)
             yield from _of_file(log, sidecar, checkpoint.version, reader, [])
 
 
 def _of_file(log: DeltaLog, name: str, version: int, reader: AddReader[T], sidecars: list[str]) -> Iterator[T]:
-    """Files of one part of a checkpoint. `sidecars` gets the places of more parts."""
+    """Files of one part of a checkpoint. `sidecars` gets the paths of more parts."""
     try:
         if name.endswith(".json"):
             yield from _of_json(log.storage.read_bytes(name), name, reader, sidecars)
@@ -61,7 +61,7 @@ def _of_json(data: bytes, name: str, reader: AddReader[T], sidecars: list[str]) 
     with corrupt_if_garbled(name):
         for kind, body in actions.parse_lines(data, _JSON_KINDS, name):
             if kind == "sidecar":
-                sidecars.append(_sidecar_place(body))
+                sidecars.append(_sidecar_path(body))
             else:
                 yield reader.of_body(body)
 
@@ -75,7 +75,7 @@ def _of_parquet(opened: IO[bytes], name: str, reader: AddReader[T], sidecars: li
         known = file.schema_arrow
         if "sidecar" in known.names:
             column = file.read(columns=["sidecar"]).column("sidecar").combine_chunks()
-            sidecars.extend(map(_sidecar_place, column.filter(column.is_valid()).to_pylist()))
+            sidecars.extend(map(_sidecar_path, column.filter(column.is_valid()).to_pylist()))
         if "add" not in known.names:
             return
         wanted = _wanted(known.field("add").type, reader.fields)
@@ -98,9 +98,9 @@ def _wanted(kind: Any, fields: frozenset[str]) -> list[str]:
     return found
 
 
-def _sidecar_place(body: object) -> str:
-    """The place of a sidecar, below the table or absolute. Raises ValueError."""
+def _sidecar_path(body: object) -> str:
+    """Raises ValueError."""
     path = body.get("path") if isinstance(body, Mapping) else None
     if not isinstance(path, str):
         raise ValueError("a sidecar has no path")
-    return path if is_absolute(path) else f"{LOG_DIRECTORY}/{_SIDECARS}/{unquote(path)}"
+    return path

@@ -19,7 +19,7 @@ def is_uri(text: str) -> bool:
 
 
 def is_absolute(path: str) -> bool:
-    """Whether the path is the same place in every directory, as those of shallow clones and converted tables are."""
+    """Whether the path or URI is the same place in every working directory."""
     return path.startswith("/") or is_uri(path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,6 +54,16 @@ def test_a_sidecar_that_is_gone_is_said(tmp_path: Path) -> None:
     for read in (live_files, lambda log, version: file_ranges(log, version, [K])):
         with pytest.raises(LogIncomplete):
             read(log, 7)
+
+
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_a_sidecar_may_be_named_by_an_absolute_path(tmp_path: Path, scheme: str) -> None:
+    log = born(tmp_path, add("a"))
+    commit(tmp_path, 1, add("b"))
+    pq.write_table(pa.table({"add": pa.array([{"path": "a", "size": 1}])}), tmp_path / "at home.parquet")
+    rows = pa.table({"sidecar": pa.array([{"path": f"{scheme}{quote(str(tmp_path))}/at%20home.parquet"}])})
+    pq.write_table(rows, tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet")
+    assert file_ranges(log, 1, [K]).without == ("a",)
 
 
 @pytest.mark.parametrize(

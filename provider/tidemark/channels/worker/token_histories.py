@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any
-from urllib.parse import unquote
 
 import sqlalchemy as sa
 
@@ -26,7 +25,7 @@ from tidemark.control.object_histories import (
 )
 from tidemark.errors import CorruptLog, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.paths import is_absolute
+from tidemark.lake.paths import file_uri
 from tidemark.lake.storage import Storage
 from tidemark.model.own_tables import HISTORY_SUFFIX
 from tidemark.model.streams import TableRef
@@ -77,7 +76,6 @@ class _File:
     """A data file of a history. It never changes, so it is read once."""
 
     uri: str
-    name: str
     storage: Storage = field(compare=False)
 
 
@@ -101,8 +99,7 @@ def tokens_of(table: TableRef, tables: Tables) -> tuple[TokenRow, ...]:
 def _files_in(newest: _Range) -> tuple[_File, ...]:
     adds = [file for commit in newest.log.commits(newest.after, newest.head) for file in commit.adds]
     of_rows = [file.path for file in adds if file.data_change and file.size <= _LARGEST]
-    names = [path if is_absolute(path) else unquote(path) for path in of_rows]
-    return tuple(_File(newest.uri, name, newest.log.storage) for name in names)
+    return tuple(_File(file_uri(newest.uri, path), newest.log.storage) for path in of_rows)
 
 
 @lru_cache(maxsize=2000)
@@ -111,12 +108,12 @@ def _rows_of(file: _File) -> tuple[TokenRow, ...]:
     import pyarrow.parquet as pq
 
     try:
-        found = pq.read_table(pa.BufferReader(file.storage.read_bytes(file.name)), columns=list(_COLUMNS))
+        found = pq.read_table(pa.BufferReader(file.storage.read_bytes(file.uri)), columns=list(_COLUMNS))
         return tuple(_row(row) for row in found.to_pylist())
     except FileNotFoundError:
         return ()  # a later file has its rows, and this one was removed
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:  # the bytes were read before
-        raise CorruptLog(file=f"{file.uri}/{file.name}", problem=f"it is no file of a history: {error}") from error
+        raise CorruptLog(file=file.uri, problem=f"it is no file of a history: {error}") from error
 
 
 def _row(said: Mapping[str, Any]) -> TokenRow:
