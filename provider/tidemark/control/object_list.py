@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from tidemark.control.object_kinds import KINDS, Lag, Severity, kind_named
 from tidemark.control.objects import portions
 from tidemark.control.schema import objects
+from tidemark.control.sentences import one_text
 from tidemark.errors import InvalidArgument
 
 __all__ = [
@@ -91,9 +92,7 @@ class ShownObject:
     @property
     def trouble(self) -> str | None:
         """Problem and notice in one text; None if there is neither."""
-        if not self.problem or not self.notice:
-            return self.problem or self.notice or None
-        return f"{self.problem}{' ' if self.problem.endswith('.') else '; '}{self.notice}"
+        return one_text(self.problem, self.notice)
 
     @property
     def lag_words(self) -> str | None:

@@ -18,6 +18,7 @@ from tidemark.control.object_histories import (
     looked_history,
 )
 from tidemark.control.object_list import ShownObject
+from tidemark.control.sentences import one_text
 from tidemark.plugins.monitor.actors import Actor, actor
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 from tidemark.plugins.monitor.status_cache import Looks, NotYet, Unreadable
@@ -122,7 +123,7 @@ def history_answer(
         uid=one.uid,
         name=one.name,
         view=one.view,
-        elsewhere="; ".join(said for said in (WITHOUT.get(one.kind), kept.trouble) if said is not None) or None,
+        elsewhere=one_text(WITHOUT.get(one.kind), kept.trouble),
         parts=tuple(_part(part, readable) for part in kept.parts),
         replications=kept.replications,
         looked_at=kept.looked_at,

@@ -21,6 +21,7 @@ from tidemark.control.object_list import ObjectsWish, ShownObject, count_kinds, 
 from tidemark.control.object_needs import RANKS, Key, Place, findings_of, places
 from tidemark.control.object_revisions import Facts, facts_of, token_of
 from tidemark.control.schema import objects
+from tidemark.control.sentences import one_text
 from tidemark.control.store import ControlStore
 from tidemark.control.usual_lags import UsualLag
 from tidemark.streams.worker.object_states import Seen, ask_logs, judged, questions_behind, usual_behind
@@ -318,6 +319,5 @@ def _named(one: ShownObject, told: ShownObject, finding: Finding | None, *, by_u
 
 def _with_finding(told: ShownObject, finding: Finding, *, locked: bool) -> ShownObject:
     """The words of the finding are shown beside those of a worse state."""
-    said = "; ".join(words for words in (told.notice, finding.words) if words is not None)
-    shown = replace(told, notice=said)
+    shown = replace(told, notice=one_text(told.notice, finding.words))
     return replace(shown, state=finding.state, severity=Severity.WARNING, since=finding.since) if locked else shown
