@@ -251,6 +251,9 @@ def test_a_page_has_what_a_look_has_found_among_the_worst(
     assert names(ObjectsWish()) == (4, "cdba")
     assert names(ObjectsWish(), descending=True) == (4, "abcd")
     assert names(ObjectsWish(problems=True)) == (3, "cdb")
+    assert names(ObjectsWish(state="failed")) == (2, "cd")
+    assert names(ObjectsWish(state="warning")) == (1, "b")
+    assert names(ObjectsWish(state="waiting")) == (1, "a")
 
 
 def test_problem_notice_and_lag_are_told_as_sentences_of_a_person() -> None:

@@ -210,12 +210,18 @@ def live(
     if wish.kind is not None:
         wanted.append(_of.kind == wish.kind)
     if wish.state is not None:
-        wanted.append((_of.state == wish.state) | (_of.severity == wish.state))
+        wanted.append((_of.state == wish.state) | _has_severity(wish.state, worse))
     if wish.problems:
         wanted.append(sa.or_(_of.severity.in_([severity.value for severity in _PROBLEMS]), *worse.values()))
     if wish.search:
         wanted.append(_of.folded_name.contains(wish.search.casefold(), autoescape=True))
     return wanted
+
+
+def _has_severity(said: str, worse: Mapping[Severity, sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
+    if not worse or said not in _WORST:
+        return _of.severity == said
+    return _urgency(worse) == _WORST.index(Severity(said))
 
 
 def _by_severity(late: Mapping[tuple[str, str], Severity]) -> dict[Severity, sa.ColumnElement[bool]]:
