@@ -166,12 +166,11 @@ class ShownPart:
 
 @dataclass(frozen=True)
 class LookedHistory:
-    """A history that a look at the lake tells. `fields`: those of each part. `question`: the
-    `tidemark.streams.worker.questions.LogQuestion` about the object with that uid; None for one that lives no more.
-    `parts`: those of an answer, with at most so many points each.
+    """A history that a look at the lake tells. `question`: the `tidemark.streams.worker.questions.LogQuestion` about
+    the object with that uid; None for one that lives no more. `parts`: those of an answer, with at most so many points
+    each.
     """
 
-    fields: tuple[Field, ...]
     question: Callable[[sa.Connection, str], Any]
     parts: Callable[[Any, int], tuple[ShownPart, ...]]
 

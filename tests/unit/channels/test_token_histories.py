@@ -80,7 +80,7 @@ def test_each_channel_is_a_part_by_its_name_and_numbers_are_drawn(made: Tokens) 
     assert [shown.part.name for shown in parts] == ["channel_0", "channel_1", "channel_2"]
     assert [shown.points[0].values["number"] for shown in parts] == [7, None, None]
     assert all(shown.points[0].values["at"] == START for shown in parts)
-    assert set(parts[0].points[0].values) == {one.name for one in LANDING_HISTORY.fields}
+    assert set(parts[0].points[0].values) == {one.name for one in parts[0].part.fields}
 
 
 def test_of_many_channels_those_that_committed_last_are_there(made: Tokens) -> None:

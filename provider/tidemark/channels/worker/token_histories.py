@@ -175,4 +175,4 @@ _CHARTS = (
     Chart("rows", "Rows over time", "The rows that the channel has committed, and the bad ones.", ("rows", "errors")),
 )
 
-LANDING_HISTORY = LookedHistory(_FIELDS, _question, _parts)
+LANDING_HISTORY = LookedHistory(_question, _parts)
