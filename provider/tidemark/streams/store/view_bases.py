@@ -26,19 +26,13 @@ def relocate_bases(
     at: datetime,
     who: str,
     why: str,
-) -> bool:
-    """The base tables exist elsewhere. True if nobody has moved the stream since it was read. The offset stays, and the
-    move is logged.
+) -> None:
+    """The base tables of the stream, as read in this transaction, exist elsewhere. The offset stays, and the move is
+    logged.
     """
-    standing = (streams.c.uid == stream.uid) & (streams.c.offset_version == stream.offset.version)
     values = {"view_bases": to_json(tuple(bases)), "view_query": to_json(view)}
-    if (
-        connection.execute(streams.update().where(standing, streams.c.dropped_at.is_(None)).values(values)).rowcount
-        != 1
-    ):
-        return False
+    connection.execute(streams.update().where(streams.c.uid == stream.uid).values(values))
     keep_offset(connection, stream, at=at, who=who, why=why, run=None)
-    return True
 
 
 def relocate_bases_of_window(
