@@ -23,7 +23,7 @@ _JSON_KINDS = frozenset({b"add", b"sidecar"})
 
 @dataclass(frozen=True)
 class AddReader(Generic[T]):
-    """What to make of an `add`. Both functions raise ValueError for a field that is missing or of a wrong type.
+    """The way from an `add` to a value. Both functions raise ValueError for a field that is missing or of a wrong type.
 
     `fields`: those of an `add` that are read. `of_body`: for one in JSON. `of_batch`: for an Arrow array of them, of
     `at_once` at most.

@@ -1,5 +1,6 @@
-"""What is a URI, an absolute path or a relative one. Paths in a log are percent-encoded URIs, relative to the table or
-absolute (Delta protocol, "Add File").
+"""URIs, absolute paths and relative ones, told apart by their texts.
+
+Paths in a log are percent-encoded URIs, relative to the table or absolute (Delta protocol, "Add File").
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def has_rows(
 ) -> bool:
     """Whether the next window shows a row: what the log calls changed is read. Initial rows that are owed are rows.
 
-    `pass_as`: the run that moves the offset past a window that is proven empty, so that it is not read again; None
+    `pass_as`: the run that moves the offset past a window that is proven empty, so that it is not read again. None
     moves nothing. The move is logged. A stream that a transaction holds, or has moved since, is left alone. A second
     call looks at what has come since. Raises what `has_data` raises.
     """
