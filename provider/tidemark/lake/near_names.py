@@ -48,7 +48,8 @@ def _near(storage: Storage, parts: Sequence[str]) -> list[str]:
         found = [(one,) for one in alike(table, outer)]
         found += [(one, table) for one in outer[:_SCHEMAS]]
     elif len(schema) == 1:
-        found = [(one,) for one in outer if one == ".".join(parts)]  # a statement lost its backticks
+        whole = ".".join(parts)  # the backticks of which a statement has dropped
+        found = [(whole,)] if whole in outer else []
         schemas = [schema[0]] if schema[0] in outer else alike(schema[0], outer)[:2]
         found += [(one, like) for one in schemas for like in alike(table, _directories(storage, one))]
     tables = (one for one in found if storage.exists("/".join((*one, LOG_DIRECTORY))))
