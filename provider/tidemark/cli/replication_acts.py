@@ -148,7 +148,7 @@ def recover(args: Namespace) -> None:
         if args.dry_run:
             found = plan()
             after = replace(before, state=ReplicationState.RUNNING, captured=found.start)
-            needs_backfill = [name for name, act in found.acts.items() if act is not None]
+            needs_backfill = list(found.to_backfill)
         else:
             if args.position.strip().lower() == NOW:
                 confirm(_given_up(plan()), yes=args.yes)
@@ -232,11 +232,11 @@ def _question(replication: Replication, args: Namespace) -> str:
 
 
 def _given_up(found: Recovery) -> str:
-    captured, again = found.replication.captured, [name for name, act in found.acts.items() if act is not None]
+    captured = found.replication.captured
     since = "" if captured is None else f" since {_place(captured)}"
     return (
         f"Let replication {found.replication.name} continue from now? Changes that were committed{since} and not "
-        f"captured are lost. Tables that need a backfill then: {', '.join(again) or 'none'}."
+        f"captured are lost. Tables that need a backfill then: {', '.join(found.to_backfill) or 'none'}."
     )
 
 

@@ -34,6 +34,11 @@ class Recovery:
     acts: Mapping[str, ObjectAct | None]
     discovery: Discovery
 
+    @property
+    def to_backfill(self) -> tuple[str, ...]:
+        """The names of the objects that need a backfill then."""
+        return tuple(name for name, act in self.acts.items() if act is not None)
+
 
 def recover_from(
     store: ControlStore,
