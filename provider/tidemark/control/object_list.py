@@ -235,7 +235,7 @@ def _by_severity(late: Mapping[tuple[str, str], Severity]) -> dict[Severity, sa.
 def _urgency(worse: Mapping[Severity, sa.ColumnElement[bool]]) -> sa.ColumnElement[int]:
     """The rank of the worse of what the store knows and what a look has found."""
     ranks = {_WORST.index(severity): condition for severity, condition in worse.items()}
-    told = [(condition & (URGENCY > rank), rank) for rank, condition in ranks.items()]
+    told = [(condition & (rank < URGENCY), rank) for rank, condition in ranks.items()]
     return sa.case(*told, else_=URGENCY) if told else URGENCY
 
 
