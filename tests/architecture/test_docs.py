@@ -260,6 +260,11 @@ def test_a_decision_is_superseded_by_a_later_one_whose_note_it_has() -> None:
         assert [note for note in notes if not SINCE.match(note)] == [], page
 
 
+def test_the_glossary_has_each_word_once_in_the_order_of_the_alphabet() -> None:
+    words = re.findall(r"^\| (.+?) \| ", TEXTS[DOCS / "glossary.md"], re.MULTILINE)[2:]
+    assert words == sorted(set(words), key=str.casefold)
+
+
 def test_a_recipe_names_tests_that_are_there() -> None:
     for page in (DOCS / "recipes").glob("*.md"):
         named = re.findall(r"`(tests/[\w/]+\.py|tests/[\w/]+|\.ci/[\w-]+)`", TEXTS[page])
