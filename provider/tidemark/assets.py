@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REFRESHED_VIEWS",
     "pipe_files_asset",
+    "pipe_notifications_asset",
     "replicated_alias",
     "replicated_asset",
     "stream_asset",

@@ -31,7 +31,9 @@ __all__ = [
     "Page",
     "anchors",
     "arguments",
+    "assets",
     "documented",
+    "kind",
     "public",
     "region",
     "starts_spark",
@@ -75,7 +77,12 @@ class Page:
     def rows(self, heading: str) -> list[list[str]]:
         """The cells of the section's table, without its first two lines."""
         lines = [line for line in self.section(heading).splitlines() if line.startswith("|")]
-        return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+        return [_cells(line) for line in lines[2:]]
+
+    def rows_under(self, head: str) -> list[list[str]]:
+        """The cells of all tables whose first line is `head`, in the order of the page."""
+        tables = re.findall(rf"^{re.escape(head)}\n\|[-| ]+\|\n((?:\|.*\n)+)", self.text, re.MULTILINE)
+        return [_cells(line) for table in tables for line in table.splitlines()]
 
     @property
     def shown(self) -> list[tuple[str, str, str]]:
@@ -93,6 +100,10 @@ class Page:
         tables = re.findall(r"^\| error \|.*\n\|[-| ]+\|\n((?:\|.*\n)+)", self.text, re.MULTILINE)
         cells = [row.split("|")[1] for table in tables for row in table.splitlines()]
         return [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
 def kebab(name: str) -> str:
@@ -131,6 +142,26 @@ def _groups() -> Iterator[Callable[..., Any]]:
     for found in iter_modules(tidemark.task_groups.__path__, "tidemark.task_groups."):
         module = import_module(found.name)
         yield from (getattr(module, name) for name in module.__all__)
+
+
+def kind(one: Any) -> str:
+    """The word for it in the column `kind` of the tables of index.md."""
+    from airflow.sdk import BaseOperator, BaseSensorOperator
+
+    if not isinstance(one, type):
+        return "task group"
+    if issubclass(one, BaseSensorOperator):
+        return "sensor"
+    return "operator" if issubclass(one, BaseOperator) else "notifier"
+
+
+def assets() -> dict[str, str]:
+    """The name of each function that makes an asset → its word in that column."""
+    import tidemark.assets
+
+    names = [name for name in tidemark.assets.__all__ if name.endswith("_asset")]
+    made = {name: inspect.getsource(getattr(tidemark.assets, name)) for name in names}
+    return {name: "asset with a watcher" if "_watched(" in source else "asset" for name, source in made.items()}
 
 
 def arguments(one: Any) -> list[Argument]:

@@ -46,6 +46,8 @@ OF_THE_SERVER = (
 )  # fmt: skip - not sqlglot's
 OURS = re.compile(r"\s*(CREATE|ALTER|DROP|SHOW|DESC)\b.*\b(STREAMS?|EXTERNAL TABLE)\b", re.IGNORECASE)
 
+SINCE = re.compile(r"\*\*Since (\[decision \d+\]\(\S+\)|\d{4}-\d\d-\d\d):\*\* ")
+
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
@@ -233,6 +235,34 @@ def test_a_decision_has_the_form_of_all(page: Path) -> None:
     )
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert headings == ["Context", "Decision", "Alternatives", "Consequences"]
+
+
+def test_the_index_of_decisions_has_the_title_the_date_and_the_status_of_each() -> None:
+    index = re.findall(r"^\| (\d+ \| \[.+\]\(.+\) \| .+) \|$", TEXTS[DOCS / "decisions" / "index.md"], re.MULTILINE)
+    assert index == [_row_of_decision(page) for page in sorted((DOCS / "decisions").glob("0*.md"))]
+
+
+def _row_of_decision(page: Path) -> str:
+    found = re.match(r"# (\d+)\. (.+)\n\nDate: (\S+)\. Status: (.+)\.\n", TEXTS[page])
+    assert found, page
+    status = re.sub(r"\[(\d+)\]\(\S+\)", r"\1", found[4])
+    return f"{found[1]} | [{found[2]}]({page.name}) | {found[3]} | {status}"
+
+
+def test_a_decision_is_superseded_by_a_later_one_whose_note_it_has() -> None:
+    for page in sorted((DOCS / "decisions").glob("0*.md")):
+        status = TEXTS[page].partition("Status: ")[2].partition(".\n")[0]
+        later = re.findall(r"\[\d+\]\((\d{4}\S+)\)", status)
+        assert len(later) == status.count("superseded"), page
+        assert all(name > page.name and (page.parent / name).exists() for name in later), page
+        notes = [line for line in TEXTS[page].splitlines() if line.startswith("**Since ")]
+        assert [name for name in later if not any(name in note for note in notes)] == [], page
+        assert [note for note in notes if not SINCE.match(note)] == [], page
+
+
+def test_the_glossary_has_each_word_once_in_the_order_of_the_alphabet() -> None:
+    words = re.findall(r"^\| (.+?) \| ", TEXTS[DOCS / "glossary.md"], re.MULTILINE)[2:]
+    assert words == sorted(set(words), key=str.casefold)
 
 
 def test_a_recipe_names_tests_that_are_there() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,9 @@ from tests.architecture.operator_pages import (
     Page,
     anchors,
     arguments,
+    assets,
     documented,
+    kind,
     public,
     region,
     starts_spark,
@@ -29,6 +30,7 @@ PUBLIC = public()
 INDEX = Page.of("index")
 EXAMPLES = ROOT / "tests" / "airflow"
 SECTIONS = ["When to use it", "Example", "Arguments", "What it returns", "Run again", "Errors", "See also"]
+TABLES = INDEX.rows_under("| you want to | use | kind | starts Spark | defers |")
 ERRORS = {name for name in tidemark.errors.__all__ if isinstance(getattr(tidemark.errors, name), type)}
 HOW_TO_WRITE_ONE = """
 {name} is public, and {page} is not there. Write it after the pattern of consume-stream-operator.md beside it:
@@ -39,7 +41,8 @@ HOW_TO_WRITE_ONE = """
 4. Describe each argument by `:param` in the docstring. Put `<!-- arguments, by make operator-pages -->` and
    `<!-- end of arguments -->` below `## Arguments`; `make operator-pages` writes this table between them:
 {rows}
-5. Add a row for it to index.md: `| [{name}]({file}) | one line | starts Spark: no, or when | defers: no or yes |`."""
+5. Add a row for it to the table of its subject in index.md, in the order of use:
+   `| you want to … | [{name}]({file}) | {kind} | starts Spark: no, or when | defers: no or yes |`."""
 
 WRITERS = {"ConsumeStreamOperator", "ReplayWindowOperator"}  # the words of a write are arguments of the task
 
@@ -61,6 +64,7 @@ def test_everything_public_has_a_page(name: str) -> None:
     if not page.text:
         place = page.path.relative_to(ROOT)
         what = {"name": name, "page": place, "file": page.path.name, "rows": rows, "sections": ", ".join(SECTIONS)}
+        what["kind"] = kind(PUBLIC[name])
         pytest.fail(HOW_TO_WRITE_ONE.format(**what), pytrace=False)
     assert page.text.startswith(f"# {name}\n")
     assert [heading for heading in SECTIONS if not page.section(heading).strip()] == []
@@ -159,13 +163,29 @@ def test_links_lead_to_a_file_and_to_a_heading_of_it(path: Path) -> None:
 
 
 @every_name
-def test_the_index_has_it_and_says_whether_it_starts_spark_and_defers(name: str) -> None:
-    rows: dict[str, list[Any]] = {row[0]: row[1:] for row in INDEX.rows("All of them")}
+def test_one_table_of_the_index_has_it_and_says_its_kind_and_whether_it_starts_spark_and_defers(name: str) -> None:
     link = f"[{name}]({Page.of(name).path.name})"
-    assert link in rows, f"index.md has no row | {link} | …"
-    _, spark, defers = rows[link]
+    rows = [row for row in TABLES if row[1] == link]
+    assert len(rows) == 1, f"a table of index.md should have a row, and only one: | … | {link} | …"
+    wish, _, said, spark, defers = rows[0]
+    assert wish
+    assert said == kind(PUBLIC[name])
     assert (spark != "no") == starts_spark(PUBLIC[name])
     assert (defers != "no") == any(argument.name == "deferrable" for argument in arguments(PUBLIC[name]))
+
+
+def test_the_index_has_each_asset_once_and_nothing_else_besides() -> None:
+    named = [(re.findall(r"^\[(\w+)\]\(\S+\)$", row[1]), row[2]) for row in TABLES]
+    others = [(names, said) for names, said in named if not set(names) & set(PUBLIC)]
+    assert sorted(others) == sorted(([name], said) for name, said in assets().items())
+
+
+def test_every_table_of_the_index_has_a_heading_of_its_own_before_the_shared_facts() -> None:
+    tables = INDEX.text.partition("<!-- navigation -->\n")[2].partition("<!-- end of navigation -->")[0]
+    headings = re.findall(r"^## (.*)$", tables, re.MULTILINE)
+    rows = [INDEX.rows(heading) for heading in headings]
+    assert [row for table in rows for row in table] == TABLES
+    assert all(rows)
 
 
 def test_the_readme_leads_to_the_index() -> None:

@@ -104,6 +104,19 @@ def test_promises_that_only_test_all_proves_are_listed(tiers: list[dict[str, Any
     now = {function_of(test["id"]) for test in tiers if not test["nightly"]}
     alone = {function_of(test["id"]) for test in tiers if test["nightly"] and not test["proven_by"]} - now
     alone = {test.partition("::")[0] if test.partition("::")[0] in RUN_NOW else test for test in alone}
+    assert {name for table in tables_of_promises() for name in table} == alone
+
+
+def test_the_tables_of_promises_are_ordered_and_name_each_test_once_under_its_head() -> None:
+    some_run, none_run = tables_of_promises()
+    assert (some_run, none_run) == (sorted(set(some_run)), sorted(set(none_run)))
+    assert [name for name in some_run if not RUN_NOW.get(name)] == []
+    assert [name for name in none_run if RUN_NOW.get(name)] == []
+
+
+def tables_of_promises() -> tuple[list[str], list[str]]:
+    """On the page: files of which `make test` runs some tests, then those files and tests that wait as a whole."""
     text = PAGE.read_text(encoding="utf-8").partition("## Promises that only `make test-all` proves")[2]
-    listed = set(re.findall(r"^\| `(tests/\S+)` \|", text, re.MULTILINE))
-    assert listed == alone
+    first, _, second = text.partition("| test | reason for waiting |")
+    some_run, none_run = (re.findall(r"^\| `(tests/\S+)` \|", part, re.MULTILINE) for part in (first, second))
+    return some_run, none_run

@@ -303,7 +303,7 @@ def test_one_with_a_pattern_that_hides_no_column_does_not_start(shop: Shop, argu
     told = f"{argument} names public.orders.xx, which matches no column .* Did you mean public.orders.x"
     with pytest.raises(ReplicationInvalid, match=told) as refused:
         shop.prepare()
-    assert "nothing" not in str(refused.value).replace("hides nothing", "")
+    assert "*.*.nothing" not in str(refused.value)
     assert (shop.replication.state, shop.published(), shop.slots()) == (ReplicationState.NOT_STARTED, [], 0)
 
 
