@@ -285,7 +285,9 @@ def test_route_and_command_say_the_same(ask: Caller, wish: dict[str, str], words
     names = {node["id"]: f"{node['kind']} {node['name']}" for node in by_route["nodes"]}
 
     def lag(edge: dict[str, Any]) -> str | None:
-        return None if edge["lag_amount"] is None else f"{edge['lag_amount']} {edge['lag_unit']}"
+        one = edge["lag_amount"] == 1
+        unit = edge["lag_unit"].removesuffix("s") if one and edge["lag_unit"] else edge["lag_unit"]
+        return None if edge["lag_amount"] is None else f"{edge['lag_amount']} {unit}"
 
     assert [
         (one["source"], one["target"], one["owners"], one["lag"]) for one in listed(by_command["edges"])
