@@ -116,7 +116,7 @@ def test_a_file_need_not_be_there_before_it_is_loaded(serving: Serving, program:
     found = {one["path"]: (one["status"], one.get("systemError")) for one in program.report()["files"]}
     assert found["late.csv"] == ("LOADED", None)
     assert found["never.csv"][0] == "LOAD_FAILED"
-    assert "does not exist" in str(found["never.csv"][1])
+    assert "no longer exists" in str(found["never.csv"][1])
 
 
 @pytest.mark.parametrize("form", ["json", "json gzip", "text", "text with \\r\\n"])
