@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -23,6 +23,7 @@ __all__ = [
     "ObjectsPage",
     "ObjectsWish",
     "ShownObject",
+    "among",
     "count_kinds",
     "find",
     "fitting",
@@ -202,6 +203,14 @@ def of_keys(connection: sa.Connection, keys: Sequence[tuple[str, str]], *, now: 
     return _with_lags(connection, [found[key] for key in keys if key in found], now)
 
 
+def among(keys: Iterable[tuple[str, str]]) -> Iterator[sa.ColumnElement[bool]]:
+    """Conditions for the objects with these kinds and uids, of one kind and 500 objects at most each."""
+    ordered = sorted(keys)
+    for kind in dict.fromkeys(kind for kind, _ in ordered):
+        for some in portions([uid for own, uid in ordered if own == kind]):
+            yield (_of.kind == kind) & _of.uid.in_(some)
+
+
 def live(
     wish: ObjectsWish, worse: Mapping[Severity, sa.ColumnElement[bool]] = MappingProxyType({})
 ) -> list[sa.ColumnElement[bool]]:
@@ -229,9 +238,7 @@ def _by_severity(late: Mapping[tuple[str, str], Severity]) -> dict[Severity, sa.
     worst = sorted(late, key=lambda key: (_WORST.index(late[key]), key))[:_MOST_WORSE]
     found = {}
     for severity in _PROBLEMS:
-        keys = [key for key in worst if late[key] is severity]
-        kinds = sorted({kind for kind, _ in keys})
-        having = [(_of.kind == kind) & _of.uid.in_([uid for own, uid in keys if own == kind]) for kind in kinds]
+        having = tuple(among(key for key in worst if late[key] is severity))
         if having:
             found[severity] = sa.or_(*having)
     return found

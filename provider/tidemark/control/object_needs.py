@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -12,8 +12,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tidemark.control.object_kinds import KINDS, Finding, Severity, kind_named
-from tidemark.control.object_list import ObjectsWish, live
-from tidemark.control.objects import portions
+from tidemark.control.object_list import ObjectsWish, among, live
 from tidemark.control.schema import objects
 from tidemark.control.words import value_of, word_of
 from tidemark.errors import InvalidArgument
@@ -92,7 +91,7 @@ def places(
     """
     found = _read(connection, wish, _needing(), late, findings)
     further = (late.keys() | findings.keys()).difference([place.key for place in found])
-    for wanted in _of_some(further):
+    for wanted in among(further):
         found += _read(connection, wish, wanted, late, findings)
     return sorted(found)
 
@@ -116,14 +115,6 @@ def _needing() -> sa.ColumnElement[bool]:
 
 def _stopped(kind: str) -> sa.ColumnElement[bool]:
     return (_of.kind == kind) & _of.state.in_(sorted(kind_named(kind).stopped))
-
-
-def _of_some(keys: Iterable[Key]) -> Iterable[sa.ColumnElement[bool]]:
-    ordered = sorted(keys)
-    for kind in dict.fromkeys(kind for kind, _ in ordered):
-        uids = [uid for own, uid in ordered if own == kind]
-        for some in portions(uids):
-            yield (_of.kind == kind) & _of.uid.in_(some)
 
 
 def _read(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -13,12 +12,11 @@ from pyarrow import parquet as pq
 
 from tidemark.errors import DataFileUnreadable
 from tidemark.lake.storage import Storage
+from tidemark.pipes.driver.file_requests import for_each_file
 from tidemark.pipes.driver.unreadable import opened
 from tidemark.pipes.model.formats import FileType
 
 __all__ = ["Footer", "read_footers"]
-
-_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,7 @@ def read_footers(
     StorageUnreachable.
     """
     storage, reader = Storage(location, options), _READERS[kind]
-    if storage.is_local:  # threads would wait for the interpreter and not for the disk: four times the CPU
-        return tuple(_read(storage, reader, file) for file in files)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return tuple(pool.map(lambda file: _read(storage, reader, file), files))
+    return tuple(for_each_file(storage, lambda file: _read(storage, reader, file), files))
 
 
 def _read(storage: Storage, reader: Callable[[IO[bytes]], tuple[str, int | None]], file: str) -> Footer:

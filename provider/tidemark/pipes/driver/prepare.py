@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
@@ -17,6 +16,7 @@ from tidemark.delivery.driver.checks import DEFAULT, checks_of
 from tidemark.delivery.driver.fit import nullable
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.storage import Storage, StoredFile
+from tidemark.pipes.driver.file_requests import for_each_file
 from tidemark.pipes.driver.files_table import utc
 from tidemark.pipes.driver.footers import Footer, read_footers
 from tidemark.pipes.driver.new_columns import as_if_dropped, drop_not_null, lost_by_files
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["FileToLoad", "Preparation", "Prepared", "files_to_load"]
 
 _CHANGED = "it changed while it was read; load it again when it is complete"
-_AT_ONCE = 16  # requests to an object store
 
 
 @dataclass(frozen=True)
@@ -139,12 +138,7 @@ class Preparation:
     def changed(self, files: Sequence[FileToLoad]) -> dict[str, str]:
         """Files that are not as they were when they were listed, with the reason; GONE for those that do not exist."""
         storage, names = Storage(self.load.location, self.options), [file.name for file in files]
-        if storage.is_local:
-            now = [storage.stored_file(name) for name in names]
-        else:
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                now = list(pool.map(storage.stored_file, names))
-        pairs = zip(files, now, strict=True)
+        pairs = zip(files, for_each_file(storage, storage.stored_file, names), strict=True)
         return {
             file.name: GONE if found is None else _CHANGED
             for file, found in pairs
