@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from tests.airflow.monitored import DAG
 
-__all__ = ["GUEST", "NOBODY", "VIEWER", "Caller", "another_app", "mounted_app", "token"]
+__all__ = ["GUEST", "NOBODY", "VIEWER", "Caller", "another_app", "mounted_app", "token", "walked"]
 
 NOBODY, GUEST, VIEWER = None, "", "viewer"
 
@@ -33,6 +33,20 @@ class Caller:
             asked.setdefault("wait", 5)
         client = TestClient(self._app, raise_server_exceptions=False)
         return client.request(method, f"/tidemark{path}", params=asked, headers=headers)
+
+
+def walked(ask: Caller, path: str, rows: str, **asked: Any) -> list[Any]:
+    """All rows of a route, by the cursors of pages of 2. A cursor that the list has not given is refused."""
+    assert ask(path, **asked, cursor="W10").status_code == 422
+    found, cursor = [], {}
+    while True:
+        page = ask(path, **asked, limit=2, **cursor).json()
+        found += page[rows]
+        assert len(page[rows]) <= 2
+        if page["cursor"] is None:
+            assert len(found) == page["total"]
+            return found
+        cursor = {"cursor": page["cursor"]}
 
 
 def token(role: str, name: str = "ana") -> str:

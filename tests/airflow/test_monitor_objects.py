@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
 
-from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app
+from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app, walked
 from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.monitored_replications import MonitoredReplications
 from tests.until import wait_until
@@ -148,6 +148,8 @@ def test_objects_are_chosen_searched_sorted_and_turned(ask: Caller) -> None:
     assert named(ask("/api/v1/objects", search="%")) == []
     turned = ask("/api/v1/objects", limit=2, offset=2)
     assert (named(turned), turned.json()["total"]) == (WORST_FIRST[2:4], 15)
+    pages = walked(ask, "/api/v1/objects", "objects")
+    assert [f"{one['kind']} {one['name']}" for one in pages] == named(ask("/api/v1/objects"))
     assert named(ask("/api/v1/objects", sort="name", descending=True))[0] == "stream stock"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app
+from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app, walked
 from tests.airflow.monitored import DAG
 from tests.airflow.monitored_replications import REASON, WORST_FIRST, MonitoredReplications, made_in
 from tests.control.replication_model import ME, found
@@ -110,6 +110,7 @@ def test_objects_are_searched_by_name_and_target_and_turned(ask: Caller) -> None
     turned = ask("/api/v1/replication", name="shop", limit=2, offset=2)
     assert (objects(turned), turned.json()["total"]) == (WORST_FIRST[2:4], 7)
     assert objects(ask("/api/v1/replication", name="shop", offset=7)) == ()
+    assert [one["name"] for one in walked(ask, "/api/v1/replication", "objects", name="shop")] == list(WORST_FIRST)
 
 
 def test_the_failed_one_of_1000_objects_is_on_the_first_page(

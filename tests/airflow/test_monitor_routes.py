@@ -24,7 +24,7 @@ from schemathesis import GenerationMode
 from starlette.routing import Mount
 
 import tidemark
-from tests.airflow.monitor_app import GUEST, NOBODY, VIEWER, Caller, another_app, token
+from tests.airflow.monitor_app import GUEST, NOBODY, VIEWER, Caller, another_app, token, walked
 from tests.airflow.monitored import DAG, Monitored
 from tests.tiers import some
 from tidemark.control.store import ControlStore
@@ -208,6 +208,9 @@ def test_a_page_can_be_searched_sorted_and_turned(ask: Caller) -> None:
     turned = ask("/api/v1/streams", sort="offset", descending=True, limit=2, offset=1).json()
     assert [one["name"] for one in turned["streams"]] == ["payments", "clicks"]
     assert turned["total"] == 6
+    whole = ask("/api/v1/streams", sort="held", descending=True).json()["streams"]
+    pages = walked(ask, "/api/v1/streams", "streams", sort="held", descending=True)
+    assert [one["name"] for one in pages] == [one["name"] for one in whole]
 
 
 def test_details_have_window_targets_and_every_move(ask: Caller) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from tests.airflow.monitor_app import GUEST, NOBODY, VIEWER, Caller, another_app
+from tests.airflow.monitor_app import GUEST, NOBODY, VIEWER, Caller, another_app, walked
 from tests.airflow.replicated_shop import CONN_ID, ReplicatedShop
 from tests.postgresql import PASSWORD
 from tidemark.plugins.monitor import source_reading
@@ -50,6 +50,7 @@ def test_tables_come_with_columns_and_what_keeps_them_out_first(ask: Caller, sho
     ]
     page = ask(ROUTE, role=OP, search="more", limit=1, offset=1).json()
     assert (page["total"], [table["name"] for table in page["tables"]]) == (2, ["more.a"])
+    assert [one["name"] for one in walked(ask, ROUTE, "tables", role=OP)] == [one["name"] for one in found["tables"]]
 
 
 def test_a_look_makes_nothing_in_the_source(ask: Caller, shop: ReplicatedShop) -> None:

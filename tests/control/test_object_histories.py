@@ -185,11 +185,14 @@ def test_a_tree_of_partitions_has_parents_children_and_load(world: Historic, uid
         ({"limit": MOST + 1}, "1,000"),
         ({"part": "nothing"}, "moves, consumptions"),
         ({"cursor": "W10"}, "name the part"),
-        ({"part": "moves", "cursor": "no cursor"}, "has given"),
-        ({"part": "moves", "cursor": "WyJtb3ZlcyIsIi0xIl0"}, "has given"),  # a text for a number
-        ({"part": "moves", "cursor": "WyJtb3ZlcyIsOTk5OTk5OTk5OTk5OTk5OTk5OTk5XQ"}, "has given"),  # 24 digits
-        ({"part": "consumptions", "cursor": "WyJtb3ZlcyIsM10"}, "has given"),  # of another part
-        ({"part": "consumptions", "cursor": "WyJjb25zdW1wdGlvbnMiLCIyMDI2LTAxLTAxIiwiYSJd"}, "has given"),  # no zone
+        ({"part": "moves", "cursor": "no cursor"}, "Begin without"),
+        ({"part": "moves", "cursor": "WyJtb3ZlcyIsIi0xIl0"}, "Begin without"),  # a text for a number
+        ({"part": "moves", "cursor": "WyJtb3ZlcyIsOTk5OTk5OTk5OTk5OTk5OTk5OTk5XQ"}, "Begin without"),  # 24 digits
+        ({"part": "consumptions", "cursor": "WyJtb3ZlcyIsM10"}, "Begin without"),  # of another part
+        (
+            {"part": "consumptions", "cursor": "WyJjb25zdW1wdGlvbnMiLCIyMDI2LTAxLTAxIiwiYSJd"},
+            "Begin without",
+        ),  # no zone
     ],
 )
 def test_bad_wishes_are_refused(world: Historic, uids: dict[str, str], wish: dict[str, object], word: str) -> None:

@@ -15,6 +15,7 @@ from tidemark.change_streams.worker.definitions import drop_change_stream, suspe
 from tidemark.change_streams.worker.groups import create_group, drop_group, pause_group, resume_group
 from tidemark.change_streams.worker.waves import begin_chunks, chunk_failed, plan_wave
 from tidemark.control import object_list
+from tidemark.control.cursors import Part
 from tidemark.control.object_kinds import Severity
 from tidemark.control.object_list import ObjectOrder, ObjectsWish, ShownObject
 from tidemark.control.objects import dag_of, touch
@@ -218,9 +219,15 @@ def test_a_page_is_a_part_in_the_order_that_is_asked_for(copied_store: ControlSt
     count_failure(copied_store, ["c"], ERROR, run=RUN)
 
     def names(sort: ObjectOrder, *, descending: bool = False, limit: int = 3, offset: int = 0) -> list[str]:
-        how = {"sort": sort, "descending": descending, "limit": limit, "offset": offset, "now": clock.now}
+        how = {"sort": sort, "descending": descending, "part": Part(limit, offset), "now": clock.now}
         page = copied_store.read(lambda c: object_list.page(c, ObjectsWish(), **how))  # type: ignore[arg-type]
         assert page.total == 3
+        if page.cursor is not None:
+            how["part"] = Part(3, cursor=page.cursor)
+            rest = copied_store.read(lambda c: object_list.page(c, ObjectsWish(), **how))  # type: ignore[arg-type]
+            assert (len(rest.objects), rest.total, rest.cursor) == (3 - limit - offset, 3, None)
+            assert {one.name for one in (*page.objects, *rest.objects)} <= {"a", "B", "c"}
+            assert names(sort, descending=descending)[offset + limit :] == [one.name for one in rest.objects]
         return [one.name for one in page.objects]
 
     assert names(ObjectOrder.STATE) == ["c", "a", "B"]
@@ -244,9 +251,19 @@ def test_a_page_has_what_a_look_has_found_among_the_worst(
     late |= {("stream", f"~{number}"): Severity.WARNING for number in range(others)}  # which have ended
 
     def names(wish: ObjectsWish, *, descending: bool = False) -> tuple[int, str]:
-        how = {"descending": descending, "limit": 4, "offset": 0, "now": clock.now, "late": late}
+        how = {"descending": descending, "part": Part(4), "now": clock.now, "late": late}
         page = copied_store.read(lambda c: object_list.page(c, wish, sort=ObjectOrder.STATE, **how))  # type: ignore[arg-type]
-        return page.total, "".join(one.name for one in page.objects)
+        shown, part = "", Part(1)
+        while True:
+            one = copied_store.read(
+                lambda c, at=part: object_list.page(c, wish, sort=ObjectOrder.STATE, **{**how, "part": at})  # type: ignore[arg-type]
+            )
+            shown += "".join(found.name for found in one.objects)
+            if one.cursor is None:
+                break
+            part = Part(1, cursor=one.cursor)
+        assert shown == "".join(found.name for found in page.objects)
+        return page.total, shown
 
     assert names(ObjectsWish()) == (4, "cdba")
     assert names(ObjectsWish(), descending=True) == (4, "abcd")

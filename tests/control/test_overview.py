@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
+from tidemark.control.cursors import Part
 from tidemark.control.store import ControlStore
-from tidemark.errors import StreamNotFound
+from tidemark.errors import CursorInvalid, StreamNotFound
 from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef
 from tidemark.streams.store import overview, schema, streams
 from tidemark.streams.store.overview import SortBy
@@ -42,6 +43,24 @@ def names(store: ControlStore, **wish: object) -> list[str]:
     return [row.stream.name for row in found.rows]
 
 
+def walked(store: ControlStore, **wish: object) -> list[str]:
+    """All names, by cursors of pages of 2."""
+    found, part = list[str](), Part(2)
+    while True:
+        shown = store.read(lambda connection, at=part: overview.page(connection, part=at, **wish))  # type: ignore[arg-type]
+        found += [row.stream.name for row in shown.rows]
+        if shown.cursor is None:
+            return found
+        part = Part(2, cursor=shown.cursor)
+
+
+def test_a_cursor_of_another_order_is_refused(store: ControlStore) -> None:
+    fill(store, *(stream(n, f"s{n}") for n in range(3)))
+    first = store.read(lambda connection: overview.page(connection, part=Part(1)))
+    with pytest.raises(CursorInvalid):
+        names(store, descending=True, part=Part(1, cursor=first.cursor))
+
+
 def hold(store: ControlStore, uid: str, *, since: datetime) -> None:
     held = schema.transactions.insert().values(
         id=f"t-{uid}", dag_id="d", run_id="r", task_id=uid, map_index=-1, state="open", serial=1,
@@ -66,14 +85,14 @@ def counted() -> Iterator[list[str]]:
 
 def test_a_page_has_its_streams_and_the_number_of_all(store: ControlStore) -> None:
     fill(store, *(stream(n, f"s{n:02}") for n in range(25)))
-    found = store.read(lambda connection: overview.page(connection, limit=10, offset=20))
+    found = store.read(lambda connection: overview.page(connection, part=Part(10, 20)))
     assert [row.stream for row in found.rows] == [stream(n, f"s{n:02}") for n in range(20, 25)]
     assert found.total == 25
 
 
 def test_a_page_past_the_end_has_the_number_of_all_too(store: ControlStore) -> None:
     fill(store, stream(1, "a"))
-    assert store.read(lambda connection: overview.page(connection, offset=50)) == overview.StreamsPage(1, ())
+    assert store.read(lambda connection: overview.page(connection, part=Part(50, 50))) == overview.StreamsPage(1, ())
     assert store.read(lambda connection: overview.page(connection, search="zzz")) == overview.StreamsPage(0, ())
 
 
@@ -97,11 +116,17 @@ def test_every_order_is_total_and_can_be_turned_round(store: ControlStore) -> No
     hold(store, "uid-00004", since=START)
     hold(store, "uid-00002", since=START + timedelta(hours=1))
     for sort in SortBy:
-        paged = [name for at in range(0, 9, 2) for name in names(store, sort=sort, limit=2, offset=at)]
-        assert sorted(paged) == [f"s{n}" for n in range(9)], sort
-    assert names(store, sort=SortBy.ADVANCED, descending=True, limit=2) == ["s8", "s7"]
-    assert names(store, sort=SortBy.HELD, limit=3) == ["s4", "s2", "s0"]
-    assert names(store, sort=SortBy.HELD, descending=True, limit=3) == ["s2", "s4", "s0"]
+        for descending in (False, True):
+            paged = [
+                name
+                for at in range(0, 9, 2)
+                for name in names(store, sort=sort, descending=descending, part=Part(2, at))
+            ]
+            assert sorted(paged) == [f"s{n}" for n in range(9)], sort
+            assert walked(store, sort=sort, descending=descending) == paged
+    assert names(store, sort=SortBy.ADVANCED, descending=True, part=Part(2)) == ["s8", "s7"]
+    assert names(store, sort=SortBy.HELD, part=Part(3)) == ["s4", "s2", "s0"]
+    assert names(store, sort=SortBy.HELD, descending=True, part=Part(3)) == ["s2", "s4", "s0"]
     assert names(store, only_held=True) == ["s2", "s4"]
 
 
@@ -156,7 +181,11 @@ def test_a_page_of_10000_streams_is_one_query(store: ControlStore) -> None:
     like = store.read(lambda c: dict(c.execute(sa.select(schema.streams)).mappings().one()))
     more = [{**like, "uid": s.uid, "name": s.name, "folded_name": s.name, "anchor": s.anchor} for s in rows[1:]]
     store.write(lambda connection: connection.execute(schema.streams.insert(), more))
-    for wish in ({}, {"offset": 9_950}, {"search": "9"}, {"sort": SortBy.ADVANCED}, {"sort": SortBy.HELD}):
+    cursor = store.read(lambda connection: overview.page(connection, part=Part(9_950))).cursor
+    for wish in (
+        {}, {"part": Part(offset=9_950)}, {"part": Part(cursor=cursor)}, {"search": "9"}, {"sort": SortBy.ADVANCED},
+        {"sort": SortBy.HELD},
+    ):  # fmt: skip
         with counted() as queries:
             found = store.read(lambda connection, w=wish: overview.page(connection, **w))
         assert len(found.rows) == 50

@@ -12,13 +12,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidemark.control.act_fields import ActField, Choice, Values, values_of
+from tidemark.control.cursors import cursor_after, key_of
 from tidemark.control.object_kinds import kind_named, resolved
 from tidemark.control.object_list import ShownObject, of_keys
 from tidemark.control.object_needs import findings_of
 from tidemark.control.object_revisions import ACTED, Facts, differences, facts_of, facts_of_token, token_of
 from tidemark.control.schema import acts, objects
 from tidemark.control.store import Clock, ControlStore
-from tidemark.control.words import value_of, word_of
 from tidemark.errors import ActNotOffered, InvalidArgument, ObjectChanged, ObjectGone
 
 __all__ = [
@@ -36,6 +36,8 @@ __all__ = [
     "offered",
     "offered_now",
 ]
+
+_LIST = "acts"
 
 
 @dataclass(frozen=True)
@@ -236,23 +238,9 @@ def acts_part(
     """
     if limit < 1:
         raise InvalidArgument(argument="limit", value=limit, problem="ask for one act at least")
-    before = None if cursor is None else _number_of(cursor)
+    before = None if cursor is None else key_of(cursor, _LIST, (int,))[0]
     found = newest_acts(connection, kind=kind, uid=uid, limit=limit + 1, before=before)
-    return ActsPart(found[:limit], _cursor_of(found[limit - 1].number) if len(found) > limit else None)
-
-
-def _cursor_of(number: int) -> str:
-    return word_of(json.dumps(["act", number]))
-
-
-def _number_of(cursor: str) -> int:
-    try:
-        name, number = value_of(cursor)
-        if name != "act" or type(number) is not int or not 0 <= number < 1 << 63:
-            raise ValueError("it is one of another list")
-    except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidArgument(argument="cursor", value=cursor, problem="it is not one that a list has given") from error
-    return number
+    return ActsPart(found[:limit], cursor_after(_LIST, (found[limit - 1].number,)) if len(found) > limit else None)
 
 
 def _as_it_is(

@@ -5,17 +5,16 @@ The route, the page and the command show these parts, and no others. The control
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.cursors import Key, cursor_after, key_of
 from tidemark.control.object_kinds import resolved
-from tidemark.control.words import value_of, word_of
 from tidemark.errors import InvalidArgument
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "Chart",
     "Field",
     "HistoryPart",
-    "Key",
     "LookedHistory",
     "Point",
     "PointsOf",
@@ -116,9 +114,6 @@ class Chart:
     words: str
     fields: tuple[str, ...]
     shape: Shape = Shape.LINE
-
-
-Key = tuple[datetime | int | str, ...]
 
 
 @dataclass(frozen=True)
@@ -230,35 +225,7 @@ def lag_at(ended: datetime | None, as_of: datetime | None) -> float | None:
 
 
 def _shown(connection: sa.Connection, part: HistoryPart, uid: str, cursor: str | None, limit: int) -> ShownPart:
-    after = None if cursor is None else _key_of(part, cursor)
+    after = None if cursor is None else key_of(cursor, part.name, part.key)
     found = part.points(connection, uid, Portion(after, limit + 1))
     points = tuple(found[:limit])
-    return ShownPart(part, points, _cursor_of(part, points[-1].key) if len(found) > limit else None)
-
-
-def _cursor_of(part: HistoryPart, key: Key) -> str:
-    plain = [value.isoformat() if isinstance(value, datetime) else value for value in key]
-    return word_of(json.dumps([part.name, *plain]))
-
-
-def _key_of(part: HistoryPart, cursor: str) -> Key:
-    try:
-        name, *plain = value_of(cursor)
-        if name != part.name or len(plain) != len(part.key):
-            raise ValueError("it is one of another part")
-        return tuple(_typed(kind, value) for kind, value in zip(part.key, plain, strict=True))
-    except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
-        problem = "it is not one that this part of a history has given"
-        raise InvalidArgument(argument="cursor", value=cursor, problem=problem) from error
-
-
-def _typed(kind: type, value: Any) -> datetime | int | str:
-    if kind is int and type(value) is int and 0 <= value < 1 << 63:
-        return value
-    if kind is str and isinstance(value, str) and value.isprintable():
-        return value
-    if kind is datetime and isinstance(value, str):
-        found = datetime.fromisoformat(value)
-        if found.tzinfo is not None:
-            return found.astimezone(UTC)
-    raise ValueError(f"{value!r} is no {kind.__name__}")
+    return ShownPart(part, points, cursor_after(part.name, points[-1].key) if len(found) > limit else None)

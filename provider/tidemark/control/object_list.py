@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
+from tidemark.control.cursors import ListOrder, Ordered, Part
 from tidemark.control.object_kinds import KINDS, Lag, Severity, kind_named
 from tidemark.control.objects import portions
 from tidemark.control.schema import objects
@@ -118,10 +119,11 @@ class ShownObject:
 
 @dataclass(frozen=True)
 class ObjectsPage:
-    """`total`: how many objects fit, on all pages."""
+    """`total`: how many objects fit, on all pages. `cursor`: for the page that follows; None on the last one."""
 
     total: int
     objects: tuple[ShownObject, ...]
+    cursor: str | None = None
 
 
 def show_all(connection: sa.Connection, wish: ObjectsWish, *, now: datetime) -> tuple[ShownObject, ...]:
@@ -142,22 +144,21 @@ def page(
     *,
     sort: ObjectOrder,
     descending: bool,
-    limit: int,
-    offset: int,
+    part: Part,
     now: datetime,
     late: Mapping[tuple[str, str], Severity] = MappingProxyType({}),
 ) -> ObjectsPage:
-    """`limit` of those that fit after the first `offset`. `late`: objects by kind and uid that are worse than the
-    store knows, by their logs or their lags. The worst 10,000 of them count.
+    """That part of those that fit. `late`: objects by kind and uid that are worse than the store knows, by their logs
+    or their lags. The worst 10,000 of them count. Raises CursorInvalid.
     """
     worse = _by_severity(late)
     wanted = live(wish, worse)
     total = sa.select(sa.func.count()).select_from(objects).where(*wanted)
-    by = _urgency(worse) if sort is ObjectOrder.STATE else _ORDER[sort]
-    order = (by.desc() if descending else by.asc(), _of.kind.asc(), _of.folded_name.asc(), _of.uid.asc())
-    query = sa.select(objects).where(*wanted).order_by(*order).limit(limit).offset(offset)
-    rows = tuple(_shown(row) for row in connection.execute(query).mappings())
-    return ObjectsPage(int(connection.execute(total).scalar_one()), _with_lags(connection, rows, now))
+    order = _order(sort, worse, descending=descending)
+    query = order.taken(sa.select(objects, *order.key).where(*wanted), part)
+    found = connection.execute(query).mappings().all()
+    rows = _with_lags(connection, [_shown(row) for row in found[: part.limit]], now)
+    return ObjectsPage(int(connection.execute(total).scalar_one()), rows, order.cursor(found, part.limit))
 
 
 def find(connection: sa.Connection, kind: str, name: str, *, now: datetime) -> ShownObject:
@@ -185,11 +186,15 @@ def folded_name_at(connection: sa.Connection, kind: str, place: int) -> str | No
     return found
 
 
-_ORDER: dict[ObjectOrder, sa.ColumnElement[object]] = {
-    ObjectOrder.KIND: _of.kind,
-    ObjectOrder.NAME: _of.folded_name,
-    ObjectOrder.SINCE: _of.since,
-}
+def _order(sort: ObjectOrder, worse: Mapping[Severity, sa.ColumnElement[bool]], *, descending: bool) -> ListOrder:
+    first = {
+        ObjectOrder.STATE: Ordered(_urgency(worse), int, descending),
+        ObjectOrder.KIND: Ordered(_of.kind, str, descending),
+        ObjectOrder.NAME: Ordered(_of.folded_name, str, descending),
+        ObjectOrder.SINCE: Ordered(_of.since, datetime, descending),
+    }
+    between_equals = (Ordered(_of.kind, str), Ordered(_of.folded_name, str), Ordered(_of.uid, str))
+    return ListOrder(f"objects {sort} {descending}", (first[sort], *between_equals))
 
 
 def of_keys(connection: sa.Connection, keys: Sequence[tuple[str, str]], *, now: datetime) -> tuple[ShownObject, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,11 +10,10 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from tidemark.control.cursors import cursor_after, key_of
 from tidemark.control.object_kinds import KINDS, Finding, Severity, kind_named
 from tidemark.control.object_list import ObjectsWish, among, live
 from tidemark.control.schema import objects
-from tidemark.control.words import value_of, word_of
-from tidemark.errors import InvalidArgument
 
 __all__ = ["RANKS", "REASONS", "Key", "Place", "Reason", "findings_of", "place_of_cursor", "places"]
 
@@ -45,6 +43,7 @@ REASONS = {
 """All reasons for attention by their names. Page, route, command and notifier have these, and no others."""
 
 _of = objects.c
+_LIST = "overview"
 _URGENT = (Severity.FAILED.value, Severity.WARNING.value)
 
 
@@ -66,20 +65,12 @@ class Place(NamedTuple):
     @property
     def cursor(self) -> str:
         """A text for a caller who wants what comes after it."""
-        return word_of(json.dumps(self._asdict()))
+        return cursor_after(_LIST, self)
 
 
 def place_of_cursor(cursor: str) -> Place:
     """Raises InvalidArgument for a text that is no cursor."""
-    try:
-        found = value_of(cursor)
-        place = Place(**found)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidArgument(argument="cursor", value=cursor, problem="it is not one that a list has given") from error
-    texts = (place.kind, place.folded_name, place.uid)
-    if type(place.rank) is not int or not all(isinstance(text, str) for text in texts):
-        raise InvalidArgument(argument="cursor", value=cursor, problem="it is not one that a list has given")
-    return place
+    return Place(*key_of(cursor, _LIST, (int, str, str, str)))
 
 
 def places(

@@ -3,7 +3,7 @@
 ```text
 TidemarkError
 ├── NotYetSupported
-├── InvalidArgument
+├── InvalidArgument (CursorInvalid)
 ├── SqlCompilationError         a statement in the SQL of the source system
 ├── QueryNotReusable            a query whose answer is to be kept
 ├── EventLogError               the event log of a Spark application
@@ -90,7 +90,7 @@ from typing import Any
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import ErrorRecord
 
-__all__ = ["InvalidArgument", "NotYetSupported", "TidemarkError"]
+__all__ = ["CursorInvalid", "InvalidArgument", "NotYetSupported", "TidemarkError"]
 
 _PLACES = frozenset({"file", "first", "location", "old_path", "path", "place", "table"})  # facts that others name
 
@@ -129,3 +129,7 @@ class NotYetSupported(TidemarkError):
 
 class InvalidArgument(TidemarkError):
     """{argument}={value!r}: {problem}"""
+
+
+class CursorInvalid(InvalidArgument):
+    """cursor={cursor!r}: this list has not given it in this order. Begin without a cursor"""

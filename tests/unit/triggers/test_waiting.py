@@ -117,8 +117,9 @@ def _cut(sea: Sea) -> None:
 def test_with_keep_on_every_error_is_waited_out(sea: Sea, said: Callable[[], str]) -> None:
     event = fired(waits("nobody", seconds=2, keep_on=True))
     assert event["status"] == "timeout"
-    assert "'nobody' does not exist" in event["problem"]
+    assert event["problem"]
     assert "cannot be asked now" in said()
+    assert "'nobody' does not exist" in said()
 
 
 def test_a_store_that_goes_away_is_waited_for(
@@ -316,7 +317,7 @@ def test_it_survives_the_triggerer_and_keeps_its_deadline(sea: Sea) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     end, event = json.loads(ran.stdout.splitlines()[-1])
     assert end == arguments["end"]

@@ -120,7 +120,7 @@ class StreamAnswer:
 class StreamsAnswer:
     """One page of streams. `store`: `absent` if no task has made the control store yet. `replications`: how many there
     are beside the streams. `looked_at`: the oldest look at a log of the page; None: no look has ended.
-    `not_looked_at`: how many logs have not answered yet.
+    `not_looked_at`: how many logs have not answered yet. `cursor`: for the page that follows; None on the last one.
     """
 
     connection: str
@@ -130,6 +130,7 @@ class StreamsAnswer:
     total: int
     limit: int
     offset: int
+    cursor: str | None
     streams: tuple[StreamAnswer, ...]
     replications: int
     looked_at: datetime | None

@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tidemark import __version__
 from tidemark.control.object_list import ObjectOrder, ObjectsWish
 from tidemark.errors import (
+    CursorInvalid,
     InvalidArgument,
     ReplicationNotFound,
     StoreError,
@@ -31,7 +32,7 @@ from tidemark.plugins.monitor import reading, replication_reading
 from tidemark.plugins.monitor.access import ReadableDags, require_reader, require_source_reader
 from tidemark.plugins.monitor.act_routes import add_acts
 from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
-from tidemark.plugins.monitor.asking import API, NO_NUL, Connection, Kind, Limit, Text, gate_to, refusals
+from tidemark.plugins.monitor.asking import API, NO_NUL, AskedPart, Connection, Kind, Text, gate_to, refusals
 from tidemark.plugins.monitor.etags import ETags, documented
 from tidemark.plugins.monitor.gate import Gates
 from tidemark.plugins.monitor.history_routes import add_history
@@ -98,7 +99,6 @@ Vendored = Literal[
 Name = Annotated[
     str, Query(max_length=500, pattern=NO_NUL, description="Name of the stream. Empty: that of the transaction.")
 ]
-Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Wait = Annotated[
     float, Query(ge=0, le=10, description="How long a script waits for looks at logs, in seconds. The page does not.")
 ]
@@ -163,17 +163,16 @@ def _add_streams(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
     @app.get(f"{API}/streams", responses=refusals("stream"))
     async def streams(
         readable: ReadableDags,
+        part: AskedPart,
         connection: Connection = None,
         search: Text = "",
         held: bool = False,
         sort: SortBy = SortBy.NAME,
         descending: bool = False,
-        limit: Limit = 50,
-        offset: Offset = 0,
         wait: Wait = 0.0,
     ) -> StreamsAnswer:
         """A page of streams whose name, source or path holds `search`; `held`: those with an open window alone."""
-        wish = reading.PageWish(search, held, sort, descending, limit, offset)
+        wish = reading.PageWish(search, held, sort, descending, part)
         gate = gate_to(gates, connection)
         return await reading.streams_page(gate, wish, patience=wait, now=clock(), readable=readable)
 
@@ -206,15 +205,14 @@ def _add_replications(app: FastAPI, gates: Gates, clock: Callable[[], datetime])
     async def replication(
         readable: ReadableDags,
         name: Annotated[Text, Query(description="Name of the replication.")],
+        part: AskedPart,
         connection: Connection = None,
         search: Text = "",
-        limit: Limit = 50,
-        offset: Offset = 0,
     ) -> ReplicationDetails:
         """A replication with a page of its objects whose name or target holds `search`, the worst first, and its
         newest moves.
         """
-        wish = replication_reading.ObjectsWish(search, limit, offset)
+        wish = replication_reading.ObjectsWish(search, part)
         return await gate_to(gates, connection).ask(
             lambda monitored: replication_reading.replication_details(
                 monitored, name, wish, now=clock(), readable=readable
@@ -228,19 +226,18 @@ def _add_sources(app: FastAPI) -> None:
     @app.get(
         API + "/source/{connection_id}", responses=refusals("connection"), dependencies=[Depends(require_source_reader)]
     )
-    async def source(
-        connection_id: SourceName, search: Text = "", limit: Limit = 50, offset: Offset = 0
-    ) -> SourceAnswer:
+    async def source(connection_id: SourceName, part: AskedPart, search: Text = "") -> SourceAnswer:
         """A page of the tables of a source database whose names hold `search`, and which can be replicated. That needs
         the right to read the connection, too.
         """
-        return await reader.look(connection_id, search=search, limit=limit, offset=offset)
+        return await reader.look(connection_id, search=search, part=part)
 
 
 def _add_objects(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
     @app.get(f"{API}/objects", responses=refusals("connection"))
     async def objects(
         readable: ReadableDags,
+        part: AskedPart,
         connection: Connection = None,
         kind: Kind = None,
         state: Annotated[Text, Query(description="A state of a kind, or a severity.")] = "",
@@ -248,21 +245,21 @@ def _add_objects(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
         search: Text = "",
         sort: ObjectOrder = ObjectOrder.STATE,
         descending: bool = False,
-        limit: Limit = 50,
-        offset: Offset = 0,
         wait: Wait = 0.0,
     ) -> AnyObjectsAnswer:
         """A page of the objects of every kind, the worst that the store knows first: state, lag, owner, problem."""
         wish = ObjectsWish(kind, state or None, problems, search)
-        part = ObjectsPart(wish, sort, descending, limit, offset)
+        asked = ObjectsPart(wish, sort, descending, part)
         gate = gate_to(gates, connection)
-        return await objects_answer(gate, part, patience=wait, now=clock(), readable=readable)
+        return await objects_answer(gate, asked, patience=wait, now=clock(), readable=readable)
 
 
 async def _in_words(_: Request, error: Exception) -> JSONResponse:
     """A reader of the page need not know where the store is: only the API server's log says that."""
     if isinstance(error, StreamNotFound | ReplicationNotFound):
         return JSONResponse({"detail": str(error)}, status_code=404)
+    if isinstance(error, CursorInvalid):
+        return JSONResponse({"detail": str(error)}, status_code=422)
     log.error("The page cannot be shown: %s", error)
     return JSONResponse({"detail": _words(error)}, status_code=503)
 

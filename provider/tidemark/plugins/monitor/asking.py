@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import HTTPException, Query
+from fastapi import Depends, HTTPException, Query
 
+from tidemark.control.cursors import Part
 from tidemark.control.object_kinds import KINDS
 from tidemark.plugins.monitor.connections import connection_ids
 from tidemark.plugins.monitor.gate import Gate, Gates
 
-__all__ = ["API", "NO_NUL", "Connection", "Cursor", "Kind", "Limit", "Text", "gate_to", "refusals"]
+__all__ = ["API", "NO_NUL", "AskedPart", "Connection", "Cursor", "Kind", "Limit", "Text", "gate_to", "refusals"]
 
 API = "/api/v1"
 NO_NUL = r"^[^\x00]*$"  # PostgreSQL has no such character
@@ -22,6 +23,14 @@ Connection = Annotated[str | None, Query(max_length=250, description="A Tidemark
 Cursor = Annotated[
     str | None, Query(max_length=4000, description="The cursor of the part before, for the part that follows it.")
 ]
+Offset = Annotated[int, Query(ge=0, le=10_000_000, description="How many of the first are left out.")]
+
+
+def _asked_part(limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None) -> Part:
+    return Part(limit, offset, cursor)
+
+
+AskedPart = Annotated[Part, Depends(_asked_part)]
 
 
 def gate_to(gates: Gates, connection: str | None) -> Gate:

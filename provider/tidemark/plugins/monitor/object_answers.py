@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from tidemark.control.cursors import Part
 from tidemark.control.object_list import ObjectOrder, ObjectsPage, ObjectsWish, ShownObject, count_kinds, page
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.gate import Gate
@@ -48,7 +49,7 @@ class AnyObjectAnswer:
 class AnyObjectsAnswer:
     """One page of objects. `store`: `absent` if no task has made the control store yet. `kinds`: how many objects of
     each kind exist, for any search. `looked_at`: the oldest look at a log of the page; None: no look has ended.
-    `not_looked_at`: how many logs have not answered yet.
+    `not_looked_at`: how many logs have not answered yet. `cursor`: for the page that follows; None on the last one.
     """
 
     connection: str
@@ -58,6 +59,7 @@ class AnyObjectsAnswer:
     total: int
     limit: int
     offset: int
+    cursor: str | None
     objects: tuple[AnyObjectAnswer, ...]
     kinds: Mapping[str, int]
     looked_at: datetime | None
@@ -71,8 +73,7 @@ class ObjectsPart:
     wish: ObjectsWish
     sort: ObjectOrder
     descending: bool
-    limit: int
-    offset: int
+    part: Part
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,9 @@ async def objects_answer(
         store="absent" if kept.monitored.store is None else "ready",
         now=now,
         total=kept.page.total,
-        limit=part.limit,
-        offset=part.offset,
+        limit=part.part.limit,
+        offset=part.part.offset,
+        cursor=kept.page.cursor,
         objects=tuple(any_object_answer(one, readable) for one in found),
         kinds=kept.kinds,
         looked_at=looked_at(looks, now),

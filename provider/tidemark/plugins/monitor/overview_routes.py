@@ -7,12 +7,11 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import FastAPI, HTTPException, Query
+from fastapi import FastAPI, Query
 
 from tidemark.control.object_acts import ActsPart, acts_part
 from tidemark.control.object_list import ObjectsWish
 from tidemark.control.object_needs import RANKS, Place, place_of_cursor
-from tidemark.errors import InvalidArgument
 from tidemark.plugins.monitor.access import MayAct, ReadableDags
 from tidemark.plugins.monitor.asking import API, Connection, Cursor, Kind, Limit, Text, gate_to, refusals
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
@@ -43,7 +42,8 @@ def add_overview(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
 
         It reads the control store alone. Logs are looked at in the background while somebody asks.
         """
-        after, now, gate = _after(cursor), clock(), gate_to(gates, connection)
+        after = None if cursor is None else place_of_cursor(cursor)
+        now, gate = clock(), gate_to(gates, connection)
         read = partial(
             _page, watch=gate.watch, wish=ObjectsWish(kind, search=search), after=after, limit=limit, now=now
         )
@@ -85,13 +85,6 @@ def _add_acts(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None
         return acts_answer(*found, clock(), readable)
 
 
-def _after(cursor: str | None) -> Place | None:
-    try:
-        return None if cursor is None else place_of_cursor(cursor)
-    except InvalidArgument as error:
-        raise HTTPException(422, str(error)) from error
-
-
 def _page(
     monitored: MonitoredConnection,
     *,
@@ -113,7 +106,4 @@ def _page(
 def _acts(monitored: MonitoredConnection, **wish: Any) -> ActsPart:
     if monitored.store is None:
         return ActsPart((), None)
-    try:
-        return monitored.store.read(lambda connection: acts_part(connection, **wish))
-    except InvalidArgument as error:
-        raise HTTPException(422, str(error)) from error
+    return monitored.store.read(lambda connection: acts_part(connection, **wish))

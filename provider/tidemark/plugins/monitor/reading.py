@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from tidemark.control.cursors import Part
 from tidemark.errors import StreamNotFound
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Stream
@@ -40,8 +41,7 @@ class PageWish:
     only_held: bool
     sort: SortBy
     descending: bool
-    limit: int
-    offset: int
+    part: Part
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,9 @@ async def streams_page(
         store="absent" if monitored.store is None else "ready",
         now=now,
         total=found.total,
-        limit=wish.limit,
-        offset=wish.offset,
+        limit=wish.part.limit,
+        offset=wish.part.offset,
+        cursor=found.cursor,
         streams=tuple(stream_answer(row, statuses[row.stream.uid], now=now, readable=readable) for row in found.rows),
         replications=beside,
         looked_at=looked_at(looks, now),

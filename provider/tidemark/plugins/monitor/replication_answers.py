@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Literal
 
+from tidemark.control.cursors import Key, Listed
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act
 from tidemark.replication.model.recorded_errors import RecordedError
 from tidemark.replication.model.replication import BackfillProgress, ObjectState, ReplicationTransition
@@ -15,6 +16,7 @@ from tidemark.replication.planning.positions import position_text
 from tidemark.replication.worker.status import Alert, ObjectStatus, ReplicationStatus
 
 __all__ = [
+    "WORST_FIRST",
     "ErrorAnswer",
     "ObjectAnswer",
     "ProgressAnswer",
@@ -24,11 +26,11 @@ __all__ = [
     "ReplicationsAnswer",
     "Urgency",
     "error_answer",
+    "fitting",
     "object_answer",
     "replication_answer",
     "replication_transition_answer",
     "urgency",
-    "worst_first",
 ]
 
 ALERTS = 20
@@ -142,7 +144,8 @@ class ErrorAnswer:
 @dataclass(frozen=True)
 class ReplicationDetails:
     """A replication with one page of its objects, the worst first, out of `total` that fit the search. It also has its
-    newest moves and errors, newest first. `older_moves`, `older_errors`: there are more.
+    newest moves and errors, newest first. `older_moves`, `older_errors`: there are more, which its history has.
+    `cursor`: for the page that follows; None on the last one.
     """
 
     connection: str
@@ -157,6 +160,7 @@ class ReplicationDetails:
     total: int
     limit: int
     offset: int
+    cursor: str | None
     objects: tuple[ObjectAnswer, ...]
     moves: tuple[ReplicationTransitionAnswer, ...]
     older_moves: bool
@@ -183,11 +187,18 @@ def urgency(status: ObjectStatus) -> Urgency:
     return next((found for found, so in holds.items() if so), Urgency.CURRENT)
 
 
-def worst_first(objects: Sequence[ObjectStatus], search: str) -> tuple[ObjectStatus, ...]:
-    """Those whose name or target holds `search` in any case; equally urgent ones by name."""
+def fitting(objects: Sequence[ObjectStatus], search: str) -> tuple[ObjectStatus, ...]:
+    """Those whose name or target holds `search` in any case."""
     folded = search.casefold()
-    found = (one for one in objects if folded in f"{one.object.name.text}\n{one.object.target.name}".casefold())
-    return tuple(sorted(found, key=lambda one: (urgency(one), one.object.name)))
+    return tuple(one for one in objects if folded in f"{one.object.name.text}\n{one.object.target.name}".casefold())
+
+
+def _worst_first(one: ObjectStatus) -> Key:
+    return int(urgency(one)), one.object.name.schema, one.object.name.table
+
+
+WORST_FIRST = Listed("objects of a replication", (int, str, str), _worst_first)
+"""The order of a replication's objects; equally urgent ones by name."""
 
 
 def replication_answer(status: ReplicationStatus, readable: Collection[str]) -> ReplicationAnswer:

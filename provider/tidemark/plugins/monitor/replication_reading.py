@@ -6,16 +6,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from tidemark.control.cursors import Part
 from tidemark.errors import ReplicationNotFound
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.replication_answers import (
+    WORST_FIRST,
     ReplicationDetails,
     ReplicationsAnswer,
     error_answer,
+    fitting,
     object_answer,
     replication_answer,
     replication_transition_answer,
-    worst_first,
 )
 from tidemark.replication.worker.errors import replication_errors
 from tidemark.replication.worker.status import describe, describe_all, history
@@ -31,8 +33,7 @@ class ObjectsWish:
     """The part of a replication's objects that is asked for."""
 
     search: str
-    limit: int
-    offset: int
+    part: Part
 
 
 def replications_answer(
@@ -60,8 +61,8 @@ def replication_details(
     errors = replication_errors(monitored.store, name, limit=REPLICATION_ERRORS + 1)
     replication = status.replication
     names = status.names
-    fitting = worst_first(status.objects, wish.search)
-    shown = fitting[wish.offset : wish.offset + wish.limit]
+    found = fitting(status.objects, wish.search)
+    shown, cursor = WORST_FIRST.taken(found, wish.part)
     return ReplicationDetails(
         connection=monitored.conn_id,
         now=now,
@@ -72,9 +73,10 @@ def replication_details(
         slot=replication.slot,
         publication=replication.publication,
         created_at=replication.created_at,
-        total=len(fitting),
-        limit=wish.limit,
-        offset=wish.offset,
+        total=len(found),
+        limit=wish.part.limit,
+        offset=wish.part.offset,
+        cursor=cursor,
         objects=tuple(object_answer(one, status, readable) for one in shown),
         moves=tuple(replication_transition_answer(one, names, readable) for one in moves[:REPLICATION_MOVES]),
         older_moves=len(moves) > REPLICATION_MOVES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidemark.control.cursors import Key, Listed, Part
 from tidemark.replication.model.replication import Column
 from tidemark.replication.model.source_discovery import DiscoveredTable, SourceDiscovery
 from tidemark.replication.planning.types import delta_type, type_text
@@ -41,6 +42,7 @@ class SourceAnswer:
     """One page of the tables whose names hold the search, those that cannot be replicated first, `total` of them.
 
     `found`: how many tables the source has; `fitting`: how many can be replicated. `problems`: of server and user.
+    `cursor`: for the page that follows; None on the last one.
     """
 
     connection: str
@@ -55,14 +57,22 @@ class SourceAnswer:
     total: int
     limit: int
     offset: int
+    cursor: str | None
     tables: tuple[TableAnswer, ...]
 
 
-def source_answer(conn_id: str, found: SourceDiscovery, *, search: str, limit: int, offset: int) -> SourceAnswer:
-    """The part of a look that is asked for."""
+def _unfit_first(one: DiscoveredTable) -> Key:
+    return int(one.fits), one.name.schema, one.name.table
+
+
+_UNFIT_FIRST = Listed("tables of a source", (int, str, str), _unfit_first)
+
+
+def source_answer(conn_id: str, found: SourceDiscovery, *, search: str, part: Part) -> SourceAnswer:
+    """The part of a look that is asked for. Raises CursorInvalid."""
     folded = search.casefold()
     fitting = [one for one in found.tables if folded in one.name.text.casefold()]
-    ordered = sorted(fitting, key=lambda one: (one.fits, one.name))
+    shown, cursor = _UNFIT_FIRST.taken(fitting, part)
     return SourceAnswer(
         connection=conn_id,
         kind=found.kind.value,
@@ -73,10 +83,11 @@ def source_answer(conn_id: str, found: SourceDiscovery, *, search: str, limit: i
         problems=found.problems,
         found=len(found.tables),
         fitting=sum(one.fits for one in found.tables),
-        total=len(ordered),
-        limit=limit,
-        offset=offset,
-        tables=tuple(_table(one) for one in ordered[offset : offset + limit]),
+        total=len(fitting),
+        limit=part.limit,
+        offset=part.offset,
+        cursor=cursor,
+        tables=tuple(_table(one) for one in shown),
     )
 
 

@@ -8,6 +8,7 @@ import logging
 from airflow.sdk.exceptions import AirflowNotFoundException
 from fastapi import HTTPException
 
+from tidemark.control.cursors import Part
 from tidemark.errors import TidemarkError
 from tidemark.hooks.replication import discovered_source
 from tidemark.plugins.monitor.source_answers import SourceAnswer, source_answer
@@ -28,7 +29,7 @@ class SourceReader:
         self._threads = OwnThreads("tidemark-monitor-source", most=AT_ONCE, each=OF_ONE_SOURCE)
         self._patience = patience
 
-    async def look(self, conn_id: str, *, search: str, limit: int, offset: int) -> SourceAnswer:
+    async def look(self, conn_id: str, *, search: str, part: Part) -> SourceAnswer:
         """The tables of the database at that connection. Raises HTTPException: 404 for a missing connection, 503 if the
         source cannot be read or has not answered in time.
         """
@@ -43,4 +44,4 @@ class SourceReader:
         except TidemarkError as error:
             log.warning("The source at connection %s cannot be shown: %s", conn_id, error)
             raise HTTPException(503, f"{type(error).__name__}: {error}") from error
-        return source_answer(conn_id, found, search=search, limit=limit, offset=offset)
+        return source_answer(conn_id, found, search=search, part=part)

@@ -1,4 +1,4 @@
-"""The histories of replications and of their tables: captures, moves, backfills and applies."""
+"""The histories of replications and of their tables: captures, moves, errors, backfills and applies."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tidemark.control.object_histories import (
 )
 from tidemark.control.samples import sampled
 from tidemark.replication.store.object_writes import WriteKind, WriteState
-from tidemark.replication.store.schema import object_writes, replicated_objects, replication_moves
+from tidemark.replication.store.schema import object_writes, replicated_objects, replication_errors, replication_moves
 
 __all__ = ["REPLICATED_TABLE_HISTORY", "REPLICATION_HISTORY"]
 
-_write, _move, _object = object_writes.c, replication_moves.c, replicated_objects.c
+_write, _move, _error, _object = object_writes.c, replication_moves.c, replication_errors.c, replicated_objects.c
 _RUN = Field("run", "Run", Unit.RUN)
 _SECONDS = Field("seconds", "Seconds", Unit.SECONDS)
 
@@ -56,6 +56,29 @@ def _moved(row: sa.RowMapping) -> Point:
         "by": row["run"] or row["who"],
     }
     return Point((row["id"],), values)
+
+
+def _errors(connection: sa.Connection, uid: str, portion: Portion) -> list[Point]:
+    """Those that were seen last first. One that is seen again is the newest again."""
+    query = (
+        sa.select(replication_errors, _object.schema_name, _object.table_name)
+        .select_from(replication_errors.outerjoin(replicated_objects, _object.uid == _error.object_uid))
+        .where(_error.replication_uid == uid)
+    )
+    rows = newest_rows(connection, query, (_error.last_seen_at, _error.id), portion)
+    return [Point((row["last_seen_at"], row["id"]), _met(row)) for row in rows]
+
+
+def _met(row: sa.RowMapping) -> dict[str, Any]:
+    return {
+        "at": row["last_seen_at"],
+        "first_seen": row["first_seen_at"],
+        "object": _name(row),
+        "reason": row["reason"],
+        "count": row["occurrences"],
+        "error": row["message"],
+        "run": row["run"],
+    }
 
 
 def _backfills(connection: sa.Connection, uid: str, portion: Portion) -> list[Point]:
@@ -173,6 +196,22 @@ _MOVES = HistoryPart(
     (int,),
     _moves,
 )
+_ERRORS = HistoryPart(
+    "errors",
+    "Errors of the replication and its tables, the last seen first",
+    (
+        AT,
+        Field("first_seen", "First seen", Unit.TIME),
+        _OBJECT,
+        Field("reason", "Error", Unit.TEXT),
+        Field("count", "Times", Unit.NUMBER),
+        Field("error", "Message", Unit.TEXT, private=True),
+        _RUN,
+    ),
+    (),
+    (datetime, int),
+    _errors,
+)
 _BACKFILLS = HistoryPart(
     "backfills",
     "Backfills of its tables, the newest first",
@@ -207,5 +246,5 @@ _WRITES = HistoryPart(
     _writes,
 )
 
-REPLICATION_HISTORY = (_CAPTURES, _BACKFILLS, _MOVES)
+REPLICATION_HISTORY = (_CAPTURES, _BACKFILLS, _MOVES, _ERRORS)
 REPLICATED_TABLE_HISTORY = (_WRITES,)

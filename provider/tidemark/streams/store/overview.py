@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
+from tidemark.control.cursors import FIRST_PART, Kind, ListOrder, Ordered, Part
 from tidemark.errors import StreamNotFound
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import OffsetMove, Stream
@@ -60,10 +61,13 @@ class OverviewRow:
 
 @dataclass(frozen=True)
 class StreamsPage:
-    """`total`: how many live streams the search fits, on all pages."""
+    """`total`: how many live streams the search fits, on all pages. `cursor`: for the page that follows; None on the
+    last one.
+    """
 
     total: int
     rows: tuple[OverviewRow, ...]
+    cursor: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,18 +78,21 @@ class NumberedMove:
     move: OffsetMove
 
 
-_ORDER: dict[SortBy, sa.ColumnElement[object]] = {
-    SortBy.NAME: streams.c.folded_name,
-    SortBy.SOURCE: sa.func.lower(streams.c.source_name),
-    SortBy.MODE: streams.c.mode,
-    SortBy.OFFSET: streams.c.offset_version,
-    SortBy.CREATED: streams.c.created_at,
-    SortBy.ADVANCED: streams.c.anchor,
-    SortBy.HELD: transactions.c.opened_at,
-    SortBy.STATE: sa.case(
-        (stream_health.c.failures_in_row > 0, -stream_health.c.failures_in_row),
-        (sa.func.coalesce(stream_health.c.consumptions, 0) == 0, 0),
-        else_=1,
+_ORDER: dict[SortBy, tuple[sa.ColumnElement[object], Kind]] = {
+    SortBy.NAME: (streams.c.folded_name, str),
+    SortBy.SOURCE: (sa.func.lower(streams.c.source_name), str),
+    SortBy.MODE: (streams.c.mode, str),
+    SortBy.OFFSET: (streams.c.offset_version, int),
+    SortBy.CREATED: (streams.c.created_at, datetime),
+    SortBy.ADVANCED: (streams.c.anchor, datetime),
+    SortBy.HELD: (transactions.c.opened_at, datetime | None),
+    SortBy.STATE: (
+        sa.case(
+            (stream_health.c.failures_in_row > 0, -stream_health.c.failures_in_row),
+            (sa.func.coalesce(stream_health.c.consumptions, 0) == 0, 0),
+            else_=1,
+        ),
+        int,
     ),
 }
 
@@ -97,20 +104,20 @@ def page(
     only_held: bool = False,
     sort: SortBy = SortBy.NAME,
     descending: bool = False,
-    limit: int = 50,
-    offset: int = 0,
+    part: Part = FIRST_PART,
 ) -> StreamsPage:
-    """Live streams whose name, source or path holds `search` in any case, `limit` of them after the first `offset`.
+    """That part of the live streams whose name, source or path holds `search` in any case.
 
-    One query, for any number of streams. A page past the end has no rows, and the total.
+    One query, for any number of streams. A page past the end has no rows, and the total. Raises CursorInvalid.
     """
-    wanted = _wanted(search, only_held)
-    uids = _uids(wanted, sort, descending, limit, offset)
+    wanted, order = _wanted(search, only_held), _order(sort, descending)
+    uids = _uids(wanted, sort, order, part)
     total = sa.select(sa.func.count().label("total")).select_from(streams).where(*wanted).subquery("counted")
     beside = total.outerjoin(uids, sa.true()).outerjoin(streams, streams.c.uid == uids.c.uid)
-    query = _with_what_belongs(sa.select(total.c.total), beside).order_by(*_ordering(sort, descending))
+    query = _with_what_belongs(sa.select(total.c.total, *order.key), beside).order_by(*order.ordering)
     found = connection.execute(query).mappings().all()
-    return StreamsPage(int(found[0]["total"]), tuple(_row(row) for row in found if row["uid"] is not None))
+    rows = tuple(_row(row) for row in found[: part.limit] if row["uid"] is not None)
+    return StreamsPage(int(found[0]["total"]), rows, order.cursor(found, part.limit))
 
 
 def find_row(connection: sa.Connection, uid: str) -> OverviewRow:
@@ -158,9 +165,9 @@ def _wanted(search: str, only_held: bool) -> list[sa.ColumnElement[bool]]:
     return wanted
 
 
-def _uids(wanted: list[sa.ColumnElement[bool]], sort: SortBy, descending: bool, limit: int, offset: int) -> sa.Subquery:
+def _uids(wanted: list[sa.ColumnElement[bool]], sort: SortBy, order: ListOrder, part: Part) -> sa.Subquery:
     """The page's streams alone: what belongs to them is joined to these few."""
-    query = sa.select(streams.c.uid).where(*wanted).order_by(*_ordering(sort, descending)).limit(limit).offset(offset)
+    query = order.taken(sa.select(streams.c.uid).where(*wanted), part)
     if sort is SortBy.HELD:
         query = query.select_from(streams.outerjoin(transactions, transactions.c.id == streams.c.held_by))
     if sort is SortBy.STATE:
@@ -168,9 +175,10 @@ def _uids(wanted: list[sa.ColumnElement[bool]], sort: SortBy, descending: bool, 
     return query.subquery("wanted")
 
 
-def _ordering(sort: SortBy, descending: bool) -> list[sa.ColumnElement[object]]:
-    by = _ORDER[sort]
-    return [(by.desc() if descending else by.asc()).nulls_last(), streams.c.folded_name.asc()]
+def _order(sort: SortBy, descending: bool) -> ListOrder:
+    by, kind = _ORDER[sort]
+    columns = (Ordered(by, kind, descending), Ordered(streams.c.folded_name, str))
+    return ListOrder(f"streams {sort} {descending}", columns)
 
 
 def _held_columns() -> list[sa.Label[object]]:

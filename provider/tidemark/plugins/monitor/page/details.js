@@ -1,8 +1,7 @@
 // One stream: where it stands, its open window, what its transactions delivered, and the history of its offset.
 
-import { linkTo } from "./address.js";
 import { badge, behind, columns, failing, h, moment, number, pairs, scroll, section, staleIn, stateOf, svg, utc, who } from "./elements.js";
-import { historyLink } from "./lists.js";
+import { historyLink, newestOf } from "./lists.js";
 
 const WIDTH = 720;
 const HEIGHT = 220;
@@ -104,9 +103,9 @@ function transactions(found) {
 function movesTable(found) {
   return scroll("Moves of the offset",
     h("table", { id: "moves" },
-      h("caption", {}, found.older_moves ? [`The newest ${number(found.moves.length)} moves. `, h("a", {
-        id: "older-moves", href: linkTo({ history: found.stream.name, kind: "stream", part: "moves" }, found.connection),
-      }, "All of them")] : "Every move"),
+      h("caption", {}, found.older_moves
+        ? newestOf("stream", found.stream.name, "moves", `The newest ${number(found.moves.length)} moves`, found.connection)
+        : "Every move"),
       columns(["When", "From", "To", "Why", "Who"]),
       h("tbody", {}, found.moves.map((move) => h("tr", {},
         h("td", {}, moment(move.moved_at, found.now)),

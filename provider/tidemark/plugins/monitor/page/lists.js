@@ -44,6 +44,12 @@ export function historyLink(kind, name, connection) {
   return h("span", { class: "exact" }, h("a", { href, "aria-label": `History of ${kind.replaceAll("_", " ")} ${name}` }, "History"));
 }
 
+// The caption of a table that has the newest entries of a part of a history, with the way to all of them.
+export function newestOf(kind, name, part, words, connection) {
+  const href = linkTo({ history: name, kind, part }, connection);
+  return [`${words}. `, h("a", { id: `older-${part}`, href }, "All of them")];
+}
+
 export function nothingFits(one, many, all) {
   return h("section", { id: "empty" }, h("h2", {}, `No ${one} fits`),
     h("button", { type: "button", onclick: all }, `Show all ${many}`));

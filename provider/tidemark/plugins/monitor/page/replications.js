@@ -3,7 +3,7 @@
 import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, badge, bytes, columns, fetchJson, h, moment, number, pairs, scroll, section, span, who } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, historyLink, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, historyLink, keepingFocus, newestOf, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 import { sourceBox } from "./sources.js";
 
 const FEW_ALERTS = 3;
@@ -206,10 +206,15 @@ function needs(one) {
   return needed.length > 0 ? needed : h("span", { class: "quiet" }, "nothing");
 }
 
+function older(part, words, found) {
+  return newestOf("replication", found.replication.name, part, words, found.connection);
+}
+
 function errorsTable(found) {
   return scroll("Errors",
     h("table", { id: "errors" },
-      h("caption", {}, found.older_errors ? `The latest ${number(found.errors.length)} errors` : "Every error"),
+      h("caption", {}, found.older_errors
+        ? older("errors", `The latest ${number(found.errors.length)} errors`, found) : "Every error"),
       columns(["Last seen", "First seen", "Times", "Object", "Reason", "Message", "Who"]),
       h("tbody", {}, found.errors.map((error) => h("tr", {},
         h("td", {}, moment(error.last_seen, found.now)),
@@ -224,7 +229,8 @@ function errorsTable(found) {
 function movesTable(found) {
   return scroll("Newest moves",
     h("table", { id: "moves" },
-      h("caption", {}, found.older_moves ? `The newest ${number(found.moves.length)} moves` : "Every move"),
+      h("caption", {}, found.older_moves
+        ? older("moves", `The newest ${number(found.moves.length)} moves`, found) : "Every move"),
       columns(["When", "Object", "Act", "State", "Position", "Why", "Who"]),
       h("tbody", {}, found.moves.map((move) => h("tr", {},
         h("td", {}, moment(move.moved_at, found.now)),
