@@ -19,8 +19,9 @@ from tidemark.model.jobs import JobResult
 from tidemark.model.statements import TransactionKey
 from tidemark.replication.model.jobs import AppliedObject, AppliedObjects, ApplyReport
 from tidemark.replication.model.replication import Actor, BackfillProgress, ReplicationOptions, Selection
-from tidemark.replication.store import replicated_objects
+from tidemark.replication.store import replicated_objects, replication_errors
 from tidemark.replication.worker import lifecycle
+from tidemark.replication.worker.definitions import get_replication
 from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
@@ -90,6 +91,14 @@ class MonitoredReplications:
         with pytest.raises(SourceUnreachable):
             self.shop.backfill(f"shop.t{count - 1:05}", Ends.ERROR)
         return self
+
+    def errors(self, name: str, *, count: int) -> None:
+        """So many different errors of the replication as a whole, the newest with the highest number."""
+        uid = get_replication(self.store, name).uid
+        for number in range(count):
+            met = {"reason": "SourceUnreachable", "message": f"reason {number}", "by": _by("capture")}
+            at = self.now + timedelta(seconds=number)
+            self.store.write(lambda c, m=met, a=at: replication_errors.keep(c, uid, None, at=a, **m))
 
     def _register_all(self, *, unsupported: str) -> None:
         there = [found(one.name.text) for one in self.shop.objects()]

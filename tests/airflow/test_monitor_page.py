@@ -448,6 +448,17 @@ def test_the_objects_of_a_replication_can_be_searched(page: Page) -> None:
     page.until(lambda: page.objects() == list(WORST_FIRST))
 
 
+def test_all_errors_of_a_replication_are_reached_by_keyboard(page: Page, replicated: MonitoredReplications) -> None:
+    replicated.errors("crm", count=25)
+    page.open("?replication=crm")
+    page.until(lambda: page.reads("#errors caption") == "The latest 20 errors. All of them")
+    assert page.barriers() == []
+    page.press("#older-errors", Keys.ENTER)
+    page.until(lambda: page.reads("#history").count("reason ") == 25)
+    assert "reason 24" in page.reads("#history tbody tr:first-child")
+    assert page.barriers() == []
+
+
 def test_a_replication_that_is_not_there_is_said_with_a_way_to_the_others(page: Page) -> None:
     page.open("?replication=nobody")
     page.until(lambda: "Replication 'nobody' does not exist" in page.reads("#trouble"))
