@@ -1,4 +1,4 @@
-"""Tables with a clustering key, reclustered when their files have come to overlap too much.
+"""Tables with a clustering key, reclustered when their files overlap too much.
 
 A table is registered by `ALTER TABLE … CLUSTER BY (…)` in `lake.sql`, by `lake.cluster_by`, or by AutoClusterOperator
 with `cluster_by`. `plan` lists the registered tables that are not suspended. `recluster` maps over them, one task for

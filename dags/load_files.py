@@ -7,14 +7,14 @@ place, `/data/landing` by default. Two tables must exist:
       TBLPROPERTIES ('delta.enableRowTracking' = 'true');
     CREATE TABLE landing.order_totals (customer STRING, orders BIGINT, amount DECIMAL(22, 2)) USING delta;
 
-Trigger `load_files` once by hand. That run creates the pipe, and loads the files that are there. From then on the
+Trigger `load_files` once by hand. That run creates the pipe, and loads the existing files. From then on the
 triggerer lists the place every minute, and new files start the runs. Started by hand with `prefix`, `modified_after` or
-`list_files`, a run loads such files, also those that failed. Files with errors are skipped. The log has the first error
-of each file, with line and column.
+`list_files`, a run loads such files, even if they failed before. Files with errors are skipped. The log has the first
+error of each file, with line and column.
 
 A run fails without a table, and succeeds with skipped files. A run of a paused pipe is skipped. In all three cases
-`PipeTroubleNotifier` tells whether the pipe needs a look. Its `tell` passes that to a mail or a chat. A paused pipe
-has no new files that start a run, so a run a day starts without any.
+`PipeTroubleNotifier` reports a pipe that needs your attention. Its `tell` sends the report by mail or to a chat. New
+files of a paused pipe start no run, so one run a day starts without new files.
 
 `total_orders` starts when files were loaded. It reads a stream on the table, and keeps the sums of the new orders.
 """

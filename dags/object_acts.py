@@ -1,9 +1,9 @@
-"""Acts on a stream, a dynamic table, a pipe or a change stream by Airflow's own form: trigger this DAG, and choose one.
+"""Acts on a stream, a dynamic table, a pipe or a change stream by Airflow's own form.
 
-A run does one action. Its graph shows which, and the other tasks are skipped. A second run with the same answers
-changes nothing, but dropping a missing object is an error. To drop an object, type its name twice. The command line has
-the same actions: `airflow tidemark views`, `streams`, `pipes` and `change-streams`. Replications have the DAG
-`replication_acts`.
+Trigger this DAG, and choose an action. A run does one action. Its graph shows which, and the other tasks are skipped. A
+second run with the same answers changes nothing, but dropping a missing object is an error. To drop an object, type its
+name twice. The command line has the same actions: `airflow tidemark views`, `streams`, `pipes` and `change-streams`.
+Replications have the DAG `replication_acts`.
 """
 
 from __future__ import annotations

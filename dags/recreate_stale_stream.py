@@ -54,8 +54,8 @@ with DAG(
 
 **Lost** {{ lost.lost }}
 
-If you approve, it continues from the newest version of the table that exists now
-{%- if params.show_initial_rows %}, and first delivers the rows of this table{% endif %}.
+If you approve, the stream continues from the newest version of the present table.
+{%- if params.show_initial_rows %} It first delivers the rows of this table.{% endif %}
 """,
         response_timeout=timedelta(days=3),
     )

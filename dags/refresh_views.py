@@ -1,12 +1,12 @@
 """Materialized views and dynamic tables, refreshed by their lag and when their bases have changed.
 
-The run of a minute refreshes the dynamic tables whose target lag would be exceeded, and the materialized views whose
-bases have changed. An event of an asset among `BASES` refreshes all whose bases have changed, whatever their lag. All
-views of a run show one point in time.
+A run starts every minute. It refreshes the dynamic tables that would exceed their target lag, and the materialized
+views whose bases have changed. An event of an asset in `BASES` refreshes every view with changed bases, without regard
+to its lag. All views of a run show one point in time.
 
-`plan` writes the levels ahead: none of a level reads another one of it. `refresh` maps over them, one after the other,
-with one job each. A view whose refresh fails stops its readers alone. Its error is in the log, in `airflow tidemark
-views list` and on the page; the next run tries again.
+`plan` sorts the views into levels. No view of a level reads another view of the same level. `refresh` maps over the
+levels, one after the other, with one job each. A failed refresh stops only the views that read the failed one. Its
+error is in the log, in `airflow tidemark views list` and on the page. The next run tries again.
 
 Create the views by CreateDynamicTableOperator and CreateMaterializedViewOperator, or in a notebook. A DAG that is
 scheduled on `view_asset("schema.view")` starts when that view was refreshed.

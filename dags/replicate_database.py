@@ -57,7 +57,7 @@ with DAG(
     schedule=None,
     params={
         "backfill": TABLES,
-        "action": Param("start", enum=["start", "restart", "stop"], description="what to do with their backfills"),
+        "action": Param("start", enum=["start", "restart", "stop"], description="the action on their backfills"),
     },
     tags=["tidemark", "example"],
 ) as backfills:

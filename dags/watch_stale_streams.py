@@ -1,8 +1,8 @@
 """No stream loses changes unnoticed: every hour, each stream of the control store is checked.
 
 Each stream has one task instance with its name: *skipped* if all is well, a *success* if the stream is at risk. A
-stream is at risk in three cases: it has less than two days before it may be stale, it failed three times in a row, or
-it has had unconsumed changes for twelve hours. `alert` then reports all of them at once: in its log, and by the
+stream is at risk if it may become stale within two days. It is also at risk if it failed three times in a row, or has
+had unconsumed changes for twelve hours. `alert` then reports all streams at risk at once: in its log, and by the
 notifier in TELL. The triggerer reports a late run of this DAG by its deadline.
 
 A stream that cannot be read any more waits for a decision: trigger `recreate_stale_stream` with its name.
@@ -67,7 +67,7 @@ with DAG(
         **AT_RISK,
     ).expand(stream=streams())
 
-    # Also if a check failed, as for a stream that was just dropped: the others are reported.
+    # Even if a check failed, as for a stream that was just dropped, the other streams are reported.
     @task(trigger_rule=TriggerRule.ALL_DONE, on_success_callback=StaleStreamNotifier(**AT_RISK, **TELL))
     def alert(found: list[list[dict[str, Any]]]) -> list[str]:
         """The names of the streams at risk; skips without any."""

@@ -70,7 +70,7 @@ def _migrate(home: Path) -> None:
 
 
 def _start_spark() -> None:
-    """Starts the warm Spark of this host meanwhile. If that fails, the first task tries it again, and says why."""
+    """Begins to start the warm Spark of this host. If that fails, the first task tries it again, and says why."""
     print("Starting Spark, which ends after ten minutes without a job", flush=True)
     command = ["airflow", "tidemark", "spark", "start"]
     subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -93,17 +93,17 @@ def _run(days: float, home: Path) -> int:
 
 
 def _look_next(home: Path) -> None:
-    print("\nThe stream as it stands now:", flush=True)
+    print("\nThe stream now:", flush=True)
     subprocess.run(["airflow", "tidemark", "streams", "list"], check=False, stderr=subprocess.DEVNULL)
     print(
         f"""
 Look next
-  make demo               the day after: the board goes on, only what changes is delivered
-  make demo DAYS=7        a week at once: one window, each change still once
-  make ui                 the same DAG in Airflow's pages, on a schedule
+  make demo               The next day: only its changes are delivered.
+  make demo DAYS=7        A week at once: one window, and each change still once.
+  make ui                 The same DAG in Airflow's pages, on a schedule.
   AIRFLOW_HOME={home} .venv/bin/airflow tidemark streams show board_changes
-  {home / "demo.log"}     everything the tasks said
-  {home / "lake" / "nyc"}     the tables: board, board_mirror, board_history"""
+  {home / "demo.log"}     The whole log of the tasks.
+  {home / "lake" / "nyc"}     The tables: board, board_mirror, board_history."""
     )
 
 

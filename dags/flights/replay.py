@@ -39,8 +39,8 @@ class Replayed:
 def replay(spark: SparkSession, board: str, days: float) -> Replayed:
     """Replay the next `days` days on the table at `board`, then compact it, which no stream notices.
 
-    Each hour is one commit under a Delta transaction numbered by the hour. A run that died continues at its first
-    missing hour, and Delta skips an existing hour: no flight is ever put on the board twice.
+    Each hour is one commit under a Delta transaction numbered by the hour. The run after a
+    dead one continues at the first missing hour, and Delta skips an existing hour. So no flight appears twice.
     """
     hours = hours_to_replay(_last_hour(spark, board), days)
     changes = changes_by_hour(flights_between(*scheduled_within(hours)), hours) if hours else {}
@@ -95,7 +95,7 @@ def _write_hour(spark: SparkSession, board: str, hour: int, changes: Sequence[Bo
 def _as_rows(spark: SparkSession, hour: int, changes: Sequence[BoardChange]) -> DataFrame:
     """One row for each flight with the columns of the board, as of the end of the hour.
 
-    As an Arrow table, so that Spark plans with the rows at hand and not with a scan that it would have to materialize.
+    An Arrow table lets Spark plan with the rows themselves. A scan would have to be materialized first.
     """
     schema = to_arrow_schema(BOARD_SCHEMA, timezone="UTC")
     rows = [dict(zip(schema.names, _row(hour, change), strict=True)) for change in changes]

@@ -1,7 +1,7 @@
 """The hours that a run replays, and their changes on the board. Pure: no clock, no Spark, no files.
 
-Time in the replay is an *hour*: whole hours since 2013-01-01T00:00Z. It is also the version of the Delta transaction
-that writes the hour, so the table itself knows how far the replay has come.
+Time in the replay is an *hour*: whole hours since 2013-01-01T00:00Z. The hour is also the version of the Delta
+transaction that writes it. So the table itself records the last hour that was replayed.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def scheduled_within(hours: range) -> tuple[datetime, datetime]:
 def changes_by_hour(flights: Iterable[Flight], hours: range) -> Mapping[int, tuple[BoardChange, ...]]:
     """For each of the hours that changes anything, what it changes: at most one change a flight, the last one counts.
 
-    A flight is put on the board 24 hours ahead, leaves when it left, lands when it landed, and is taken off in the hour
-    of its scheduled departure if it was cancelled. What lies before FIRST_HOUR happens in FIRST_HOUR.
+    A flight appears on the board 24 hours ahead, and leaves and lands at its real times. A cancelled flight is removed
+    in the hour of its scheduled departure. Changes before FIRST_HOUR happen in FIRST_HOUR.
     """
     found: dict[int, list[BoardChange]] = defaultdict(list)
     for flight in flights:

@@ -21,8 +21,8 @@ class Report:
     """The result. Differences are in rows, delays in minutes; `carriers` and `worst` have JSON's types.
 
     `mirror_differs`: rows that only one of the mirror and the source as of `version` has. `history_differs`: the same
-    for the source and the history added up, each INSERT counting +1 and each DELETE −1: 0 only if every change is in
-    the history exactly once.
+    for the source and the sum of the history, in which an INSERT counts +1 and a DELETE −1. It is 0 only if every
+    change is in the history exactly once.
     """
 
     version: int

@@ -10,7 +10,7 @@ __all__ = ["install"]
 
 
 def install(product: str, package: str) -> None:
-    """Installs the package, if apt-get is there and may be used."""
+    """Installs the package, if apt-get exists and may be used."""
     command = _as_root(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package])
     if command is None:
         return

@@ -34,9 +34,9 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """`source`: rows that the table had at the position, `target`: rows that its target has; `differs`: rows that only
-    one of them has. `now`: rows that the table has by now. `later`: other rows that only one of them has, as they were
-    written while they were copied.
+    """Numbers of rows. `source`: those of the table at the position. `target`: those of its target. `differs`: rows
+    that only one of both has. `now`: rows that the table has by now. `later`: further rows that only one of both has,
+    since they were written during their copy.
     """
 
     table: str
@@ -57,8 +57,8 @@ def differing(one: Counter[Row], other: Counter[Row]) -> Counter[Row]:
 
 
 def rows_of_target(table: str, rows: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    """The rows of the table by its target. For a table without a key the target is a log: it has each inserted row,
-    and once more, marked as deleted, each deleted one.
+    """The rows of the table by its target. For a table without a key the target is a log. The log has each inserted
+    row, and each deleted row once more, marked as deleted.
     """
     if KEYS[table]:
         return list(rows)

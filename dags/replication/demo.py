@@ -112,7 +112,7 @@ def _rounds(source: DemoSource, lake: Path, rounds: int) -> int:
 
 
 def _round(source: DemoSource, lake: Path, telling: Telling, copied: Sequence[str], again: Sequence[str]) -> int:
-    """A run of the DAG, and the comparison. `copied`: tables that the run copies, of which `again` are asked for."""
+    """A run of the DAG, and the comparison. `copied`: tables that the run copies. `again`: those on request."""
     with source.copying([name.partition(".")[2] for name in copied]):
         code = _run(source, lake, telling, {"backfill": list(again)})
     if code != 0:
@@ -184,7 +184,7 @@ def _look_next(home: Path, lake: Path, seconds: float) -> None:
     print(
         f"""
 Done in {seconds:.0f} s; the server is gone. Look next
-  {lake / "demo.log"}     everything the tasks said
+  {lake / "demo.log"}     the whole log of the tasks
   {lake / "lake" / "replicated"}     the tables
   provider/docs/how-to/replicate-a-database.md     the same with a database of yours"""
     )

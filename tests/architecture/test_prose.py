@@ -1,5 +1,7 @@
 """The prose of pages, docstrings and texts keeps the mechanical rules: short sentences, known words, the subject first.
 
+Docstrings and texts are those of the product, of the DAGs in `dags`, and of the examples that pages of operators quote.
+
 Texts are what the product shows a person: errors, lines of the log, help of commands, and the page.
 """
 
@@ -21,7 +23,10 @@ ALLOWED: dict[str, str] = {}
 
 PAGES = sorted({page for glob in PROSE for page in ROOT.glob(glob)})
 PRODUCT = ROOT / "provider" / "tidemark"
-MODULES = sorted(PRODUCT.rglob("*.py"))
+EXAMPLES = (ROOT / "dags", ROOT / "tests" / "airflow" / "examples")
+"""DAGs that a user reads and copies. Pages of operators quote the second folder."""
+
+MODULES = sorted(module for folder in (PRODUCT, *EXAMPLES) for module in folder.rglob("*.py"))
 SCRIPTS = sorted((PRODUCT / "plugins" / "monitor" / "page").glob("*.js"))
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
@@ -56,6 +61,7 @@ def test_the_texts_of_the_page_keep_the_rules(script: Path) -> None:
 
 def test_every_glob_finds_pages() -> None:
     assert [glob for glob in PROSE if not [*ROOT.glob(glob)]] == []
+    assert [folder for folder in EXAMPLES if not [*folder.rglob("*.py")]] == []
     assert SCRIPTS
 
 
@@ -143,6 +149,8 @@ def test_strings_that_a_person_reads_are_texts(source: str, texts: list[str]) ->
         '"three words alone"',
         '"""A docstring that lies there."""',
         '"SELECT id FROM orders WHERE id in (SELECT 1)"',
+        '"CREATE SCHEMA shop; CREATE TABLE shop.orders (id bigint, note text)"',
+        '"INSERT INTO shop.orders VALUES (1, in the note)"',
         '"name STRING, version BIGINT, at TIMESTAMP"',
         '"all and or in is not where".split()',
         'r"could not (?:connect|send)|refused"',

@@ -20,7 +20,9 @@ SMALL_WORDS = re.compile(
     r"(?<![\w.-])(the|an|is|are|it|its|of|that|not|no|to|be|was|has|have|had|and|or|with|for|in|on|by|this|which|what"
     r"|where|who|if|so|than|does|do|did|cannot|must|may|can|from|there|goes|but|[a-z]{2,} [a-z]{2,})(?![\w.(-]\w|\()"
 )
-STATEMENT = re.compile(r"\bSELECT\b.*\bFROM\b|\bDO \$", re.DOTALL)
+STATEMENT = re.compile(
+    r"\bSELECT\b.*\bFROM\b|\bDO \$|^CREATE (SCHEMA|DATABASE) \w.*;|^INSERT INTO\b.*\bVALUES\b", re.DOTALL
+)
 PLACE = re.compile(r"%(\(\w+\))?[-.0-9]*[sdrfg]|\{[\w.!:,]*\}")
 SCRIPT = re.compile(r'//[^\n]*|/\*.*?\*/|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`', re.DOTALL)
 

@@ -1,8 +1,8 @@
 """A past state of a table in a MariaDB, by the journal of the shop's triggers and its writer.
 
 A copy of a table with a key reads the rows at the position or later, and events complete it. So until events of that
-time are applied, a row that was written during the copy may be a later one: it must be one that its key has had since.
-A table without a key is copied exactly as of a position.
+time are applied, a row that was written during the copy may be a later one. It must then be a row that its key has had
+since the position. A table without a key is copied exactly as of a position.
 """
 
 from __future__ import annotations

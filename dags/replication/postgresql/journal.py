@@ -25,8 +25,8 @@ def compare(connection: Any, table: str, position: str, target: Iterable[Mapping
 
 
 def _transactions(connection: Any, position: str) -> list[int]:
-    """The last transaction before the position. If the position is between a transaction's last change and
-    the end of its commit, the journal alone cannot decide, and there are two answers.
+    """The last transaction before the position. The position may be between a transaction's last change and the end of
+    its commit. Then the journal alone cannot decide, and there are two answers.
     """
     with connection.cursor() as cursor:
         cursor.execute(

@@ -23,7 +23,7 @@ CREATE TABLE shop.orders (
 CREATE TABLE shop.order_items (
   order_id bigint, line integer, product text NOT NULL, quantity smallint NOT NULL, price numeric(10, 2) NOT NULL,
   note text, PRIMARY KEY (order_id, line));
-ALTER TABLE shop.order_items ALTER note SET STORAGE EXTERNAL;  -- a long note lies outside of its row (TOAST)
+ALTER TABLE shop.order_items ALTER note SET STORAGE EXTERNAL;  -- a long note is stored outside its row (TOAST)
 CREATE TABLE shop.visits (at timestamptz NOT NULL, customer_id bigint, page text NOT NULL, took_ms integer);
 ALTER TABLE shop.visits REPLICA IDENTITY FULL;
 """

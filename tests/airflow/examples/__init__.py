@@ -1,1 +1,1 @@
-"""The DAGs of provider/docs/operators: a page shows what stands here between [START …] and [END …]."""
+"""The DAGs of provider/docs/operators: a page shows the lines between [START …] and [END …]."""

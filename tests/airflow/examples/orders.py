@@ -49,7 +49,7 @@ with DAG("deliver_orders", schedule=None, catchup=False, max_active_runs=1) as d
 
     @task
     def check() -> None:
-        """Whatever must hold before the second table is written."""
+        """Raise an error here if the second table must not be written."""
 
     with stream_transaction("deliver", streams="order_deliveries") as deliver:
         # [START write]

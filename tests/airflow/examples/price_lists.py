@@ -1,4 +1,4 @@
-"""A table that is loaded anew every night: of each load only what really changed is to be delivered."""
+"""A table that is loaded again in full every night. Only the rows that differ from the last load are delivered."""
 
 from __future__ import annotations
 

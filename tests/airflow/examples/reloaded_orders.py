@@ -1,4 +1,4 @@
-"""A table that is made anew from time to time, and its stream that goes on by key."""
+"""A table that is recreated from time to time, and its stream, which continues by key."""
 
 from __future__ import annotations
 
