@@ -65,11 +65,11 @@ class ListOrder:
 
     @property
     def key(self) -> list[sa.Label[Any]]:
-        """The columns of the key, for the rows of which `cursor` is asked."""
+        """The columns of the key. `cursor` needs them in its rows."""
         return [one.column.label(f"key_{number}") for number, one in enumerate(self.columns)]
 
     def taken(self, query: sa.Select[Any], part: Part) -> sa.Select[Any]:
-        """The query for that part, and for one row more that tells whether others follow. Raises CursorInvalid."""
+        """The query for that part, and for one row more, which exists if others follow. Raises CursorInvalid."""
         if part.cursor is not None:
             query = query.where(self._beyond(key_of(part.cursor, self.name, [one.kind for one in self.columns])))
         return query.order_by(*self.ordering).limit(part.limit + 1).offset(part.offset)

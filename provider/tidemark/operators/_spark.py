@@ -38,8 +38,8 @@ class SparkOperator(TidemarkOperator):
     """An operator whose jobs end with the task: killed, cleared or out of time. Each has words of its own for the
     transaction that is left.
 
-    :param query_acceleration_max_scale_factor: how many executors, for each of a plain job, may join while tasks wait:
-        1 to 100. True is 8, and 0 sets no limit; see "Accelerate queries". (templated)
+    :param query_acceleration_max_scale_factor: how many more executors may join for each executor of a plain job, while
+        tasks wait: 1 to 100. True is 8, and 0 sets no limit; see "Accelerate queries". (templated)
     """
 
     deferrable = False

@@ -23,17 +23,19 @@ class AutoClusterOperator(SparkOperator):
     """Reclusters tables whose files overlap too much, within a budget.
 
     The log of a table says its depth, so a table within its goal starts no job. Delta's OPTIMIZE rewrites new files and
-    as many earlier results as pay. Its commit changes no data, so streams show nothing of it. Other writers continue.
-    If they come first, nothing is lost, and the next run tries again. A suspended table is left alone. A retry finds
-    the commit of the last attempt. Raises ClusteringKeyMissing, ClusteringKeyRefused, ClusteredTableRecreated,
-    TableNotFound, and ReclusteringsFailed after the other tables are done.
+    as many earlier results as pay. Its commit changes no data, so streams show no change. Other writers continue. If
+    another writer commits first, nothing is lost, and the next run tries again. A suspended table is left alone. A
+    retry finds the commit of the last attempt. Raises ClusteringKeyMissing, ClusteringKeyRefused,
+    ClusteredTableRecreated, TableNotFound, and ReclusteringsFailed after the other tables are done.
 
-    :param tables: names or paths of tables with a clustering key; None: all that are registered. (templated)
-    :param cluster_by: columns; the tables get this key before, and are registered with the bounds below. (templated)
-    :param depth: the average depth that is kept; None: that of the table, by default 4. (templated)
-    :param run_bytes: at most so many bytes of a table are rewritten by a run; None: that of the table. (templated)
-    :param day_bytes: at most so many bytes of a table are rewritten in 24 hours; None: that of the table. (templated)
-    :param file_bytes: the size of rewritten files; None: that of the table, by default Delta's. (templated)
+    :param tables: names or paths of tables with a clustering key; None: all registered tables. (templated)
+    :param cluster_by: columns of the clustering key. The run first gives the tables this key, and registers them with
+        the limits below. (templated)
+    :param depth: the average depth that is kept; None: the setting of the table, by default 4. (templated)
+    :param run_bytes: the most bytes of a table that a run rewrites; None: the setting of the table. (templated)
+    :param day_bytes: the most bytes of a table that are rewritten in 24 hours; None: the setting of the table.
+        (templated)
+    :param file_bytes: the size of rewritten files; None: the setting of the table, by default Delta's. (templated)
     :param plan_only: return the paths of the tables that are not suspended, and start no job. (templated)
     """
 

@@ -32,12 +32,12 @@ class KeepChannelsOperator(SparkOperator):
     CommitsMayBeLost, InvalidArgument.
 
     :param tables: the tables, by name: a list, or text with commas. (templated)
-    :param idle_days: days without a row or a token after which a channel is removed. (templated)
-    :param warn_days: days after which the log warns of it. (templated)
+    :param idle_days: days without rows or tokens after which a channel is removed. (templated)
+    :param warn_days: days without rows or tokens after which the log warns of the removal. (templated)
     :param compact: whether small files become large ones. (templated)
     :param log_hours: hours that commits stay in the logs of the tables, 48 or more; longer if a stream needs them. None
         leaves the setting of the table. (templated)
-    :param only_writer: whether nobody else writes the tables at this time, which S3 needs. (templated)
+    :param only_writer: whether no other program writes the tables during the run. On S3 it must be True. (templated)
     """
 
     template_fields: Sequence[str] = (

@@ -50,7 +50,7 @@ class BeginTransactionOperator(SparkOperator):
     A second run finds the same windows and plan. Windows without a change commit here, without a job: the writers then
     have nothing to do, and commit announces it.
 
-    :param transaction: what the transaction is called within its run: the id of the group. (templated)
+    :param transaction: the name of the transaction within its run: the id of the group. (templated)
     :param streams: the streams that are consumed together, one name or several; the first is the lead. (templated)
     :param writes: the arguments of every writing task, in the order of the DAG file. (templated)
     :param max_commits: take at most this many versions of each source. (templated)
@@ -243,7 +243,7 @@ class CommitTransactionOperator(TidemarkOperator):
 
     A second run finds the stored result and announces it again.
 
-    :param transaction: what begin calls the transaction. (templated)
+    :param transaction: the name of the transaction, as BeginTransactionOperator has it. (templated)
     :param streams: the streams, for the default outlets; not a template, for assets are known when the file is parsed.
     :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
     """
@@ -291,12 +291,12 @@ class CommitTransactionOperator(TidemarkOperator):
 
 
 class RollbackTransactionOperator(TidemarkOperator):
-    """Lets go of what begin pinned (PROTOCOL step 17); does nothing once the transaction is committed.
+    """Releases the pinned windows of a transaction (PROTOCOL step 17); does nothing once the transaction is committed.
 
-    No offset moves. If no target has any of it, the windows are free, and a corrected group starts again. A window that
-    is written, or may be, stays pinned. The next transaction finishes it, so nothing is delivered twice.
+    No offset moves. If no target has rows of the windows, they are free, and a corrected group starts again. A window
+    that is written, or may be, stays pinned. The next transaction finishes it, so nothing is delivered twice.
 
-    :param transaction: what begin calls the transaction. (templated)
+    :param transaction: the name of the transaction, as BeginTransactionOperator has it. (templated)
     """
 
     template_fields: Sequence[str] = ("transaction", "conn_id")

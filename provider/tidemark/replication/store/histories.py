@@ -59,7 +59,7 @@ def _moved(row: sa.RowMapping) -> Point:
 
 
 def _errors(connection: sa.Connection, uid: str, portion: Portion) -> list[Point]:
-    """Those that were seen last first. One that is seen again is the newest again."""
+    """The newest errors first. An error that is seen again is the newest again."""
     query = (
         sa.select(replication_errors, _object.schema_name, _object.table_name)
         .select_from(replication_errors.outerjoin(replicated_objects, _object.uid == _error.object_uid))
