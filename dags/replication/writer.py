@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["LONG_NOTE", "Act", "ShopWriter"]
 
 Act = Callable[[Any], None]
-RENUMBERED = 50  # keys move in one transaction of so many: it is rare, and costs a write of its own if a note is long
+RENUMBERED = 50  # keys move in one transaction of this many: it is rare, and costs a write of its own if a note is long
 LONG_NOTE = 3_000  # characters: PostgreSQL stores it outside of its row
 
 

@@ -72,6 +72,9 @@ WORDS = {
     r"be it": "whether",
     r"as good as": "nearly, equal to",
     r"e\.g\.|i\.e\.|etc\.": "for example, that is, and so on",
+    r"also (if|where|while)": "even if, even while",
+    r"so many(?!( \w+){0,2} that\b)": "the most, the number, this many",
+    r"(is|are|stays?|leaves (it|the \w+|both \w+)) as (it|they) (was|were)": "is unchanged, keeps",
 }
 
 

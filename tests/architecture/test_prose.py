@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[2]
 PROSE = ("*.md", "provider/CHANGELOG.md", "provider/docs/**/*.md")
 """The pages that are checked, as globs from the top of the repository."""
 
-ALLOWED: dict[str, str] = {}
+ALLOWED = {
+    "Recluster the table now, also if it is suspended, within `max_size` bytes.": "reworded with the client's docstrings",
+}
 """Sentences that may break a rule, word for word, and the reason."""
 
 PAGES = sorted({page for glob in PROSE for page in ROOT.glob(glob)})
@@ -48,7 +50,7 @@ def test_the_sentences_of_a_page_keep_the_rules(page: Path) -> None:
 def test_the_docstrings_and_texts_of_a_module_keep_the_rules(module: Path) -> None:
     source = module.read_text(encoding="utf-8")
     sentences = [*sentences_of_docstrings(source), *sentences_of_texts(source)]
-    found = [finding for sentence in sentences for finding in broken_rules(sentence)]
+    found = [finding for one in sentences if one.text not in ALLOWED for finding in broken_rules(one)]
     assert not found, "\n".join(finding.report(module.relative_to(ROOT).as_posix()) for finding in found)
 
 
@@ -65,10 +67,8 @@ def test_every_glob_finds_pages() -> None:
     assert SCRIPTS
 
 
-def test_every_sentence_that_is_allowed_breaks_a_rule_of_a_page_and_has_a_reason() -> None:
-    pages = [page.read_text(encoding="utf-8") for page in PAGES] if ALLOWED else []
-    broken = {one.text for text in pages for one in sentences_of_page(text) if [*broken_rules(one)]}
-    assert [text for text in ALLOWED if text not in broken] == []
+def test_every_sentence_that_is_allowed_breaks_a_rule_and_has_a_reason() -> None:
+    assert [text for text in ALLOWED if not rules_broken_in(text)] == []
     assert all(reason.strip() for reason in ALLOWED.values())
 
 
@@ -84,6 +84,9 @@ def test_every_sentence_that_is_allowed_breaks_a_rule_of_a_page_and_has_a_reason
         ("The table is made anew.", ["the word “anew”"]),
         ("The file is there.", ["the word “is there”"]),
         ("Events are written down.", ["the word “written down”"]),
+        ("It runs, also if it is late.", ["the word “also if”"]),
+        ("Show at most so many.", ["the word “so many”"]),
+        ("A kill leaves the pipe as it was.", ["the word “leaves the pipe as it was”"]),
         ("word " * LONGEST + "more.", [f"{LONGEST + 1} words"]),
     ],
 )
@@ -106,6 +109,7 @@ def test_each_rule_finds_what_breaks_it(text: str, rules: list[str]) -> None:
         f"{'word ' * (LONGEST - 1)}`a span of code`.",
         f"| a |\n| --- |\n| {'word ' * LONGEST}; {'word ' * LONGEST} |",
         "Delta 4.4 reads it. Spark 4.2 does, too.",
+        "The window is the table as it was at the start. It has so many rows that all are read.",
     ],
 )
 def test_what_no_rule_forbids_is_free(text: str) -> None:

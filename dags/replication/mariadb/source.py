@@ -56,7 +56,7 @@ class MariaDBSource:
 
 @contextmanager
 def mariadb_source(orders: int) -> Iterator[MariaDBSource]:
-    """A server with a shop of so many orders, and a user for its replication. Raises MariaDBNotInstalled."""
+    """A server with a shop of this many orders, and a user for its replication. Raises MariaDBNotInstalled."""
     if mariadb_programs() is None:
         install("MariaDB", "mariadb-server")
     with (

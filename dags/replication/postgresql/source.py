@@ -45,7 +45,7 @@ class PostgreSQLSource:
 
 @contextmanager
 def postgresql_source(orders: int) -> Iterator[PostgreSQLSource]:
-    """A server with a shop of so many orders. Raises PostgresNotInstalled."""
+    """A server with a shop of this many orders. Raises PostgresNotInstalled."""
     if postgresql_programs() is None:
         install("PostgreSQL", "postgresql")
     with throw_away_postgresql(password=secrets.token_urlsafe()) as server:

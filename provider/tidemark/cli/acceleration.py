@@ -24,7 +24,7 @@ _EVENT_LOGS = Arg(  # type: ignore[no-untyped-call]
     metavar="DIRECTORY",
 )
 _EXECUTION = Arg(("--execution",), help="Only the SQL query of this number", type=int, metavar="NUMBER")  # type: ignore[no-untyped-call]
-_LIMIT = Arg(("--limit",), help="At most so many runs (default: 20)", type=int, default=20)  # type: ignore[no-untyped-call]
+_LIMIT = Arg(("--limit",), help="At most this many runs (default: 20)", type=int, default=20)  # type: ignore[no-untyped-call]
 _ALL = Arg(("--all",), help="Runs without acceleration, too", action="store_true")  # type: ignore[no-untyped-call]
 
 

@@ -26,7 +26,7 @@ _TABLE = Arg(("table",), help="Name or path of the table")  # type: ignore[no-un
 _COLUMNS = Arg(  # type: ignore[no-untyped-call]
     ("--columns",), help="Columns with commas between them (default: the clustering key)", metavar="COLUMNS"
 )
-_LIMIT = Arg(("--limit",), help="Show at most so many", type=int, default=20)  # type: ignore[no-untyped-call]
+_LIMIT = Arg(("--limit",), help="Show at most this many", type=int, default=20)  # type: ignore[no-untyped-call]
 _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 

@@ -51,7 +51,7 @@ _EVOLVE = Arg(  # type: ignore[no-untyped-call]
 )
 _KEEP = Arg(  # type: ignore[no-untyped-call]
     ("--keep-hours",),
-    help="Every so many hours compact the tables that are written, and remove idle channels (default: never)",
+    help="Every this many hours compact the tables that are written, and remove idle channels (default: never)",
     type=float,
     metavar="HOURS",
 )

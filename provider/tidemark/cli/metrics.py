@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["metric_commands"]
 
 _EVERY = Arg(  # type: ignore[no-untyped-call]
-    ("--every",), help="Send again after so many seconds, until the process is ended", type=float, metavar="SECONDS"
+    ("--every",), help="Send again after this many seconds, until the process is ended", type=float, metavar="SECONDS"
 )
 _OFF = "No backend is on. Set statsd_on, otel_on or statsd_datadog_enabled in [metrics] of Airflow's configuration."
 

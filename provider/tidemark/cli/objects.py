@@ -33,14 +33,14 @@ _STATE = Arg(  # type: ignore[no-untyped-call]
 _PROBLEMS = Arg(  # type: ignore[no-untyped-call]
     ("--problems",), help="Only objects that failed or have a warning", action="store_true"
 )
-_LIMIT = Arg(("--limit",), help="At most so many acts (default: 50)", type=int, default=50)  # type: ignore[no-untyped-call]
+_LIMIT = Arg(("--limit",), help="At most this many acts (default: 50)", type=int, default=50)  # type: ignore[no-untyped-call]
 _KIND = Arg(("kind",), help="Kind of the object", choices=tuple(KINDS))  # type: ignore[no-untyped-call]
 _NAME = Arg(  # type: ignore[no-untyped-call]
     ("name",), help="Name of the object as the list has it, or its uid"
 )
 _PART = Arg(("--part",), help="Only this part of the history", metavar="NAME")  # type: ignore[no-untyped-call]
 _POINTS = Arg(  # type: ignore[no-untyped-call]
-    ("--limit",), help="At most so many points of each part (default: 50, at most 1,000)", type=int, default=50
+    ("--limit",), help="At most this many points of each part (default: 50, at most 1,000)", type=int, default=50
 )
 _CURSOR = Arg(  # type: ignore[no-untyped-call]
     ("--cursor",), help="The cursor of the part before, for the part that follows it", metavar="TEXT"

@@ -20,7 +20,7 @@ __all__ = ["replication_looks"]
 
 _NAME = Arg(("name",), help="Name of the replication")  # type: ignore[no-untyped-call]
 _OBJECT = Arg(("--object",), help="Only errors of this table of the source: schema.table", metavar="TABLE")  # type: ignore[no-untyped-call]
-_LIMIT = Arg(("--limit",), help="At most so many errors (default: 100)", type=int, default=100)  # type: ignore[no-untyped-call]
+_LIMIT = Arg(("--limit",), help="At most this many errors (default: 100)", type=int, default=100)  # type: ignore[no-untyped-call]
 _SOURCE = Arg(("source_conn_id",), help="Airflow connection of the source database", metavar="CONN_ID")  # type: ignore[no-untyped-call]
 _SCHEMA = Arg(  # type: ignore[no-untyped-call]
     ("--schema",),

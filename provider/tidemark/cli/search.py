@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["search_commands"]
 
 _TABLE = Arg(("table",), help="Name or path of the table")  # type: ignore[no-untyped-call]
-_LIMIT = Arg(("--limit",), help="At most so many commits", type=int, default=20)  # type: ignore[no-untyped-call]
+_LIMIT = Arg(("--limit",), help="At most this many commits", type=int, default=20)  # type: ignore[no-untyped-call]
 _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 

@@ -29,7 +29,7 @@ _INITIAL_ROWS = Arg(  # type: ignore[no-untyped-call]
     ("--show-initial-rows",), help="Deliver the rows that the table has at the start first", action="store_true"
 )
 _FORCE = Arg(  # type: ignore[no-untyped-call]
-    ("--force",), help="Also if it can still be read: what it has not read is given up", action="store_true"
+    ("--force",), help="Even if it can still be read: what it has not read is given up", action="store_true"
 )
 _FROM = Arg(  # type: ignore[no-untyped-call]
     ("--from",), help="The version at which a window of its history began", required=True, metavar="VERSION",

@@ -29,7 +29,7 @@ _BY_NEXT_RUN = Arg(  # type: ignore[no-untyped-call]
     ("--by-next-run",), help="Start no Spark: the next run that refreshes due views takes it", action="store_true"
 )
 _WHY = Arg(("--why",), help="A reason, which SHOW displays", default=None, metavar="TEXT")  # type: ignore[no-untyped-call]
-_LIMIT = Arg(("--limit",), help="At most so many refreshes", type=int, default=20)  # type: ignore[no-untyped-call]
+_LIMIT = Arg(("--limit",), help="At most this many refreshes", type=int, default=20)  # type: ignore[no-untyped-call]
 _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 

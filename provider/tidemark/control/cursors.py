@@ -1,4 +1,4 @@
-"""Parts of lists: at most so many rows that follow a cursor, which is the key of a row as a word.
+"""Parts of lists: at most this many rows that follow a cursor, which is the key of a row as a word.
 
 A row that comes, goes or moves between two parts moves no other row.
 """

@@ -186,8 +186,8 @@ def offered_now(connection: sa.Connection, kind: str, uid: str, at: datetime) ->
 
 
 def act_on(store: ControlStore, tools: ActTools, act: Act) -> None:
-    """Do the act, if the object is as it was shown. A second call with the same revision is refused, as the first has
-    changed the object.
+    """Do the act, if the object has not changed since it was shown. A second call with the same revision is refused, as
+    the first has changed the object.
 
     Raises ObjectGone, ObjectChanged, ActNotOffered, ActFieldsInvalid, InvalidArgument for an empty reason or a revision
     that was never shown, and what the step raises.

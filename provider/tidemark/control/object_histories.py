@@ -162,8 +162,8 @@ class ShownPart:
 @dataclass(frozen=True)
 class LookedHistory:
     """A history that a look at the lake tells. `question`: the `tidemark.streams.worker.questions.LogQuestion` about
-    the object with that uid; None for one that lives no more. `parts`: those of an answer, with at most so many points
-    each.
+    the object with that uid; None for one that lives no more. `parts`: those of an answer, with this many points each
+    at most.
     """
 
     question: Callable[[sa.Connection, str], Any]

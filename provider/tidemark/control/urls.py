@@ -27,7 +27,7 @@ SECRET = re.compile(r"password|passwd|secret|token", re.IGNORECASE)
 def parse_url(text: str, *, password: str | None = None) -> sa.URL:
     """The URL of a store, with `password` in it if one is given.
 
-    Raises StoreUrlInvalid for a text that is no URL, and for an untested database or driver. Raises it also if the host
+    Raises StoreUrlInvalid for a text that is no URL, and for an untested database or driver. Raises it even if the host
     or port shows that a password was not encoded. Its message has no part of the password.
     """
     try:

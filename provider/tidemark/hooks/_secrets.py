@@ -80,7 +80,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _of_url(url: str) -> Iterator[str]:
-    """The passwords in a URL, also if they make it malformed."""
+    """The passwords in a URL, even if they make it malformed."""
     yield from _USER_AND_PASSWORD.findall(url)
     if "://" not in url:
         yield url

@@ -87,7 +87,7 @@ class YarnDrivers:
     def end(self, job_id: str) -> bool:
         """Whether the job can write no more: its marker is set, its application killed, and its end proven.
 
-        False also if YARN does not answer. A job that has not begun stops at the marker. A second call is harmless.
+        False even if YARN does not answer. A job that has not begun stops at the marker. A second call is harmless.
         """
         try:
             self.files.cancel(job_id)

@@ -41,7 +41,7 @@ def content_of(log: DeltaLog, version: int) -> Content:
 
 
 def content_at(log: DeltaLog, version: int) -> Content:
-    """The version itself, also if it has only moved rows. Raises CorruptLog."""
+    """The version itself, even if it has only moved rows. Raises CorruptLog."""
     return Content(version, _digest(_commit(log, version)))
 
 

@@ -32,7 +32,7 @@ _hints = functools.cache(typing.get_type_hints)
 def parsed(
     text: str | bytes, *, number: Callable[[str], Any] | None = None, fraction: Callable[[str], Any] | None = None
 ) -> Any:
-    """The value of a required text. Raises ValueError, also if the text is nested too deeply or has a number that
+    """The value of a required text. Raises ValueError, even if the text is nested too deeply or has a number that
     `number` or `fraction` refuses.
 
     `number`: a function from the digits of a number to its value. `fraction`: one for numbers with a point or an

@@ -32,7 +32,7 @@ class StaleStreamNotifier(TellingNotifier):
     :param failures: report also streams that have failed this often in a row; None: never. (templated)
     :param unmoved_hours: report also streams with changes that have waited this long while the offset did not move;
         None: never. (templated)
-    :param always: report also if no stream is at risk, for the deadline of a watch.
+    :param always: report even if no stream is at risk, for the deadline of a watch.
     :param tell: dotted path of one of Airflow's notifier classes; None: only the log.
     :param tell_kwargs: its arguments, plain values. Its own templates are rendered with the report, and know
         `stale_message` and `stale_streams`.

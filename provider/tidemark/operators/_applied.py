@@ -24,7 +24,7 @@ __all__ = ["Applied", "apply_share"]
 
 @dataclass
 class Applied:
-    """The results of a task, by object. `objects`: the report of each that was applied, also if nothing was new.
+    """The results of a task, by object. `objects`: the report of each that was applied, even if nothing was new.
     `left`: why others were not; `failed`: the errors. `moved`: the data of those with new events.
     """
 

@@ -151,7 +151,7 @@ class LineageMixin:
         raise NotImplementedError
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
-        """From what the control store keeps of the task's transaction, also where an earlier attempt did the work."""
+        """From what the control store keeps of the task's transaction, even if an earlier attempt did the work."""
 
         def key_of_task(group: str | None) -> TransactionKey:
             return key_of({"ti": task_instance}, group)

@@ -31,7 +31,8 @@ class AlterChannelOperator(SparkOperator):
     :param channel: the channel's name. (templated)
     :param action: open, set_token or drop. (templated)
     :param token: the new committed token; None keeps it for open, and removes it for set_token. (templated)
-    :param only_writer: whether nobody else writes the table at this time, which S3 needs. (templated)
+    :param only_writer: whether no other program writes the table during the run. On S3 it must be True.
+        (templated)
     """
 
     template_fields: Sequence[str] = ("table", "channel", "action", "token", "only_writer", "conn_id")

@@ -31,7 +31,7 @@ class AlterPipeOperator(TidemarkOperator):
 
     :param pipe: name of the pipe. (templated)
     :param action: `pause`, `resume` or `drop`. (templated)
-    :param force: resume also after a pause longer than the pipe's history; older files are left out. (templated)
+    :param force: resume even after a pause longer than the pipe's history; older files are left out. (templated)
     :param if_exists: to drop a missing pipe is fine; False: PipeNotFound. (templated)
     """
 

@@ -44,7 +44,7 @@ class IngestRowsOperator(SparkOperator):
     :param seconds: read for this time, also rows that come within it; None reads until the source is empty. (templated)
     :param channel_options: by name `evolve_schema`, `quarantine`, `default_timezone`, `max_client_lag`,
         `verify_tokens` ("numeric") and `strict_tokens`, as of a channel that is opened. (templated)
-    :param only_writer: whether nobody else writes the table, which S3 needs. (templated)
+    :param only_writer: whether no other program writes the table. On S3 it must be True. (templated)
     """
 
     template_fields: Sequence[str] = (

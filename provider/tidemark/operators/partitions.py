@@ -37,9 +37,9 @@ class PlanPartitionsOperator(TidemarkOperator):
 
     :param change_stream: its name. (templated)
     :param consumer_group: whose progress it is. (templated)
-    :param max_chunks: hand out at most so many chunks; None: as many as mapped tasks can take. (templated)
+    :param max_chunks: the most chunks that a run plans; None: as many as mapped tasks can take. (templated)
     :param max_rows: end a chunk before it has more rows than this, if the log's segments allow it. (templated)
-    :param chunks_per_task: read so many chunks in one task, for one start of Spark. (templated)
+    :param chunks_per_task: the chunks that one task reads, in one start of Spark. (templated)
     :param rows_per_task: as long as they have no more rows than this together. (templated)
     :param token: only this partition. (templated)
     """

@@ -42,7 +42,7 @@ class RebaseStreamOperator(SparkOperator):
     :param keys: compare by these columns from now on. If the logs have the last known state, the difference to it is
         delivered first. CREATE OR REPLACE keeps a log. (templated)
     :param show_initial_rows: deliver the rows of the new table or view first. (templated)
-    :param force: also if the stream can still be read: what it has not read is lost. (templated)
+    :param force: re-base even a stream that can still be read; its unread changes are lost. (templated)
     """
 
     template_fields: Sequence[str] = ("stream", "why", "on", "keys", "show_initial_rows", "force", "conn_id")

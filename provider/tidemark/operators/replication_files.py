@@ -46,7 +46,7 @@ class EventFilesOperator(SparkOperator, ReplicationOperator):
         (templated)
     :param format: `json` or `avro`. (templated)
     :param file_mb: a file ends before it has more megabytes, before packing; 1000 at most. (templated)
-    :param file_interval: a file ends after so many seconds of source time, or a timedelta; a day at most. (templated)
+    :param file_interval: seconds of source time after which a file ends, or a timedelta; a day at most. (templated)
     :param skip_when_empty: end as skipped when nothing is new. (templated)
     """
 

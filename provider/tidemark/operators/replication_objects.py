@@ -60,7 +60,8 @@ class BackfillObjectOperator(SparkOperator, ReplicationOperator):
 
     :param replication: its name. (templated)
     :param object_name: `schema.table` in the source, or a list of small tables. (templated)
-    :param partitions: read it in so many parts at a time; small tables of a list are read in one. (templated)
+    :param partitions: the number of parts that are read in parallel; small tables of a list are read in one part.
+        (templated)
     """
 
     template_fields: Sequence[str] = ("replication", "object_name", "partitions", "conn_id")

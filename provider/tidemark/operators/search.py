@@ -80,7 +80,7 @@ class KeepSearchPathOperator(SparkOperator):
     version of the table, and the work of the commits. Raises SearchNotFound, TableNotFound.
 
     :param table: name or path of the table. (templated)
-    :param gib_per_commit: files of so many GiB are covered by one commit. (templated)
+    :param gib_per_commit: the GiB of files that one commit covers. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "gib_per_commit", "conn_id")

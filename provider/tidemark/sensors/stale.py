@@ -26,8 +26,8 @@ HOUR = timedelta(hours=1)
 
 
 class StreamStaleSensor(StreamSensor):
-    """Succeeds when a stream cannot be read any more or has less than `hours_left` hours left (R81, R87). On request
-    also when its consumption fails again and again, or when its offset does not move although there are changes.
+    """Succeeds when a stream cannot be read any more or has less than `hours_left` hours left (R81, R87). On request it
+    succeeds, too, when consumption fails repeatedly, or when the offset does not move although there are changes.
 
     Returns the streams at risk, the least time first: [{stream, table, stale_after, hours_left, behind, reason,
     staleness, lost_version, bytes_kept, bytes_past_retention, risks, failures_in_row, last_error, unmoved_hours}].
@@ -37,7 +37,7 @@ class StreamStaleSensor(StreamSensor):
 
     :param stream: the stream, or several; None: all of the control store. (templated)
     :param hours_left: the time that must be left, in hours. (templated)
-    :param failures: report a stream when so many attempts to consume it failed in a row; None: not asked. (templated)
+    :param failures: report a stream after this many failed attempts in a row; None: not checked. (templated)
     :param unmoved_hours: report a stream when changes have waited so long and its offset did not move; None: not asked.
         (templated)
     :param deferrable: wait in the triggerer; None: what `[operators] default_deferrable` says.

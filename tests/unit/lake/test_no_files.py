@@ -189,7 +189,7 @@ def test_a_file_that_is_said_to_have_more_rows_than_any(table: Path) -> None:
     form = form_of(commit.adds[0], log.state().metadata)
     for rows in (1 << 62, 1 << 40):
         said = replace(form, stats=json.dumps({"numRecords": rows}))
-        with pytest.raises(CorruptLog, match="no file has so many"):
+        with pytest.raises(CorruptLog, match="no file has this many"):
             physical_rows_of(log, said)
 
 

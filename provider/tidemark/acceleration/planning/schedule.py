@@ -216,7 +216,7 @@ class _Simulation:
         heapq.heappush(self.ready, (stage.job, place))
 
     def _look(self, now: int, number: int) -> None:
-        """Ask for executors, twice as many as before, while tasks wait and so many are needed."""
+        """Ask for executors, twice as many as before, while tasks wait and this many are needed."""
         if number != self.look:
             return
         needed = ceil((self.running + self.waiting_tasks) / self.replay.per_executor)

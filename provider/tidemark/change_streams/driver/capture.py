@@ -145,7 +145,7 @@ def capture_batch(
 
 
 def settings_for(rows: int) -> Mapping[str, str | None]:
-    """Spark's settings while it works on a batch of so many rows: more than a few are planned as the session says.
+    """Spark's settings while it works on a batch of this many rows: more than a few are planned as the session says.
 
     A few rows are in one partition. For them, an adaptive plan, whose every step is a job, and generated and compiled
     code cost more than they save.

@@ -1,6 +1,6 @@
 """Which modification belongs to which record of its transaction, without sorting a transaction as a whole.
 
-A record is at most so many modifications of one transaction, token, mod_type and set of columns. The rows of a token
+A record is at most this many modifications of one transaction, token, mod_type and set of columns. The rows of a token
 are cut into blocks, ranges of buckets. A cell is the rows of a block that belong together. Cells are counted, and get
 their numbers by prefix sums. Rows are numbered within their cell, each block by one task.
 """

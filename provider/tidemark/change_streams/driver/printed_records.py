@@ -49,7 +49,7 @@ class _Lines:
         return (_row(row) for row in super().toLocalIterator(prefetchPartitions))  # type: ignore[misc]
 
     def show(self, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> None:
-        """The first records. `truncate`: to so many characters, True: 160; `vertical` is of no use here."""
+        """The first records. `truncate`: to this many characters, True: 160; `vertical` is of no use here."""
         found = self.take(n + 1)
         most = 160 if truncate is True else int(truncate)
         for row in found[:n]:

@@ -152,7 +152,7 @@ def _as_name(key: Column, kind: DataType) -> Column:
 
 
 def _within(text: Column, marks: Column | int) -> Column:
-    """The text less so many characters at both ends."""
+    """The text less this many characters at both ends."""
     count = F.lit(marks) if isinstance(marks, int) else marks
     return F.substring(text, count + 1, F.length(text) - 2 * count)
 

@@ -12,7 +12,7 @@ from tidemark.change_streams.planning.tokens import make_token
 
 __all__ = ["SUB_BUCKETS", "Churn", "Load", "decide_churn", "sub_bucket_width"]
 
-SUB_BUCKETS = 256  # at most so many parts of a partition are counted
+SUB_BUCKETS = 256  # at most this many parts of a partition are counted
 HOT_BATCHES = 2
 QUIET_BATCHES = 5
 

@@ -78,7 +78,7 @@ def require_name(name: str) -> None:
 
 
 def require_partitions(count: int) -> None:
-    """Say nothing if a change stream can begin with so many partitions. Raises InvalidArgument."""
+    """Say nothing if a change stream can begin with this many partitions. Raises InvalidArgument."""
     if not 1 <= count <= FIRST_PARTITIONS:
         problem = f"from 1 to {FIRST_PARTITIONS}; load splits them further"
         raise InvalidArgument(argument="initial_partitions", value=count, problem=problem)

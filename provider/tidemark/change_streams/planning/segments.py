@@ -1,4 +1,4 @@
-"""The possible ends of readers' chunks of a capture batch: about so many rows apart, always at a record's start."""
+"""The possible ends of readers' chunks of a capture batch: about this many rows apart, always at a record's start."""
 
 from __future__ import annotations
 

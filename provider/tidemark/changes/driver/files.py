@@ -72,7 +72,7 @@ def physical_rows_of(log: DeltaLog, form: Form, *, named: int = 0, live: bool = 
     """Rows of a file, from its stats or else from the Parquet footer; `live`: without those that its vector deletes.
 
     `named`: the least number of rows, by the vectors. Stats that count fewer are ignored: some writers count only live
-    rows. Raises CorruptLog, also if the file itself has fewer, NotAFile, FileNotFoundError.
+    rows. Raises CorruptLog, even if the file itself has fewer, NotAFile, FileNotFoundError.
     """
     rows, uri = physical_rows(form.stats), file_uri(log.uri, form.path)
     deleted = form.deletion_vector.cardinality if form.deletion_vector else 0
@@ -82,7 +82,7 @@ def physical_rows_of(log: DeltaLog, form: Form, *, named: int = 0, live: bool = 
     if rows < least:
         raise CorruptLog(file=uri, problem=f"it has {rows:,} rows, but a deletion vector needs {least:,}")
     if rows > _MOST_ROWS:
-        raise CorruptLog(file=uri, problem=f"its stats have {rows:,} rows: no file has so many")
+        raise CorruptLog(file=uri, problem=f"its stats have {rows:,} rows: no file has this many")
     return rows - (deleted if live else 0)
 
 

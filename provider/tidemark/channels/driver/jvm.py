@@ -1,6 +1,6 @@
 """A small JVM with Delta Kernel, for a process without a Spark driver of its own. It has no Spark session.
 
-It ends with the process, also if that is killed: it waits for the end of its standard input. Of the environment it gets
+It ends with the process, even if that is killed: it waits for the end of its standard input. Of the environment it gets
 what a driver gets.
 """
 

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """One thread, which ends with the process also if its work hangs. Work that fails is logged, and harms nobody."""
+    """One thread, which ends with the process even if its work hangs. Work that fails is logged, and harms nobody."""
 
     def __init__(self) -> None:
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()

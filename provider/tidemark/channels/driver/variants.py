@@ -14,7 +14,7 @@ __all__ = ["with_variants"]
 
 
 def with_variants(rows: pa.Table, columns: Sequence[Column]) -> pa.Table:
-    """The rows with the binary form of each VARIANT, also within other types. Others are as they were."""
+    """The rows with the binary form of each VARIANT, also within other types. Other columns are unchanged."""
     wanted = file_schema(columns)
     for place, column in enumerate(columns):
         if _has_variant(column.type):

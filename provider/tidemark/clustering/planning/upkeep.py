@@ -156,7 +156,7 @@ def _choices(layers: Sequence[Layer], seen: Seen, goal: Goal, depth_after: Depth
 
 
 def _phase(units: float, places: int) -> int:
-    """How often the rows of a cube of so many units were rewritten, if `places` cubes are at and above its place."""
+    """How often the rows of a cube of this many units were rewritten, if `places` cubes are at and above its place."""
     places = max(1, places)
     return next((phase for phase in range(_PHASES) if comb(places + phase, places) >= _SAME_SIZE * units), _PHASES)
 

@@ -54,7 +54,7 @@ def recluster_table(
     """Rewrite files of the table if that pays now, and say why or why not.
 
     `goal`: in place of the table's own. `most_bytes`: rewritten by this run, at most. `within`: only files that can
-    have rows there count for the depth. `by_hand`: also if the table is suspended, and without the budget of a day. A
+    have rows there count for the depth. `by_hand`: even if the table is suspended, and without the budget of a day. A
     second run with the same key finds the commit of the first one, or runs its plan again. If other writers come first,
     the next run tries again. Raises ClusteredTableRecreated, and errors of the log and of the job; they are kept with
     the table.

@@ -154,7 +154,7 @@ def recluster_history(
 
 
 def _named(connection: sa.Connection, name: str) -> ClusteredTable:
-    """Raises ClusteringKeyMissing, also where two tables have that name."""
+    """Raises ClusteringKeyMissing, even if two tables have that name."""
     found = [one for one in tables.live_tables(connection) if one.name == name]
     if len(found) != 1:
         raise ClusteringKeyMissing(table=name)

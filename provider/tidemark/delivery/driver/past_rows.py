@@ -16,7 +16,7 @@ __all__ = ["rows_as_of"]
 
 
 def rows_as_of(spark: SparkSession, log: DeltaLog, version: int, *, table: str) -> DataFrame:
-    """All rows of the version, also if it is older than the table's retention of removed files, if these still exist.
+    """All rows of the version, even if it is older than the table's retention of removed files, if these still exist.
 
     Raises SplitUnreadable before a row is read.
     """

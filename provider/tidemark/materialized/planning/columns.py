@@ -34,7 +34,7 @@ def has_star(query: exp.Query) -> bool:
 
 
 def changed_column(before: Mapping[str, str], schema_json: str) -> str | None:
-    """The first of these columns that is gone or has another type, in words; None if all are as they were."""
+    """The first of these columns that is gone or has another type, in words; None if all are unchanged."""
     now = {one["name"].casefold(): _type(one) for one in foreign_object(schema_json)["fields"]}
     for name, kind in before.items():
         found = now.get(name.casefold())

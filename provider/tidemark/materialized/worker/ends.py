@@ -99,7 +99,7 @@ def refreshed_from(view: KeptView, refresh: Refresh) -> Refreshed:
 def settled_version(connection: sa.Connection, view: KeptView, stream_uid: str) -> int | None:
     """The version of the kept table that has exactly what the view's stream has read; None before the first refresh.
 
-    It is that of the newest commit, also if its run was killed before it was kept with the view. The newest commit is
+    It is that of the newest commit, even if its run was killed before it was kept with the view. The newest commit is
     the one with the highest version, since clocks may be set back.
     """
     found = [] if view.kept_version is None else [view.kept_version]

@@ -1,4 +1,4 @@
-"""Before a refresh: the point at which its window ends, whether its bases are as they were, and the way to refresh."""
+"""Before a refresh: the point at which its window ends, whether its bases are unchanged, and the way to refresh."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def drop_not_null(spark: SparkSession, target: Target, columns: Iterable[str]) -
 
 
 def as_if_dropped(target: Target, columns: Collection[str]) -> Target:
-    """The target as it would be without NOT NULL of these columns; the table is as it was."""
+    """The target as it would be without NOT NULL of these columns; the table itself is unchanged."""
     fields = [
         StructField(field.name, field.dataType, field.nullable or field.name in columns, field.metadata)
         for field in target.schema.fields

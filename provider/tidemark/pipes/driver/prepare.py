@@ -52,7 +52,7 @@ class FileToLoad:
     etag: str | None = None
 
     def is_still(self, found: StoredFile) -> bool:
-        """Whether it is as it was, by the storage's mark of its content, or by size and time if it has none."""
+        """Whether the file is unchanged, by the storage's mark of its content, or by size and time if it has none."""
         if self.etag and found.etag:
             return (found.size, found.etag) == (self.size, self.etag)
         return self.modified_at is None or (found.size, found.modified_at) == (self.size, self.modified_at)

@@ -34,7 +34,7 @@ class NotificationChannel(Protocol):
     """
 
     def receive(self, most: int) -> Sequence[Notification]:
-        """Documents that wait, at most so many. Other readers may not see them for a while."""
+        """Documents that wait, at most this many. Other readers may not see them for a while."""
 
     def waiting(self, most: int = 1_000) -> int:
         """About how many documents wait. A channel may stop counting at `most`."""

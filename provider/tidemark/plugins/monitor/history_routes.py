@@ -29,7 +29,7 @@ ObjectName = Annotated[
     str, Query(min_length=1, max_length=500, pattern=NO_NUL, description="Name as in the list of objects, or the uid.")
 ]
 PartName = Annotated[str | None, Query(max_length=50, pattern=NO_NUL, description="One part of the history alone.")]
-Points = Annotated[int, Query(ge=1, le=MOST, description="At most so many points of each part.")]
+Points = Annotated[int, Query(ge=1, le=MOST, description="At most this many points of each part.")]
 
 
 def add_history(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:

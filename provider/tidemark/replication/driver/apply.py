@@ -54,8 +54,8 @@ def apply_events(
 ) -> ApplyReport:
     """Apply the events [start, end) to the target, which is made if it does not exist.
 
-    `stop_after`: so many segments at most; the report says how far it came. A second run, also at the same time, writes
-    the missing segments and answers the same; `found` counts the existing ones.
+    `stop_after`: the most segments; the report says how far it came. A second run, also at the same time, writes the
+    missing segments and answers the same; `found` counts the existing ones.
 
     Raises ValueDoesNotFit, ToastedKey and ObjectFailed, whose fact `applied` is the position before which the target
     has every event. Raises TargetMovedOn if a newer write came first. Raises TargetLost if the table is gone, another,

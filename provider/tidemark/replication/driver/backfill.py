@@ -76,7 +76,7 @@ def backfill_object(
     time, or have rewritten it during the copy. Raises ValueDoesNotFit; TargetMovedOn if a newer write came first;
     EventLogChanged; TargetNotDelta; ReplicationRefused for a target with rows of others. Raises TargetLost if the table
     was restored behind the copy, or has another write of that number. Raises ObjectFailed for an append-only target of
-    other types, and what `table_copy` does. Then the target is as it was.
+    other types, and what `table_copy` does. Then the target is unchanged.
     """
     copying = _Copying(session, store_id, request, workspace, options, stop_if_due)
     found = copying.found()

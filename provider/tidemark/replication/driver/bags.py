@@ -70,7 +70,7 @@ def _changed_rows(events: DataFrame, folding: Folding) -> DataFrame:
 
 
 def _comes(rows: DataFrame, values: Sequence[str]) -> DataFrame:
-    """Of rows that came oftener than they went, the latest so many."""
+    """Of rows that came oftener than they went, the latest this many."""
     alike = Window.partitionBy(*values)
     net = rows.withColumn(_COUNT, F.sum("sign").over(alike)).where((F.col("sign") > 0) & (F.col(_COUNT) > 0))
     latest = F.row_number().over(alike.orderBy(F.col("order").desc()))
@@ -80,7 +80,7 @@ def _comes(rows: DataFrame, values: Sequence[str]) -> DataFrame:
 
 
 def _goes(session: SparkSession, target: Target, rows: DataFrame, folding: Folding) -> DataFrame:
-    """For rows that went oftener than they came, so many rows of the target, which has all of them."""
+    """For rows that went oftener than they came, this many rows of the target, which has all of them."""
     values = _value_names(folding)
     gone = rows.groupBy(*values).agg((-F.sum("sign")).alias(_COUNT)).where(F.col(_COUNT) > 0)
     held = session.read.format("delta").load(target.ref.path)

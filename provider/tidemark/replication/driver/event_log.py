@@ -82,7 +82,7 @@ def event_ddl(form: LogForm) -> str:
 
 
 def open_event_log(spark: SparkSession, request: CaptureEvents, options: Mapping[str, str] | None = None) -> DeltaLog:
-    """The replication's event log, made if it does not exist, also if another does so at this moment.
+    """The replication's event log, made if it does not exist, even if another does so at this moment.
 
     Raises EventLogChanged for a table of other columns, or if it is gone though batches were written to it;
     NotADeltaTable.

@@ -82,7 +82,7 @@ def change_columns(
     None.
 
     A column that was added has the value that the source gave to rows of before. A renamed column has the value of the
-    old name. The column of the old name stays as it was, like a dropped one. Rows of events stay as they were. `at`:
+    old name. The column of the old name is unchanged, like a dropped one. Rows of events are unchanged. `at`:
     the position of the change. The command fails with what `named_invalid_value` names.
     """
     before = target.schema()

@@ -75,7 +75,7 @@ class Target:
     had: str = ""
 
     def anew(self) -> Target:
-        """The same for a backfill, which needs nothing of the old table: also if that is gone or another."""
+        """The same for a backfill, which needs nothing of the old table: even if that is gone or another."""
         return replace(self, ref=replace(self.ref, table_id=""), had=self.ref.table_id)
 
     @property

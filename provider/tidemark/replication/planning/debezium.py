@@ -153,7 +153,7 @@ def landed_document(document: Any) -> Landed:
 
 
 def _document(value: Any) -> Any:
-    """A document, also if it was landed as a text."""
+    """A document, even if it was landed as a text."""
     return parsed(value, fraction=exact_number) if isinstance(value, str) and value.strip() else value or None
 
 

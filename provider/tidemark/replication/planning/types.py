@@ -114,7 +114,7 @@ def change_of(old: TableSchema, new: TableSchema, *, keyed: bool = True, empty: 
 
     Columns are the same by number where both schemas have numbers, else by name. Without numbers a column that came
     while another went may be that one renamed: that needs a backfill. A change of type keeps the values if the new type
-    holds them all as they are. Any other change rewrites rows without an event, also if Delta has one type for both:
+    holds them all as they are. Any other change rewrites rows without an event, even if Delta has one type for both:
     that needs a backfill, too. A log does not have the values that a USING clause made. The catalog shows that the rows
     were rewritten (`unknown_fill`), and then they may have any value.
     """

@@ -30,7 +30,7 @@ class RowSizes:
 
 @dataclass(frozen=True)
 class Fetch:
-    """One reading of the table: its rows with `condition` (of the column `bytes`), so many at once. `limit`: bytes in
+    """One reading of the table: its rows with `condition` (of the column `bytes`), this many at once. `limit`: bytes in
     one answer above which the driver gives up. It is None if each row comes alone, since then nothing would be won.
     """
 

@@ -50,7 +50,7 @@ class WriteState(StrEnum):
 
     OPEN = "open"  # written ahead; its job may run
     DONE = "done"  # its answer is stored
-    FAILED = "failed"  # a backfill that ended with an error before it wrote: the target is as it was
+    FAILED = "failed"  # a backfill that ended with an error before it wrote: the target is unchanged
     GIVEN_UP = "given_up"  # a backfill comes over what it does or did to the target, or else it is taken up again
 
 

@@ -1,6 +1,6 @@
 """An apply of an object: its range is written ahead, a job applies it, and the store moves `applied`.
 
-Number and range stay with the apply until it has answered, also if a retry or another run continues it. Each piece is
+Number and range stay with the apply until it has answered, even if a retry or another run continues it. Each piece is
 one commit of the target under that number. So an attempt finds every piece that an earlier or a concurrent attempt has
 written. A worker that died after the job's last commit loses nothing. The next worker is given the same range, and the
 job answers with the pieces that exist. An error leaves the apply open: the pieces written before it stay. The next run

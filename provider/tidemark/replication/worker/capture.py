@@ -224,7 +224,7 @@ class _Capturing:
         unclear: bool,
         at: datetime,
     ) -> None:
-        """Positions and batches only grow, also if the later of two concurrent captures is stored first."""
+        """Positions and batches only grow, even if the later of two concurrent captures is stored first."""
         found = replications.by_uid(connection, request.replication_uid).replication
         alone = replications.end_capture(connection, found.uid, attempt) and not unclear
         if found.event_log != request.event_log:  # recovered meanwhile, into a new log

@@ -115,7 +115,7 @@ def rediscover(store: ControlStore, source: Source, replication: Replication, *,
 def _with_remembered(
     replication: Replication, found: Sequence[FoundObject], known: Sequence[ReplicatedObject]
 ) -> tuple[FoundObject, ...]:
-    """Envelopes and event files show the tables that changed. A table that they do not show is as it was."""
+    """Envelopes and event files show the tables that changed. A table that they do not show has not changed."""
     if not replication.kind.is_landed:
         return tuple(found)
     shown = {one.source_id for one in found}

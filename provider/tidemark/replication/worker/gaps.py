@@ -32,7 +32,7 @@ def mark_unpublished(
 ) -> None:
     """Mark the objects that are about to be published and are not: `published` and `selected` by their ids in the
     source. To be called before they are: once they are published, nothing tells that they were not. An existing
-    publication has an object also while it is unsupported, and not captured. A second run before that marks them again.
+    publication has an object even while it is unsupported, and not captured. A second run before that marks them again.
     Sources that others have landed publish nothing, and have no such gaps.
     """
     if replication.kind.is_landed:

@@ -29,7 +29,7 @@ def entries(rows: DataFrame, number: Column, paths: Sequence[SearchPath]) -> Dat
 
 
 def laid_out(found: DataFrame, coverage: DataFrame, *, files: int, parts: int) -> DataFrame:
-    """All rows in the order of a search table, in so many parts. A value in more than half of the `files` has one row,
+    """All rows in the order of a search table, in `parts` parts. A value in more than half of the `files` has one row,
     EVERYWHERE in place of the file.
     """
     same = Window.partitionBy("path", "h")

@@ -11,7 +11,7 @@ from tidemark.model.streams import TableRef
 __all__ = ["COVERAGE", "EVERYWHERE", "GRAM", "Method", "Search", "SearchColumn", "SearchPath", "ValueKind"]
 
 COVERAGE = 0  # the path id of rows that say which files a path covers
-EVERYWHERE = -1  # in place of a file: so many files hold the value that all are read
+EVERYWHERE = -1  # in place of a file: this many files hold the value that all are read
 GRAM = 5  # characters
 
 

@@ -54,7 +54,7 @@ def choose_first(
 
 
 def _reached(known: list[tuple[Any, int]], count: int) -> tuple[Any] | None:
-    """The value up to which there are so many rows, in a tuple; None if there are not."""
+    """The value up to which there are this many rows, in a tuple; None if there are not."""
     rows = 0
     for value, more in known:
         rows += more

@@ -67,7 +67,7 @@ Point = Version | Timestamp | Offset | Stream | Statement | int | str | datetime
 
 
 def as_point(argument: str, point: Point) -> Version | Timestamp | Offset | Stream | Statement:
-    """The point that was meant, also if its class was given a text for a number or a time. Raises InvalidArgument for
+    """The point that was meant, even if its class was given a text for a number or a time. Raises InvalidArgument for
     anything else, and for a time without a zone.
     """
     if isinstance(point, Stream | Statement):

@@ -164,7 +164,7 @@ _REBASE = ObjectAct(
         _INITIAL_ROWS,
         ActField(
             "force",
-            "Also if it can still be read",
+            "Even if it can still be read",
             FieldType.FLAG,
             "--force",
             help="Changes that it has not read are given up.",

@@ -42,7 +42,7 @@ def readings_of(
     found: Sequence[ShownObject], seen: Mapping[str, Seen], needs: Mapping[str, int], now: datetime
 ) -> Iterator[Reading]:
     """The gauges of these objects, with the answers of their logs by uid, and the counts of those that need attention.
-    Every kind and severity has a count, so that none stays as it was. An object whose log has not answered
+    Every kind and severity has a count, so that none keeps an old number. An object whose log has not answered
     has a severity, and is counted, only if the store knows a problem.
     """
     known = [one for one in found if _is_known(one, seen.get(one.uid))]

@@ -18,7 +18,7 @@ from tidemark.model.source_connection import SourceConnection
 __all__ = ["http_pages"]
 
 _TRIES = 5
-_LONGEST_WAIT = 60.0  # seconds, also if Retry-After asks for more
+_LONGEST_WAIT = 60.0  # seconds, even if Retry-After asks for more
 _MISSING: Any = object()
 _SECRETS = re.compile(r"(?<=//)[^/?#]*@|[?#].*", re.S)
 

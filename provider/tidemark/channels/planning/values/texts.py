@@ -38,7 +38,7 @@ def _text_of(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, Decimal):
         if value.is_finite() and abs(value.adjusted()) > MOST_BYTES:
-            problem = f"the text has more than {MOST_BYTES:,} bytes, and at most so many are taken"
+            problem = f"the text has more than {MOST_BYTES:,} bytes, and at most this many are taken"
             raise ValueProblem(RowErrorKind.TOO_LARGE, problem)
         return f"{value:f}"
     if isinstance(value, numbers.Integral):

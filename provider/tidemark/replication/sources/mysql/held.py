@@ -83,7 +83,7 @@ def fails_unless_held(marker: str) -> str:
 
 
 def still_held(marker: str, rows: int) -> str:
-    """A condition that is true. About once in so many rows it fails the query, if the session that holds the table is
+    """A condition that is true. About once in this many rows it fails the query, if the session that holds the table is
     gone.
     """
     return f"IF(RAND() * {rows} < 1, {fails_unless_held(marker)}, 0) = 0"

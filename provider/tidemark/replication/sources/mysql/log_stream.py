@@ -46,7 +46,7 @@ def events_from(
 
     The connection is a replica to the server, with an id that no other connection of ours has at the time. Of two
     with one id the server ends the older. The connection is closed at the end. `server`: the one whose log `place` is
-    of. Raises LogPurged if the server has removed the file. Raises SourceRefused. Raises SourceUnreachable, also if
+    of. Raises LogPurged if the server has removed the file. Raises SourceRefused. Raises SourceUnreachable, even if
     another server answers.
     """
     import pymysql

@@ -162,7 +162,7 @@ class Watch(threading.Thread):
         self._kept = connection
 
     def why(self) -> str | None:
-        """`found`, also if the session that is kept has ended since the last look."""
+        """`found`, even if the session that is kept has ended since the last look."""
         return self.found or (None if self._drives() else _ENDED)
 
     def run(self) -> None:
@@ -206,7 +206,7 @@ class Watch(threading.Thread):
             return False
 
     def _let_go(self) -> None:
-        """Without the server's help, and also while somebody else uses the connection."""
+        """Without the server's help, and even while somebody else uses the connection."""
         import psycopg2
 
         self.found = self.found or _BLIND.format(seconds=self._blind.total_seconds())

@@ -142,7 +142,7 @@ class PinnedTable:
         return tuple(f"{low} AND {high}" for low, high in zip(lower, upper, strict=True))
 
     def held(self, rows: int) -> str:
-        """A condition that is true. About once in so many rows it ends the session that reads, if the session that
+        """A condition that is true. About once in this many rows it ends the session that reads, if the session that
         holds the table is gone.
         """
         return _HELD.format(rows=rows, pid=self.snapshot.pid)

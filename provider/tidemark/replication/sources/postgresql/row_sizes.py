@@ -29,7 +29,7 @@ def row_bytes(columns: Sequence[Column]) -> str:
 
 
 def sample_percent(pages: int) -> float:
-    """For TABLESAMPLE SYSTEM of a table that has so many pages, all its partitions together."""
+    """For TABLESAMPLE SYSTEM of a table that has this many pages, all its partitions together."""
     return 100.0 if pages <= _SAMPLED_PAGES else 100.0 * _SAMPLED_PAGES / pages
 
 
