@@ -74,7 +74,7 @@ WORDS = {
     r"e\.g\.|i\.e\.|etc\.": "for example, that is, and so on",
     r"also (if|where|while)": "even if, even while",
     r"so many(?!( \w+){0,2} that\b)": "the most, the number, this many",
-    r"(is|are|stays?|leaves (it|the \w+|both \w+)) as (it|they) (was|were)": "is unchanged, keeps",
+    r"(is|are|stays?|leaves (it|the \w+|both \w+)) as (it|they) (was|were)(?= *([.,;:|)]|$))": "is unchanged",
 }
 
 
