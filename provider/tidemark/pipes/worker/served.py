@@ -51,7 +51,7 @@ def write_pipes(file: Path, pipes: ServedPipes) -> bool:
 def kept_pipes(store: ControlStore, file: Path, *, seconds: float = _SECONDS_BETWEEN_LOOKS) -> Iterator[None]:
     """Write the file, and again in a thread of its own when pipes, stages or their places change.
 
-    A round that fails is logged, and the file stays as it was: rows of channels need no control store.
+    A round that fails is logged, and the file is unchanged: rows of channels need no control store.
     """
     _round(store, file)
     ended = threading.Event()
