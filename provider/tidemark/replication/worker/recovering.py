@@ -150,9 +150,7 @@ def _require_untouched(store: ControlStore, plan: Recovery, source: Source) -> N
     now = get_replication(store, plan.replication.name)
     same = (now.state, now.captured) == (plan.replication.state, plan.replication.captured)
     if not same or not (now.kind.logs_by_file or source.slot_position(now) == plan.slot):
-        problem = (
-            "it was recovered by somebody else meanwhile. Their slot stays. Look at its state first."
-        )
+        problem = "it was recovered by somebody else meanwhile. Their slot stays. Look at its state first."
         raise ReplicationRefused(replication=now.name, problem=problem)
 
 
