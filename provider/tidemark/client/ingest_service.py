@@ -18,7 +18,7 @@ from tidemark.channels.model.endings import ClosedUnlessFailed
 from tidemark.channels.model.rows import InsertAnswer, RowError, RowErrorKind
 from tidemark.channels.planning.names import key_of
 from tidemark.channels.planning.refusals import refusal_of
-from tidemark.channels.planning.tokens import require_verifier_name
+from tidemark.channels.planning.tokens import require_token, require_verifier_name
 from tidemark.errors import (
     ChannelInvalid,
     IngestServiceRefused,
@@ -59,6 +59,7 @@ class ServiceClient(ClosedUnlessFailed):
         for other refusals, and IngestUnavailable if the service does not answer.
         """
         require_verifier_name(how.get("verify_tokens"))
+        require_token(how.get("offset_token"))
         key_of(name)
         channel = ServiceChannel(self, name, table, self.ask("PUT", _place(table, name), json=how))
         self._channels.append(channel)
@@ -170,6 +171,8 @@ class ServiceChannel(ClosedUnlessFailed):
         another writer has opened the channel at the service. Raises IngestUnavailable if nobody knows whether the rows
         were taken: open the channel again.
         """
+        require_token(start_offset_token, "start_offset_token")
+        require_token(end_offset_token, "end_offset_token")
         body, media_type = _body(rows)
         asked = {"offset_token": end_offset_token, "start_offset_token": start_offset_token}
         said = self._client.ask(
