@@ -57,7 +57,7 @@ def test_a_function_is_not_sent_to_another_process() -> None:
 @pytest.mark.parametrize("token", [42, True, 1.5, b"42", "\ud800"])
 def test_a_token_that_would_make_a_record_unreadable_is_refused(token: Any) -> None:
     """A record with another type than text is none: its channel would be gone, and its rows would come again."""
-    with pytest.raises(InvalidArgument, match="offset_token=.*a token is a text"):
+    with pytest.raises(InvalidArgument, match=r"offset_token=.*a token is a text"):
         require_token(token)
     with pytest.raises(InvalidArgument, match="a token is a text"):
         ServiceClient("http://127.0.0.1:1", "secret").open_channel("c", "orders", offset_token=token)

@@ -28,10 +28,11 @@ _SHOWN_ERRORS = 100
 
 @dataclass(frozen=True)
 class Body:
-    """A request's rows, as they came. `media_type`: of the rows; None for JSON lines."""
+    """A request's rows, as they came. `media_type`: of the rows; None for JSON lines. `limit`: of their bytes."""
 
     data: bytes
     media_type: str | None
+    limit: int
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class IngestDesk:
             if tokens.continuation != served.token:
                 problem = f"It is {served.token!r}, and {tokens.continuation!r} was sent."
                 raise ContinuationTokenStale(channel=channel, table=table, problem=problem)
-            rows = rows_of_body(body.data, body.media_type, served.channel.spec)
+            rows = rows_of_body(body.data, body.media_type, served.channel.spec, body.limit)
             answer = served.channel.insert_rows(rows, tokens.end, start_offset_token=tokens.start)
             served.appended += 1
             return RowsAnswer(
