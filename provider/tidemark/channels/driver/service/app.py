@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, R
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from tidemark import __version__
 from tidemark.channels.driver.service.access import Access
@@ -119,6 +120,7 @@ def ingest_app(
     app.exception_handler(TidemarkError)(_problem)
     app.exception_handler(BodyOverLimit)(_over_limit)
     app.exception_handler(RequestValidationError)(_misfit)
+    app.exception_handler(ClientDisconnect)(_gone)
     app.add_middleware(BoundedBodies, limit=limits.body_bytes)
     app.middleware("http")(_measured(measures))
 
@@ -226,3 +228,8 @@ async def _over_limit(request: Request, error: Exception) -> JSONResponse:
 async def _misfit(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     return await _problem(request, misfit_of(error))
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    """Nobody reads the answer to a client that went away within its body; nothing of it was taken."""
+    return Response(status_code=400)
