@@ -80,6 +80,12 @@ class Channel(ClosedUnlessFailed):
         """Whether the channel was not closed yet. It may have ended."""
         return not self._opened.is_closed
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether the channel was closed, or has ended with all of its rows committed."""
+        opened = self._opened
+        return opened.is_closed or (opened.ended is not None and opened.settled == opened.taken)
+
     def insert_rows(
         self, rows: Any, end_offset_token: str | None = None, *, start_offset_token: str | None = None
     ) -> InsertAnswer:

@@ -105,7 +105,7 @@ class IngestClient(ClosedUnlessFailed):
         opened = writer.open(order, fail_on_uncommitted_rows=fail_on_uncommitted_rows, quarantine=bin_uri)
         channel = Channel(opened, writer, options, self._clock)
         with self._lock:
-            self._channels.append(channel)
+            self._channels = [*(known for known in self._channels if not known.is_spent), channel]
         return channel
 
     def _prepared(self, quarantine: str | None, on_error: OnError) -> str | None:
