@@ -93,6 +93,25 @@ def test_a_wrong_key_token_or_query_is_named(shop: SourceConnection) -> None:
             read(sql_query, token, **{**how, **more})
 
 
+@pytest.mark.parametrize("token", ["NaN", "Infinity", "-Infinity", "true", "null", "[1]", ""])
+def test_a_token_that_no_row_can_follow_is_refused(shop: SourceConnection, token: str) -> None:
+    with pytest.raises(InvalidArgument, match="offset_token"):
+        read(sql_query, token, connection=shop, query=QUERY, key="id", initial=0)
+
+
+@pytest.mark.parametrize("token", ["9" * 30, '"\\ud800"'])
+def test_a_token_that_a_client_cannot_send_is_an_error_of_the_source(shop: SourceConnection, token: str) -> None:
+    with pytest.raises(SourceUnreadable):
+        read(sql_query, token, connection=shop, query=QUERY, key="id", initial=0)
+
+
+def test_two_columns_of_one_name_are_an_error(shop: SourceConnection) -> None:
+    """Rows by name would have the value of one of them, as of a join."""
+    query = "SELECT a.id, b.id FROM (SELECT 1 AS id) a, (SELECT 2 AS id) b WHERE a.id > :after"
+    with pytest.raises(SourceUnreadable, match="two columns of the name id: give one of them another name by AS"):
+        read(sql_query, None, connection=shop, query=query, key="id", initial=0)
+
+
 def test_a_database_that_is_away_is_an_error_without_its_password() -> None:
     url = "postgresql+psycopg://ana:c4n4ry@127.0.0.1:1/shop"
     with pytest.raises(SourceUnreadable) as raised:
