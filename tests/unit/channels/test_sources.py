@@ -266,6 +266,22 @@ def test_a_last_line_without_a_newline_counts_once_a_later_file_is_there(tmp_pat
         assert [batch.rows.to_pylist() for batch in batches] == [[{"id": 2}], [{"id": 3}]]
 
 
+@pytest.mark.parametrize(
+    "token",
+    ['{"cursor": "2", "rows": -1}', '{"cursor": "2", "rows": true}', '{"cursor": ["2"], "rows": 0}', '{"cursor": "2"}'],
+)
+def test_a_token_that_is_no_place_in_a_page_is_refused(api: SourceConnection, token: str) -> None:
+    with pytest.raises(InvalidArgument, match="offset_token"):
+        read(http_pages, token, connection=api, **PAGES)
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "9" * 19, "٣", "-1", ""])
+def test_a_token_that_is_no_line_is_refused(tmp_path: Path, number: str) -> None:
+    (tmp_path / "a.log").write_bytes(b"{}\n")
+    with pytest.raises(InvalidArgument, match="it must be file:line"):
+        read(lines, f"a.log:{number}", directory=str(tmp_path))
+
+
 def test_a_line_that_is_no_object_is_a_row_error_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"id": 1}\n\n{"id": \n[3]\n{"id": "x"}\n{"id": 5}\n')
     ((rows, token),) = read(lines, None, directory=str(tmp_path))

@@ -174,7 +174,8 @@ def _place_of(token: str) -> _Place:
         return _Place(token)
     if not isinstance(found, dict):
         return _Place(token)
-    if found.keys() != {"cursor", "rows"} or not isinstance(found["rows"], int):
+    is_place = found.keys() == {"cursor", "rows"} and type(found["rows"]) is int and found["rows"] >= 0
+    if not is_place or not isinstance(found["cursor"], str | None):
         problem = 'it must be a cursor, or {"cursor": …, "rows": …}'
         raise InvalidArgument(argument="offset_token", value=token, problem=problem)
     return _Place(found["cursor"], found["rows"])

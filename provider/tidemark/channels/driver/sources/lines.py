@@ -11,6 +11,7 @@ from tidemark.errors import InvalidArgument
 from tidemark.lake.file_listing import FileListing
 from tidemark.lake.file_names import FileFilter
 from tidemark.lake.storage import Storage
+from tidemark.model.foreign_json import whole_number
 
 __all__ = ["lines"]
 
@@ -51,10 +52,11 @@ def lines(
 def _place(token: str | None) -> tuple[str | None, int]:
     if token is None:
         return None, 0
-    name, _, number = token.rpartition(":")
-    if not name or not number.isdecimal():
+    name, _, text = token.rpartition(":")
+    number = whole_number(text)
+    if not name or number is None:
         raise InvalidArgument(argument="offset_token", value=token, problem="it must be file:line")
-    return name, int(number)
+    return name, number
 
 
 def _of_file(
