@@ -1,4 +1,4 @@
-"""A writer that commits no more says so at once, to those who wait and to those who come later."""
+"""Writers that commit no more say so at once, and each channel of a service has a writer of its own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ import pytest
 
 from tests.unit.channels.specs import field, spec
 from tidemark.channels.driver.batches import batch_of
+from tidemark.channels.driver.channel import Channel, ChannelOptions
 from tidemark.channels.driver.history import MinuteReports
 from tidemark.channels.driver.limits import Limits
 from tidemark.channels.driver.open_channel import OpenChannel
+from tidemark.channels.driver.service.desk import Body, IngestDesk, Tokens
+from tidemark.channels.driver.service.messages import OpenRequest
 from tidemark.channels.driver.table_writer import TableWriter
 from tidemark.channels.planning.records import opened
 from tidemark.errors import ChannelClosed
@@ -32,7 +35,7 @@ def now() -> datetime:
 
 def writer_of(limits: Limits) -> TableWriter:
     """A writer whose lag is never over, so that it asks nothing of its table."""
-    no_table: Any = SimpleNamespace(name="db.orders")
+    no_table: Any = SimpleNamespace(name="db.orders", spec=ORDERS)
     no_quarantine: Any = None
     return TableWriter(
         no_table, limits, MinuteReports(lambda *_: None, now), no_quarantine, clock=now, token=lambda: "t"
@@ -88,3 +91,21 @@ def _noting(call: Callable[[], object], errors: list[BaseException]) -> None:
         call()
     except ChannelClosed as error:
         errors.append(error)
+
+
+def test_a_service_keeps_channels_of_tables_apart_whose_names_differ_by_case() -> None:
+    """Directories of both may exist, and the first continuation token of each channel is the same."""
+    channels: dict[str, Channel] = {}
+
+    def open_channel(_: str, table: str, **__: Any) -> Channel:
+        channels[table] = Channel(channel(), writer_of(Limits(lag=LONG)), ChannelOptions(), now)
+        return channels[table]
+
+    client: Any = SimpleNamespace(open_channel=open_channel)
+    desk = IngestDesk(client, lambda _: {})
+    tokens = {
+        table: desk.open(table, "c", OpenRequest(), "app").next_continuation_token
+        for table in ("db.orders", "db.Orders")
+    }
+    desk.append("db.orders", "c", Body(b'{"id": 1}', None, 1 << 20), Tokens(tokens["db.orders"]))
+    assert {table: one.status().buffered_rows for table, one in channels.items()} == {"db.orders": 1, "db.Orders": 0}
