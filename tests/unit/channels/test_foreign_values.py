@@ -19,8 +19,10 @@ from tidemark.channels.driver.batches import Batch, batch_of
 from tidemark.channels.driver.kernel import DataFile
 from tidemark.channels.driver.lake_files import LakeFiles
 from tidemark.channels.driver.parquet import write_files
+from tidemark.channels.driver.quarantine import bad_rows
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.model.rows import RowErrorKind
+from tidemark.channels.planning.quarantine import QUARANTINE_COLUMNS, quarantine_rows
 from tidemark.errors import InvalidArgument
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -178,3 +180,30 @@ def test_an_error_shows_names_that_writers_chose_shortened_and_in_utf_8(name: st
 def test_a_frame_that_arrow_cannot_take_is_refused(frame: Any) -> None:
     with pytest.raises(InvalidArgument, match="rows="):
         batch_of(frame, ORDERS, UTC, NOW)
+
+
+def nested(depth: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([{"id": 10**5_000, "name": "a"}], '{"id": "a value that Python does not show (int)", "name": "a"}'),
+        ([{"id": nested(5_000)}], '{"id": "a value that Python does not show (list)"}'),
+        ([{"id": {(1, 2): 3}}], '{"id": "{(1, 2): 3} (dict)"}'),
+        ([{"id": "x", "\ud800": "\ud801"}], '{"id": "x", "?": "?"}'),
+        (pa.table({"x": pa.array([10_000_000], pa.int32()).cast(pa.date32())}), '{"x": "a date32[day] that Python'),
+        (pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"]), '{"id": 1, "id": 2}'),
+    ],
+    ids=["digits", "deep", "keys", "surrogates", "beyond", "doubled"],
+)
+def test_each_bad_row_has_a_text_for_its_quarantine(rows: Any, text: str) -> None:
+    (bad,) = bad_rows(rows, batch_of(rows, ORDERS, UTC, NOW), ORDERS, "1")
+    assert bad.text.startswith(text)
+    (kept,) = quarantine_rows([bad], table="db.orders", channel="C", now=NOW)
+    quarantine = spec(*(field(name, kind) for name, kind in QUARANTINE_COLUMNS.items()))
+    assert batch_of([kept], quarantine, UTC, NOW).errors == ()

@@ -20,7 +20,7 @@ from tidemark.channels.planning.values.convert import column_for, convert
 from tidemark.channels.planning.values.problem import ValueProblem, cut
 from tidemark.errors import InvalidArgument
 
-__all__ = ["Batch", "batch_of", "plain_rows", "rows_of_any_form"]
+__all__ = ["Batch", "batch_of", "plain_rows", "python_value", "rows_of_any_form"]
 
 _MISSING: Any = object()
 _SHOWN_NAMES = 1_000  # characters of names that writers chose
@@ -223,11 +223,12 @@ class _ArrowRows:
         try:
             values: list[Any] = found.to_pylist()
         except (OverflowError, ValueError):
-            return [_python_value(one) for one in found]
+            return [python_value(one) for one in found]
         return values
 
 
-def _python_value(value: pa.Scalar[Any]) -> Any:
+def python_value(value: pa.Scalar[Any]) -> Any:
+    """The value, or one that fits no column if Python cannot have it."""
     try:
         return value.as_py()
     except (OverflowError, ValueError):

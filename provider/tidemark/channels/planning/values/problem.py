@@ -28,8 +28,8 @@ def shown(value: Any) -> str:
     """The value as an error shows it, shortened, with its type."""
     try:
         text = ascii(value) if isinstance(value, str | bytes | bool | int | float) or value is None else str(value)
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
-        text = "a number of many digits"
+    except (ValueError, RecursionError):  # a number of more than 4,300 digits, or lists in lists in lists
+        text = "a value that Python does not show"
     return f"{cut(text)} ({type(value).__name__})"
 
 
