@@ -81,8 +81,8 @@ def _moment(micros: int) -> datetime:
 
 
 def _directory(columns: list[Column], texts: Mapping[str, str | None]) -> str:
-    """Directories as Spark names them. None if names in files are not the table's, or if a disk takes no directory of
-    that name: the log alone says which partition a file has.
+    """Directories as Spark names them. There are none if names in files are not the table's, or if a disk takes no
+    directory of that name. The log alone says which partition a file has.
     """
     if any(column.field_id is not None for column in columns):
         return ""

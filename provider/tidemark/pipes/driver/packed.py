@@ -15,7 +15,7 @@ _BLOCK = 1 << 16
 
 
 def unpacked(opened: IO[bytes], file: str) -> Any:
-    """The content of an open file of that name, to `read`; as it is for an end of a name that Python cannot unpack."""
+    """The content of an open file of that name. It is as it was for an end of a name that Python cannot unpack."""
     end = file.rsplit(".", 1)[-1].lower()
     if end == "deflate":
         return _Deflated(opened)

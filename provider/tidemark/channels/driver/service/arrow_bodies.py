@@ -1,6 +1,6 @@
 """Streams of Arrow that others sent, measured before they fill the memory.
 
-A small stream may have many bytes: its buffers may be compressed, rows without values cost nothing, and a dictionary or
+A small stream may have many bytes. Its buffers may be compressed, and rows without values cost nothing. A dictionary or
 a view repeats a value without its bytes.
 """
 
