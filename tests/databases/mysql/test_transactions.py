@@ -7,6 +7,7 @@ import random
 import threading
 from contextlib import closing, suppress
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -314,3 +315,28 @@ def test_two_phase_transactions_are_refused_by_name(world: BinlogWorld) -> None:
     with pytest.raises(SourceRefused, match="two-phase"):
         world.batch()
     assert world.position == before
+
+
+def test_a_load_and_a_function_in_statement_format_are_refused_by_name(world: BinlogWorld, tmp_path: Path) -> None:
+    """The log has neither as the statement of a query alone."""
+    world.sql(
+        TABLE,
+        "CREATE FUNCTION f() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN INSERT INTO t(id) VALUES (9); RETURN 1;"
+        " END",
+    )
+    world.replicate("t")
+    begin = world.position
+    file = tmp_path / "rows"
+    file.write_text("1\ta\t2\n")
+    world.sql("SET GLOBAL local_infile = ON")
+    for statement in ("SELECT f()", f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE t"):
+        with closing(world.server.connection(world.database, local_infile=True)) as connection:
+            with connection.cursor() as cursor:
+                cursor.execute("SET SESSION binlog_format = STATEMENT")
+                cursor.execute(statement)
+            connection.commit()
+        with pytest.raises(SourceRefused, match="STATEMENT"):
+            world.batch()
+        world.position = world.here()
+    assert len(_selected(world)) == 2
+    assert begin < world.position

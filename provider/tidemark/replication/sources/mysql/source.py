@@ -243,8 +243,8 @@ def _is_of(event: LoggedEvent, selection: Selection) -> bool:
     if kind == binlog.Kind.TABLE_MAP:
         table = binlog.decode_table_map(event.data, mariadb=False)
         return _takes(selection, ObjectName(table.schema, table.table))
-    if kind in (binlog.Kind.QUERY, binlog.Kind.MARIADB_QUERY_COMPRESSED):
-        query = binlog.decode_query(event.data, compressed=kind == binlog.Kind.MARIADB_QUERY_COMPRESSED)
+    if kind in binlog.QUERIES:
+        query = binlog.decode_query(event.data, kind)
         named = (_takes(selection, one.name) for one in effects_of(query.statement, query.schema))
         return any(named) or is_change_of_rows(query.statement)
     return kind in (binlog.Kind.COMPRESSED_TRANSACTION, binlog.Kind.INCIDENT)
