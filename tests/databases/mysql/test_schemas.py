@@ -107,6 +107,22 @@ def test_old_rows_have_the_default_of_a_new_column(world: BinlogWorld) -> None:
     assert (a, b, d) == ("7", "", "1.50"), "the server has filled the same in"
 
 
+@pytest.mark.parametrize(
+    "declared",
+    ["VARCHAR(9) DEFAULT 'NULL'", "VARCHAR(9) DEFAULT '''x'''", "DOUBLE DEFAULT 1.50",
+     r"VARCHAR(9) DEFAULT 'a\nb\\\\c\0'", "VARCHAR(20) DEFAULT (CONCAT('a', 'b'))"],
+)  # fmt: skip
+def test_the_default_of_old_rows_is_exact_or_unknown(world: BinlogWorld, declared: str) -> None:
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    world.replicate("t")
+    world.sql(f"ALTER TABLE t ADD COLUMN a {declared}", "INSERT INTO t VALUES (2, NULL)")
+    world.batch()
+    ((value,),) = world.sql("SELECT a FROM t WHERE id = 1")
+    column = _column(world, "a")
+    assert column.unknown_fill == ("(" in declared.partition("DEFAULT")[2])
+    assert column.unknown_fill or column.filled == str(value)
+
+
 def test_a_column_whose_type_changed_since_may_have_had_any_default(world: BinlogWorld) -> None:
     world.sql("CREATE TABLE t (id INT PRIMARY KEY)")
     world.replicate("t")

@@ -101,7 +101,11 @@ def test_a_type_of_the_catalog_is_written_as_the_log_tells_it(written: str, norm
         ("int", None, "", False, "0", True),
         ("int", "NULL", "", True, None, True),
         ("varchar(9)", "'it''s'", "", True, "it's", True),
-        ("varchar(9)", "a", "", True, "a", True),
+        ("varchar(9)", r"'a\\b\n\0'", "", True, "a\\b\n\0", True),
+        ("varchar(36)", "uuid()", "", True, None, False),
+        ("varchar(9)", "('a' or 'b')", "", True, None, False),
+        ("varchar(9)", "'a' + 'b'", "", True, None, False),
+        ("double", "1.00", "", True, "1", True),
         ("varchar(9)", None, "", False, "", True),
         ("enum('x''y','z')", None, "", False, "x'y", True),
         ("decimal(9,2)", "1.5", "", True, "1.50", True),
@@ -121,7 +125,12 @@ def test_a_type_of_the_catalog_is_written_as_the_log_tells_it(written: str, norm
 def test_rows_older_than_a_column_have_its_default(
     native: str, default: str | None, extra: str, nullable: bool, text: str | None, sure: bool
 ) -> None:
-    assert fill_of(native, default, extra, nullable=nullable) == (text, sure)
+    assert fill_of(native, default, extra, nullable=nullable, quotes=True) == (text, sure)
+
+
+@pytest.mark.parametrize("text", ["NULL", "a", "'x'", r"a\nb", "uuid()"])
+def test_a_default_of_a_mysql_is_the_text_itself(text: str) -> None:
+    assert fill_of("varchar(9)", text, "", nullable=True, quotes=False) == (text, True)
 
 
 def test_a_name_is_of_its_schema() -> None:
