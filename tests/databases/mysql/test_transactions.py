@@ -20,6 +20,7 @@ from tidemark.replication.model.jobs import ColumnRules
 from tidemark.replication.model.replication import LogPosition, Selection
 from tidemark.replication.planning.hiding import hasher
 from tidemark.replication.planning.positions import FilePlace, parse_file_place, place_of, position_text
+from tidemark.replication.sources.mysql import log_stream
 from tidemark.replication.sources.mysql.binlog import GTIDS
 from tidemark.replication.sources.mysql.log_stream import LoggedEvent, events_from
 
@@ -241,6 +242,19 @@ def test_a_log_goes_on_in_the_next_file(world: BinlogWorld) -> None:
     assert [event["key"] for event in events] == ['["0"]', '["1"]', '["2"]']
     assert len({event["file"] for event in events}) == 3
     assert [event["commit"] for event in events] == sorted(event["commit"] for event in events)
+
+
+def test_a_place_that_cannot_be_asked_for_is_found_from_the_start_of_its_file(
+    world: BinlogWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a transaction of 4 GB, since a replica asks for a place of 32 bits."""
+    world.sql(TABLE, "FLUSH BINARY LOGS")
+    world.sql("INSERT INTO t VALUES (0, 'x', 0)")
+    world.replicate("t")
+    monkeypatch.setattr(log_stream, "FARTHEST", 4)
+    world.sql("INSERT INTO t VALUES (1, 'x', 0)", "FLUSH BINARY LOGS", "INSERT INTO t VALUES (2, 'x', 0)")
+    assert [event["key"] for event in world.events()] == ['["1"]', '["2"]']
+    assert world.events() == []
 
 
 def test_concurrent_writers_leave_the_state_that_a_query_sees(world: BinlogWorld) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tidemark.replication.model.replication import ObjectName
 from tidemark.replication.sources.mysql.defaults import fill_of
+from tidemark.replication.sources.mysql.log_files import owned_gtids
 from tidemark.replication.sources.mysql.statements import Act, effects_of, is_change_of_rows
 from tidemark.replication.sources.mysql.types import normal_type
 
@@ -136,3 +137,9 @@ def test_a_default_of_a_mysql_is_the_text_itself(text: str) -> None:
 def test_a_name_is_of_its_schema() -> None:
     (effect,) = effects_of("TRUNCATE `x`", "s")
     assert effect.name == ObjectName("s", "x")
+
+
+def test_transactions_that_a_server_commits_are_known_by_server_tag_and_number() -> None:
+    owned = "3e11fa47-71ca-11e1-9e33-c80aa9429562:7#41:8#42, 3e11fa47-71ca-11e1-9e33-c80aa9429562:app:7#43:9#44,"
+    server = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    assert list(owned_gtids(owned)) == [f"{server}:7", f"{server}:8", f"{server}:app:7", f"{server}:app:9"]
