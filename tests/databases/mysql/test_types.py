@@ -14,6 +14,7 @@ from tidemark.replication.model.jobs import ColumnRules
 from tidemark.replication.model.replication import TypeKind, UnifiedType
 from tidemark.replication.planning.hiding import hasher
 from tidemark.replication.sources.mysql.catalog import columns_of
+from tidemark.replication.sources.mysql.charsets import decoder_of
 from tidemark.replication.sources.mysql.connection import connect, rows_of
 from tidemark.replication.sources.mysql.dialects import dialect_of
 from tidemark.replication.sources.mysql.json_binary import double_text
@@ -191,6 +192,27 @@ def _same(event: str | None, selected: str | None, case: Case) -> bool:
 
         return struct.pack("<f", float(event)) == struct.pack("<f", float(selected))
     return event == selected
+
+
+@pytest.mark.parametrize("charset", ["cp866", "eucjpms", "gb18030", "greek", "hebrew", "koi8u", "sjis", "ujis"])
+def test_bytes_of_a_text_are_the_characters_that_the_server_makes_of_them(world: BinlogWorld, charset: str) -> None:
+    """Else a key would have one text in a copy, and another in an event."""
+    if not world.sql(f"SELECT 1 FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME = '{charset}'"):
+        pytest.skip(f"the server has no {charset}")
+    codes = ["7e", "fc", "fd", "a1", "a2", "af", "95", "815f", "a1c0", "a1c1", "a1dd", "a1f1", "a2cc", "a8bc", "8fa2c3"]
+    codes += ["8135f437"]  # of gb18030
+    texts = ", ".join(
+        f"HEX(CONVERT(x'{code}' USING {charset})), CONVERT(CONVERT(x'{code}' USING {charset}) USING utf8mb4)"
+        for code in codes
+    )
+    (row,) = world.sql(f"SELECT {texts}")
+    read = decoder_of(charset)
+    known = {
+        one: text for one, code, text in zip(codes, row[::2], row[1::2], strict=True) if code == one.upper() and text
+    }
+    told = {code: text for code, text in known.items() if "?" not in text}
+    assert told
+    assert {code: read(bytes.fromhex(code)) for code in told} == told
 
 
 def test_doubles_have_the_digits_that_the_server_gives_them(world: BinlogWorld) -> None:
