@@ -174,7 +174,7 @@ def _headers(said: Any) -> Mapping[str, Any]:
 
 @contextmanager
 def form_required() -> Iterator[None]:
-    """A part of a record that has another form than its writer gives it is a ValueError, as any other fault of it."""
+    """A part of a record in another form than its writer's is a ValueError, as any other fault."""
     try:
         yield
     except (TypeError, AttributeError, LookupError, ArithmeticError) as error:

@@ -1,4 +1,4 @@
-"""Foreign keys that change rows of their table, of which the binary log has no event."""
+"""Foreign keys that change rows of their table without an event in the binary log."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _UNKNOWN = Fill(None, sure=False)
 
 def fill_of(native: str, default: str | None, extra: str, *, nullable: bool, quotes: bool) -> Fill:
     """`default`: as `information_schema.COLUMNS` has it. `quotes`: texts in it have quotes, and a text without them is
-    an expression, as in a MariaDB. A MySQL has texts as they are, and tells of an expression in `extra`.
+    an expression, as in a MariaDB. A MySQL has texts as they are, and names an expression in `extra`.
 
     Of a NOT NULL column without a default it is the implicit one of its type, as ALTER TABLE fills it in.
     """

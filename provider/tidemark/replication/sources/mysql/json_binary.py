@@ -39,7 +39,7 @@ def double_text(value: float, widest: int = 400) -> str:
 
 
 def queried_text(text: str, *, single: bool, widest: int) -> str:
-    """The text of a FLOAT (`single`) or a DOUBLE of an event, as a query gives it: as that of the value as a DOUBLE."""
+    """The text of a FLOAT (`single`) or a DOUBLE of an event, as a query has it. A FLOAT is a DOUBLE there."""
     (value,) = struct.unpack("<f", struct.pack("<f", float(text))) if single else (float(text),)
     return double_text(value, widest)
 
