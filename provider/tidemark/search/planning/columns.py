@@ -10,7 +10,7 @@ from tidemark.model.foreign_json import parsed
 from tidemark.model.table_log import Metadata
 from tidemark.search.model.paths import SearchColumn, ValueKind
 
-__all__ = ["NotSearched", "column_named", "column_now", "column_of", "equality_columns"]
+__all__ = ["NotSearched", "column_named", "column_now", "column_of", "equality_columns", "is_column"]
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 _CHAR = re.compile(r"(?<!var)char\(")
@@ -56,6 +56,11 @@ def column_of(metadata: Metadata, parts: Sequence[str]) -> SearchColumn:
         physical.append(str(field.get("metadata", {}).get(_PHYSICAL, field["name"])))
         kind = field["type"]
     return _column(names, physical, kind, said)
+
+
+def is_column(metadata: Metadata, name: str) -> bool:
+    """Whether the table has a column of this name in any case, searched or not."""
+    return any(str(field["name"]).lower() == name.lower() for field in parsed(metadata.schema_json)["fields"])
 
 
 def column_now(metadata: Metadata, column: SearchColumn) -> SearchColumn | None:
