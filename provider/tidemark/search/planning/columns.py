@@ -58,9 +58,14 @@ def column_of(metadata: Metadata, parts: Sequence[str]) -> SearchColumn:
     return _column(names, physical, kind, said)
 
 
-def is_column(metadata: Metadata, name: str) -> bool:
-    """Whether the table has a column of this name in any case, searched or not."""
-    return any(str(field["name"]).lower() == name.lower() for field in parsed(metadata.schema_json)["fields"])
+def is_column(metadata: Metadata, parts: Sequence[str]) -> bool:
+    """Whether the table has a column, or a field of a struct, of these names in any case, searched or not."""
+    kinds: list[Any] = [parsed(metadata.schema_json)]
+    for part in parts:
+        structs = (kind for kind in kinds if isinstance(kind, dict) and kind.get("type") == "struct")
+        fields = (field for struct in structs for field in struct["fields"])
+        kinds = [field["type"] for field in fields if str(field["name"]).lower() == part.lower()]
+    return bool(kinds)
 
 
 def column_now(metadata: Metadata, column: SearchColumn) -> SearchColumn | None:

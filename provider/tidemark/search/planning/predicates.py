@@ -172,7 +172,7 @@ class _Reader:
             return None
         qualifiers = next((n for n, part in enumerate(parts) if part.lower() not in self.names), len(parts) - 1)
         ways = (parts[n:] for n in range(min(qualifiers, len(parts) - 1), -1, -1))
-        meant = [names for names in ways if is_column(self.metadata, names[0])]
+        meant = [names for names in ways if is_column(self.metadata, names)]
         return column_named(self.metadata, meant[0]) if len(meant) == 1 else None
 
 
