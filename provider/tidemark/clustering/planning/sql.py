@@ -26,7 +26,7 @@ _MOST_ERRORS = 10_000
 _CALL = re.compile(BLANK + rf"SELECT\s+(?:{re.escape(INFORMATION)}|{re.escape(DEPTH)})\s*\(", re.DOTALL | re.IGNORECASE)
 _ALTER = re.compile(
     BLANK
-    + r"ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?:`[^`]+`|\"[^\"]+\"|[^\s`\"]+?)+\s+"
+    + r"ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?:`[^`]+`|\"[^\"]+\"|[^\s`\"])+\s+"
     + r"(?:CLUSTER\s+BY|DROP\s+CLUSTERING|SUSPEND|RESUME|RECLUSTER)\b",
     re.DOTALL | re.IGNORECASE,
 )
