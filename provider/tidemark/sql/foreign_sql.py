@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 _STUMBLES = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
-_AS_THEY_STAND = frozenset({"ARRAY_SIZE", "DATE_TRUNC", "GET_JSON_OBJECT", "LOG10", "LOG2", "TRUNC", "UNIX_DATE"})
+_AS_WRITTEN = frozenset({"ARRAY_SIZE", "DATE_TRUNC", "GET_JSON_OBJECT", "LOG10", "LOG2", "TRUNC", "UNIX_DATE"})
 _COLOURS = re.compile(r"\x1b\[\d+m")
 
 
@@ -55,7 +55,7 @@ class _Source(Snowflake):
 
 
 def _unless_of_units(name: str) -> Callable[[list[Any]], exp.Expr]:
-    """The builder of a call as it stands. With a third argument the first is a unit, and no column."""
+    """The builder of a call as it is written. With a third argument the first is a unit, and no column."""
     with_unit: Callable[[list[Any]], exp.Expr] = DatabricksParser.FUNCTIONS[name]
     return lambda args: with_unit(args) if len(args) > 2 else exp.Anonymous(this=name, expressions=args)
 
@@ -67,10 +67,10 @@ class _SparkTokenizer(Databricks.Tokenizer):
 
 
 class _SparkParser(DatabricksParser):
-    """Functions for which sqlglot would write another one, with other values, are kept as they stand."""
+    """Functions for which sqlglot would write another one, with other values, are kept as written."""
 
     FUNCTIONS = {  # noqa: RUF012 - sqlglot's way
-        **{name: built for name, built in DatabricksParser.FUNCTIONS.items() if name not in _AS_THEY_STAND},
+        **{name: built for name, built in DatabricksParser.FUNCTIONS.items() if name not in _AS_WRITTEN},
         **{name: _unless_of_units(name) for name in ("DATEDIFF", "DATE_DIFF")},
     }
 

@@ -135,7 +135,7 @@ def normalised(text: str) -> str:
 
 
 def digests_of(sql: str) -> frozenset[str]:
-    """The digests under which an answer of the text may be kept: as it stands, and normalised."""
+    """The digests under which an answer of the text may be kept: as it is, and normalised."""
     text = sql.strip().rstrip(";").rstrip()
     try:
         return frozenset({digest_of(text), digest_of(normalised(text))})
