@@ -85,7 +85,7 @@ demo-ingest: $(STAMP) ## the ingest service, and four writers that send the flig
 soak: $(STAMP) ## kills at random: KILLS=200 of channels' writers, half as many of pipes, a tenth of replications; PROGRAMS=1000 kept queries
 	@TIDEMARK_SOAK=$(or $(KILLS),200) $(PYTEST) -s --timeout 14400 tests/guarantees/test_killed_writers_each_row_once.py -k two_hundred
 	@TIDEMARK_SOAK_LOADS=$$(($(or $(KILLS),200) / 2)) $(PYTEST) --timeout 7200 tests/guarantees/test_killed_loads_each_file_once.py -k hundred
-	@TIDEMARK_SOAK_OLTP=$$(($(or $(KILLS),200) / 10)) $(PYTEST) --timeout 7200 tests/guarantees/test_replicated_oltp.py
+	@TIDEMARK_SOAK_OLTP=$$(($(or $(KILLS),200) / 10)) $(PYTEST) --timeout 7200 tests/guarantees/test_replicated_oltp.py tests/guarantees/test_replicated_loads.py
 	@TIDEMARK_SOAK_PROGRAMS=$(or $(PROGRAMS),1000) $(PYTEST) --timeout 14400 tests/properties/test_kept_queries.py -k many_more
 
 ui: $(STAMP) ## Airflow with the example DAGs at http://127.0.0.1:8080; PORT=8081 LISTEN=0.0.0.0 for others

@@ -97,12 +97,12 @@ class Shop:
     def capture(self) -> None:
         capture(Runtime(self.store, run=_no_job, paths=NO_JOB), "r", source=self.source, by=ME)
 
-    def recover(self, position: str, keep: tuple[str, ...] = ()) -> Replication:
+    def recover(self, position: str, keep: tuple[str, ...] = (), source: PostgresSource | None = None) -> Replication:
         return recover_from(
             self.store,
             "r",
             position=position,
-            source=self.source,
+            source=source or self.source,
             event_log=lambda name: f"/nowhere/{name}",
             by=ME,
             keep=keep,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pytest
 
 from tests.control.replication_model import ME
-from tests.control.source_shop import EVERYTHING, Shop
+from tests.control.source_shop import EVERYTHING, PATIENCE, Shop
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
 from tidemark.errors import ObjectNotFound, ReplicationRefused, SourceIsAnother, SourceSetBack
-from tidemark.replication.model.replication import ObjectState, ReplicationState, Selection
+from tidemark.replication.model.replication import FoundObject, ObjectState, Replication, ReplicationState, Selection
 from tidemark.replication.planning.positions import lsn_of, position_of_lsn
+from tidemark.replication.sources.postgresql.source import PostgresSource
 from tidemark.replication.store.schema import replicated_objects as objects_table
 from tidemark.replication.store.schema import replications as replications_table
 from tidemark.replication.worker import lifecycle, preparing
@@ -96,6 +97,40 @@ def test_a_recovery_that_is_refused_leaves_slot_and_publication(shop: Shop) -> N
     assert shop.source.slot_position(known) == known.captured
     assert len(shop.source.published(known)) == 1
     assert shop.recover("now", keep=("public.u",)).state is ReplicationState.RUNNING
+
+
+class Overtaken(PostgresSource):
+    """Another recovery comes before the publication is renewed: as a whole, or up to its new slot."""
+
+    def __init__(self, shop: Shop, *, whole: bool) -> None:
+        super().__init__(shop.server.address(shop.database))
+        self.shop, self.whole = shop, whole
+
+    def publish(
+        self, replication: Replication, selected: Sequence[FoundObject], *, leave: Collection[str] = ()
+    ) -> tuple[str, ...]:
+        if self.whole:
+            self.shop.recover("now")
+        else:
+            self.shop.source.drop_slot(replication)
+            self.shop.source.make_slot(replication, patience=PATIENCE)
+        self.shop.sql("INSERT INTO u VALUES (7)")
+        return super().publish(replication, selected, leave=leave)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_of_two_recoveries_at_once_the_later_one_leaves_the_slot_of_the_other(shop: Shop, whole: bool) -> None:
+    shop.replicated()
+    shop.sql("INSERT INTO u VALUES (1)")
+    lifecycle.failed_permanently(shop.store, "r", error="the slot is lost", by=ME)
+    overtaken = Overtaken(shop, whole=whole)
+    with pytest.raises(ReplicationRefused, match="by somebody else meanwhile"):
+        shop.recover("now", source=overtaken)
+    if not whole:  # the other one has died then, and is repeated
+        shop.recover("now")
+    known = shop.replication
+    assert known.state is ReplicationState.RUNNING
+    assert shop.source.slot_position(known) == known.captured
 
 
 def test_another_cluster_is_known_by_the_names_of_its_tables(shop: Shop) -> None:

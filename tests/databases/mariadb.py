@@ -83,11 +83,14 @@ class BinlogServer:
         self.stop()
         self.start()
 
-    def connection(self, database: str | None = None, user: str = "root", password: str = "") -> Any:
-        """For statements of an application: not in UTC, not autocommit."""
+    def connection(
+        self, database: str | None = None, user: str = "root", password: str = "", *, local_infile: bool = False
+    ) -> Any:
+        """For statements of an application: not in UTC, not autocommit. `local_infile`: it may load files of here."""
         return pymysql.connect(
-            host="127.0.0.1", port=self.port, user=user, password=password, database=database, charset="utf8mb4"
-        )
+            host="127.0.0.1", port=self.port, user=user, password=password, database=database, charset="utf8mb4",
+            local_infile=local_infile,
+        )  # fmt: skip
 
     def sql(self, text: str, database: str | None = None) -> list[tuple[Any, ...]]:
         """Runs one statement as root and commits; its rows, if it has any."""

@@ -18,7 +18,8 @@ from tidemark.channels.model.endings import ClosedUnlessFailed
 from tidemark.channels.model.rows import InsertAnswer, RowError, RowErrorKind
 from tidemark.channels.planning.names import key_of
 from tidemark.channels.planning.refusals import refusal_of
-from tidemark.channels.planning.tokens import require_verifier_name
+from tidemark.channels.planning.tokens import require_token, require_verifier_name
+from tidemark.channels.planning.values.plain import plain_value
 from tidemark.errors import (
     ChannelInvalid,
     IngestServiceRefused,
@@ -28,7 +29,7 @@ from tidemark.errors import (
     TidemarkError,
 )
 
-__all__ = ["ServiceChannel", "ServiceClient"]
+__all__ = ["ServiceChannel", "ServiceClient", "body_of"]
 
 _PATIENCE = 120.0  # seconds, for an answer and while the service's buffers are full
 _ARROW, _LINES = "application/vnd.apache.arrow.stream", "application/x-ndjson"
@@ -59,6 +60,7 @@ class ServiceClient(ClosedUnlessFailed):
         for other refusals, and IngestUnavailable if the service does not answer.
         """
         require_verifier_name(how.get("verify_tokens"))
+        require_token(how.get("offset_token"))
         key_of(name)
         channel = ServiceChannel(self, name, table, self.ask("PUT", _place(table, name), json=how))
         self._channels.append(channel)
@@ -170,7 +172,9 @@ class ServiceChannel(ClosedUnlessFailed):
         another writer has opened the channel at the service. Raises IngestUnavailable if nobody knows whether the rows
         were taken: open the channel again.
         """
-        body, media_type = _body(rows)
+        require_token(start_offset_token, "start_offset_token")
+        require_token(end_offset_token, "end_offset_token")
+        body, media_type = body_of(rows)
         asked = {"offset_token": end_offset_token, "start_offset_token": start_offset_token}
         said = self._client.ask(
             "POST",
@@ -261,7 +265,8 @@ def _utc(moment: datetime) -> str:
     return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)).isoformat()
 
 
-def _body(rows: Any) -> tuple[bytes, str]:
+def body_of(rows: Any) -> tuple[bytes, str]:
+    """The rows as the body of a request, and its media type. Raises InvalidArgument."""
     if isinstance(rows, bytes):
         return rows, _LINES
     rows = rows_of_any_form(rows)
@@ -270,11 +275,20 @@ def _body(rows: Any) -> tuple[bytes, str]:
         with pa.ipc.new_stream(sink, rows.schema) as stream:
             stream.write_table(rows)
         return sink.getvalue().to_pybytes(), _ARROW
-    return "".join(f"{json.dumps(row, default=_plain)}\n" for row in rows).encode(), _LINES
+    try:
+        return "".join(f"{json.dumps(row, default=_plain)}\n" for row in rows).encode(), _LINES
+    except (ValueError, TypeError, RecursionError) as error:
+        problem = f"a row has no form in JSON: {error}; send an Arrow table"
+        raise InvalidArgument(argument="rows", value="(a row)", problem=problem) from None
 
 
 def _plain(value: Any) -> Any:
     """A value that JSON has no form for, as the service takes it."""
+    value = plain_value(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if hasattr(value, "__array__") and hasattr(value, "tolist"):  # of NumPy
+        return value.tolist()
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, bytes):

@@ -16,7 +16,7 @@ from tidemark.model.streams import Addressing, TableRef
 from tidemark.results.driver.writing import write_answer
 from tidemark.results.model.answers import Miss, StoredAnswer, Why
 from tidemark.results.model.jobs import QueryRequest
-from tidemark.results.planning.queries import Query, read_query
+from tidemark.results.planning.queries import Query, digests_of, read_query
 from tidemark.results.planning.settings import affecting
 from tidemark.results.store import cached_results
 from tidemark.results.worker.asking import Asked, ask, from_log
@@ -79,11 +79,11 @@ class ResultsOfALake:
 
     def forget_results(self, *, sql: str | None = None, table: str | None = None) -> int:
         """Let no answer be reused, or none of this text, or none that reads this table; how many there were."""
-        path = None if table is None else self._locate(table)
+        path, texts = None if table is None else self._locate(table), frozenset() if sql is None else digests_of(sql)
         going = [
             answer
             for answer in self.cached_results()
-            if (sql is None or answer.text == sql.strip().rstrip(";").rstrip())
+            if (sql is None or answer.text_digest in texts)
             and (path is None or path in {leaf.path for leaf in answer.tables})
         ]
         return forget(self._cache, going)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tidemark.errors import LakeError, SourceError
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.storage import Storage
-from tidemark.results.worker.tables import zone_of
+from tidemark.results.worker.zones import zone_of
 from tidemark.search.driver.index import SearchIndex
 from tidemark.search.driver.snapshots import Snapshot, Snapshots
 from tidemark.search.model.paths import Method, Search

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from tidemark.errors.tree import TidemarkError
 
-__all__ = ["QueryNotReusable"]
+__all__ = ["AnswerDamaged", "QueryNotReusable"]
+
+
+class AnswerDamaged(TidemarkError):
+    """A stored answer at {location} cannot be read: {problem}. Its files were changed or damaged. Remove the answer by
+    `lake.forget_results(sql=…)` or `airflow tidemark results clear`. Then run the query again.
+    """
 
 
 class QueryNotReusable(TidemarkError):

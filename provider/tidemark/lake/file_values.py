@@ -56,7 +56,7 @@ def _fast(
     kinds = {"minValues": None, "maxValues": None, "nullCount": pa.int64()}
     schema = [("numRecords", pa.int64()), *((name, _struct(columns, kind)) for name, kind in kinds.items())]
     options = pa_json.ParseOptions(explicit_schema=pa.schema(schema), unexpected_field_behavior="ignore")
-    text = "\n".join(one or "{}" for one in stats).encode()
+    text = "\n".join(one or "{}" for one in stats).encode(errors="replace")  # lone surrogates: a text cut in two
     try:
         reading = pa_json.ReadOptions(block_size=_BLOCK)
         table = pa_json.read_json(pa.BufferReader(text), read_options=reading, parse_options=options)

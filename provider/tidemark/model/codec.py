@@ -92,5 +92,8 @@ def to_json(value: Any) -> str:
 
 def from_json(kind: type[T], text: str) -> T:
     """The value that `to_json` wrote. Raises ValueError if the text does not fit `kind`."""
-    parsed: T = from_plain(kind, json.loads(text))
+    try:
+        parsed: T = from_plain(kind, json.loads(text))
+    except (TypeError, AttributeError, LookupError, RecursionError) as error:  # of JSON with another form
+        raise ValueError(f"it is no {kind.__name__}: {error}") from error
     return parsed

@@ -18,13 +18,14 @@ from typing import Any, TypeVar
 
 from tidemark.model.codec import from_plain
 
-__all__ = ["exact_number", "foreign_object", "foreign_value", "parsed", "plain_text", "whole_number"]
+__all__ = ["exact_number", "foreign_object", "foreign_value", "parsed", "parsed_line", "plain_text", "whole_number"]
 
 T = TypeVar("T")
 _INVALID = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 _WHOLE = re.compile("[0-9]{1,18}")  # so it has 64 bits
 _BITS = 2**63
 _MOST_DIGITS = 200_000  # before or behind the point; PostgreSQL's numeric has 131,072
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _BEYOND = "it has a number beyond all bounds"
 _hints = functools.cache(typing.get_type_hints)
 
@@ -44,6 +45,19 @@ def parsed(
         raise ValueError("it is nested too deeply") from error
     except ArithmeticError as error:
         raise ValueError(_BEYOND) from error
+
+
+def parsed_line(
+    line: str | bytes, *, number: Callable[[str], Any] | None = None, fraction: Callable[[str], Any] | None = None
+) -> Any:
+    """`parsed`, of a text whose content a table gets. So it raises ValueError for bytes that are no UTF-8, and for half
+    of a surrogate pair.
+    """
+    text = line if isinstance(line, str) else line.decode("utf-8-sig")
+    found = parsed(text, number=number, fraction=fraction)
+    if _SURROGATE.search(text):
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    return found
 
 
 def exact_number(text: str) -> Decimal:

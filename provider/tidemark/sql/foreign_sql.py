@@ -7,13 +7,17 @@ which sqlglot fails.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import sqlglot
 from sqlglot import Token, exp
+from sqlglot.dialects.databricks import Databricks
 from sqlglot.dialects.snowflake import Snowflake
 from sqlglot.errors import SqlglotError
+from sqlglot.generators.databricks import DatabricksGenerator
+from sqlglot.parsers.databricks import DatabricksParser
 
 __all__ = [
     "SNOWFLAKE",
@@ -29,7 +33,11 @@ __all__ = [
 ]
 
 _STUMBLES = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
+_AS_WRITTEN = frozenset({"ARRAY_SIZE", "DATE_TRUNC", "GET_JSON_OBJECT", "LOG10", "LOG2", "TRUNC", "UNIX_DATE"})
 _COLOURS = re.compile(r"\x1b\[\d+m")
+
+
+Dialect = str | type[sqlglot.Dialect]
 
 
 class SqlNotUnderstood(ValueError):
@@ -46,12 +54,45 @@ class _Source(Snowflake):
     Tokenizer = _SourceTokenizer
 
 
-SPARK = "databricks"  # includes Spark's own SQL
+def _unless_of_units(name: str) -> Callable[[list[Any]], exp.Expr]:
+    """The builder of a call as it is written. With a third argument the first is a unit, and no column."""
+    with_unit: Callable[[list[Any]], exp.Expr] = DatabricksParser.FUNCTIONS[name]
+    return lambda args: with_unit(args) if len(args) > 2 else exp.Anonymous(this=name, expressions=args)
+
+
+class _SparkTokenizer(Databricks.Tokenizer):
+    """Spark's tokens: since Spark 4, a quote in a text may be doubled."""
+
+    STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012 - sqlglot's way
+
+
+class _SparkParser(DatabricksParser):
+    """Functions for which sqlglot would write another one, with other values, are kept as written."""
+
+    FUNCTIONS = {  # noqa: RUF012 - sqlglot's way
+        **{name: built for name, built in DatabricksParser.FUNCTIONS.items() if name not in _AS_WRITTEN},
+        **{name: _unless_of_units(name) for name in ("DATEDIFF", "DATE_DIFF")},
+    }
+
+
+class _SparkGenerator(DatabricksGenerator):
+    """Spark 4.1 has times of a day, which Databricks has not."""
+
+    TYPE_MAPPING = {**DatabricksGenerator.TYPE_MAPPING, exp.DType.TIME: "TIME"}  # noqa: RUF012 - sqlglot's way
+
+
+class _Spark(Databricks):
+    Tokenizer = _SparkTokenizer
+    Parser = _SparkParser
+    Generator = _SparkGenerator
+
+
+SPARK = _Spark  # Databricks' SQL includes Spark's own
 SNOWFLAKE = "snowflake"
 SOURCE = _Source  # the source system's, with names in backticks
 
 
-def trees(text: str, dialect: str | type[Snowflake]) -> list[exp.Expression]:
+def trees(text: str, dialect: Dialect) -> list[exp.Expression]:
     """The statements in the text. Raises SqlNotUnderstood."""
     with _in_words():
         found = [tree for tree in sqlglot.parse(text, dialect=dialect) if tree is not None]
@@ -60,7 +101,7 @@ def trees(text: str, dialect: str | type[Snowflake]) -> list[exp.Expression]:
     return [tree for tree in found if isinstance(tree, exp.Expression)]
 
 
-def tree_of(text: str, dialect: str | type[Snowflake]) -> exp.Expression:
+def tree_of(text: str, dialect: Dialect) -> exp.Expression:
     """The only statement or expression in the text. Raises SqlNotUnderstood."""
     found = trees(text, dialect)
     if len(found) != 1:
@@ -68,7 +109,7 @@ def tree_of(text: str, dialect: str | type[Snowflake]) -> exp.Expression:
     return found[0]
 
 
-def tokens(text: str, dialect: str) -> tuple[Token, ...]:
+def tokens(text: str, dialect: Dialect) -> tuple[Token, ...]:
     """The tokens of the text, without comments. Raises SqlNotUnderstood."""
     with _in_words():
         return tuple(sqlglot.tokenize(text, read=dialect))
@@ -86,7 +127,7 @@ def renames_columns(source: exp.Expr) -> bool:
     return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
 
 
-def written(tree: exp.Expr, dialect: str, *, comments: bool = True) -> str:
+def written(tree: exp.Expr, dialect: Dialect, *, comments: bool = True) -> str:
     """The text of a tree. Raises SqlNotUnderstood."""
     with _in_words():
         return tree.sql(dialect=dialect, comments=comments)

@@ -48,10 +48,13 @@ def makes_rows(call: exp.Expr) -> bool:
 def word_of_the_present(node: exp.Expr) -> str | None:
     """The text of a string such as 'today', which Spark reads as a time beside a time; None for anything else.
 
-    Types of columns are not known here, so a text that stays a text counts, too.
+    Types of columns are not known here, so a text that stays a text counts, too. Texts in a row are one.
     """
-    is_text = isinstance(node, exp.RawString) or (isinstance(node, exp.Literal) and node.is_string)
-    return str(node.this) if is_text and _PRESENT.fullmatch(str(node.this)) else None
+    parts = node.expressions if isinstance(node, exp.Concat) else [node]
+    if not all(isinstance(part, exp.RawString) or (isinstance(part, exp.Literal) and part.is_string) for part in parts):
+        return None
+    text = "".join(str(part.this) for part in parts)
+    return text if _PRESENT.fullmatch(text) else None
 
 
 def at_one_time(tree: exp.Expr, now: datetime) -> exp.Expr:

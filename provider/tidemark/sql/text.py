@@ -14,6 +14,7 @@ from tidemark.sql.foreign_sql import SqlNotUnderstood, source_tokens
 
 __all__ = [
     "BLANK",
+    "ONE_NAME",
     "Cursor",
     "Span",
     "SqlName",
@@ -29,7 +30,8 @@ RESERVED = frozenset(
     ALTER AS CREATE DROP FALSE FROM IN INTO LIKE NOT NULL ON OR SELECT SET TABLE TRUE USING VALUES WHERE WITH
     """.split()  # noqa: SIM905 - a list of words
 )
-BLANK = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"  # before a statement; with re.DOTALL
+BLANK = r"(?>\s|--[^\n]*\n|/\*.*?\*/)*"  # before a statement; with re.DOTALL. Each part is read in one way only
+ONE_NAME = r"(?:`[^`]+`|\"[^\"]+\"|[^\s`\"])+"  # of a table, up to the next white space
 _WORD = re.compile(r"[^\W\d][\w$]*")
 _MOST_SHOWN = 10_000  # SHOW … LIMIT at most, as in the source system
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING)

@@ -277,6 +277,13 @@ def test_a_column_that_a_default_filled_tells_its_value_and_one_that_cannot_says
         ({"key": [1], "value": envelope("c", 2, {"id": 2})["value"]}, "its key is no object"),
         ("[1]\n", "it is no JSON object"),
         ("[" * 100_000 + "\n", "nested too deeply"),
+        (envelope("c", 2, {"id": 2, "v": "\ud800"}), "surrogates not allowed"),
+        ({"key": {"id": 2}, "value": {"op": ["c"], "source": SOURCE, "after": {"id": 2}}}, r"its op is \['c'\]"),
+        ({"key": {"id": 2}, "value": {"op": "m", "source": SOURCE, "message": "x"}}, "its message is no object"),
+        (
+            {"key": {"id": 2}, "value": {"schema": ["x"], "payload": envelope("c", 2, {"id": 2})["value"]}},
+            "another form than Debezium writes",
+        ),
     ],
 )
 def test_what_is_no_envelope_is_named_with_its_file(tmp_path: Path, record: Any, said: str) -> None:
@@ -284,6 +291,51 @@ def test_what_is_no_envelope_is_named_with_its_file(tmp_path: Path, record: Any,
     with pytest.raises(EnvelopeInvalid, match=said) as raised:
         tables(address_of(tmp_path))
     assert "1.jsonl" in str(raised.value)
+
+
+def test_a_record_without_a_place_for_its_key_has_the_key_that_the_connection_names(tmp_path: Path) -> None:
+    land(tmp_path, "1.jsonl", [{"value": envelope("c", 1, {"id": 1})["value"], "headers": {}}])
+    assert "extra keys" in str(tables(address_of(tmp_path))["public.t"].unsupported)
+    assert keys(tmp_path, keys={"public.t": ["id"]}) == ['["1"]']
+
+
+@pytest.mark.parametrize("struct", [{"type": "struct", "fields": [{"type": "int32"}]}, {"type": "x"}])
+def test_a_schema_of_another_form_makes_its_table_unsupported(tmp_path: Path, struct: dict[str, Any]) -> None:
+    value = envelope("c", 1, {"id": 1})["value"]
+    schema = {"type": "struct", "fields": [{"field": "after", **struct}]}
+    land(tmp_path, "1.jsonl", [{"key": {"id": 1}, "value": {"schema": schema, "payload": value}}])
+    assert tables(address_of(tmp_path))["public.t"].unsupported
+
+
+def test_the_last_row_that_goes_is_named_if_it_cannot_be_read(tmp_path: Path) -> None:
+    """It waits for the next envelope, and there is none."""
+    gone = envelope("d", 2, None)
+    gone["value"]["before"] = {"id": 2, "v": 5}
+    land(tmp_path, "1.jsonl", [envelope("c", 1, {"id": 1, "v": "a"}), gone])
+    side = {"type": "struct", "fields": [{"field": "id", "type": "int32"}, {"field": "v", "type": "string"}]}
+    records = [json.loads(line) for line in (tmp_path / "1.jsonl").read_text().splitlines()]
+    for record in records:
+        record["value"] = {"schema": {"fields": [{"field": "after", **side}]}, "payload": record["value"]}
+    land(tmp_path, "1.jsonl", records)
+    with pytest.raises(EnvelopeInvalid, match="column v has the value '5'"):
+        read_events(address_of(tmp_path))
+
+
+def test_an_avro_container_with_any_wrong_byte_is_named_or_read(tmp_path: Path) -> None:
+    source = {name: str(SOURCE[name]) for name in ("connector", "name", "db", "schema", "table")}
+    row = {"id": 1, "total": None, "made": 1, "small": 2, "raw": b"a", "tags": ["x"]}
+    file = tmp_path / "1.avro"
+    with file.open("wb") as opened:
+        record = {"op": "c", "source": source, "before": None, "after": row}
+        fastavro.writer(opened, fastavro.parse_schema(avro_schema(ROW)), [record], sync_marker=b"0" * 16)
+    content, named = file.read_bytes(), 0
+    for place in range(0, len(content), 5):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        try:
+            read_events(address_of(tmp_path, keys={"*": ["id"]}))
+        except EnvelopeInvalid:
+            named += 1
+    assert named > 50
 
 
 def test_a_late_file_is_a_change_so_a_reader_looks_and_names_it(tmp_path: Path) -> None:

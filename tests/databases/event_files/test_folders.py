@@ -130,6 +130,7 @@ CUT = json.dumps(event(2, 2))[:-40]
         ([event(1, 1), CUT], r"a\.jsonl: has no JSON object in line 2 .*the file may be cut off"),
         ([event(1, 1), "[]\n"], "has no event in line 2"),
         ([{"id": 1}], "has no event in line 1"),
+        ([event(1, 1, payload={"id": 1, "v": "\ud800"})], "has no JSON object in line 1 .*surrogates not allowed"),
         ([event(1, 1) | {"source_metadata": {"primary_keys": ["id"]}}], "its source_metadata names no table"),
         ([event(1, 1, log_position="x")], "has no event in line 1"),
         ([event(1, 1, change_type="UPSERT")], "has no event in line 1"),
@@ -172,7 +173,11 @@ def test_avro_of_another_schema_and_what_is_no_avro_are_named(tmp_path: Path) ->
     file = drop_avro(tmp_path, name(1, "a.avro"), SCHEMA, [{"id": 1}])
     with pytest.raises(EventFileInvalid, match="its schema other has no read_method, uuid, source_metadata, payload"):
         read_events(address_of(tmp_path))
-    file.write_bytes(file.read_bytes()[:40])
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"avro.schema", b"avro.schemes"))
+    with pytest.raises(EventFileInvalid, match="is no file of events"):
+        tables(address_of(tmp_path))
+    file.write_bytes(content[:40])
     with pytest.raises(EventFileInvalid, match="is no file of events"):
         tables(address_of(tmp_path))
     file.unlink()

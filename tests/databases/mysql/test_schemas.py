@@ -13,6 +13,7 @@ from tests.databases.mysql.captured import BinlogWorld
 from tests.databases.mysql.conftest import with_setting
 from tidemark.errors import SourceRefused
 from tidemark.model.codec import from_json
+from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.catalog import HeldColumn
 from tidemark.replication.model.replication import Column, ReplicationOptions, Selection, Shown, TableSchema
 from tidemark.replication.planning.hiding import hasher
@@ -106,6 +107,22 @@ def test_old_rows_have_the_default_of_a_new_column(world: BinlogWorld) -> None:
     assert (a, b, d) == ("7", "", "1.50"), "the server has filled the same in"
 
 
+@pytest.mark.parametrize(
+    "declared",
+    ["VARCHAR(9) DEFAULT 'NULL'", "VARCHAR(9) DEFAULT '''x'''", "DOUBLE DEFAULT 1.50",
+     r"VARCHAR(9) DEFAULT 'a\nb\\\\c\0'", "VARCHAR(20) DEFAULT (CONCAT('a', 'b'))"],
+)  # fmt: skip
+def test_the_default_of_old_rows_is_exact_or_unknown(world: BinlogWorld, declared: str) -> None:
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    world.replicate("t")
+    world.sql(f"ALTER TABLE t ADD COLUMN a {declared}", "INSERT INTO t VALUES (2, NULL)")
+    world.batch()
+    ((value,),) = world.sql("SELECT a FROM t WHERE id = 1")
+    column = _column(world, "a")
+    assert column.unknown_fill == ("(" in declared.partition("DEFAULT")[2])
+    assert column.unknown_fill or column.filled == str(value)
+
+
 def test_a_column_whose_type_changed_since_may_have_had_any_default(world: BinlogWorld) -> None:
     world.sql("CREATE TABLE t (id INT PRIMARY KEY)")
     world.replicate("t")
@@ -136,6 +153,9 @@ def test_a_key_that_changed_is_another_schema(world: BinlogWorld) -> None:
         (["DROP TABLE t", "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, a INT)"], True),
         (["CREATE TABLE t2 LIKE t", "INSERT INTO t2 VALUES (9, 9)", "RENAME TABLE t TO t3, t2 TO t"], True),
         (["RENAME TABLE t TO t4", "RENAME TABLE t4 TO t"], True),
+        (["ALTER TABLE t DROP COLUMN a, ADD COLUMN a INT DEFAULT 5"], True),
+        (["ALTER TABLE t DROP COLUMN a", "ALTER TABLE t ADD COLUMN a INT DEFAULT 5"], True),
+        (["ALTER TABLE t CHANGE a b INT", "ALTER TABLE t CHANGE b a INT"], True),
         (["ALTER TABLE t ENGINE = InnoDB"], False),
         (["ALTER TABLE t ADD INDEX (a)"], False),
     ],
@@ -152,7 +172,7 @@ def test_another_table_under_the_name_is_told(world: BinlogWorld, statements: li
     assert len([event for event in events if event["change"] == "INSERT"]) == 2
     if replaced:
         needed = [change_of(before, schema).needs_backfill for schema in _schemas(events)]
-        assert needed == [None, "another table took its name, whose rows its log does not have"]
+        assert needed == [None, "a statement gave it other rows, which its log does not have"]
         assert change_of(before, _schemas(events)[1], keyed=False).needs_backfill is None
 
 
@@ -161,6 +181,42 @@ def test_a_table_that_is_there_is_not_replaced_by_a_statement_that_would_make_it
     world.replicate("t")
     world.sql("CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     assert [schema.replaced for schema in _schemas(world.batch())] == [False]
+
+
+def test_columns_that_exchange_their_names_are_told(world: BinlogWorld) -> None:
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
+    world.replicate("t")
+    world.sql("INSERT INTO t VALUES (1, 1, 2)", "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a")
+    assert [schema.replaced for schema in _schemas(world.batch())] == [False, True]
+
+
+def test_a_table_whose_rows_a_partition_takes_or_gives_is_told(world: BinlogWorld) -> None:
+    engine = "Aria" if world.server.kind is SourceKind.MARIADB else "InnoDB"  # InnoDB of a MariaDB waits for itself
+    world.sql(
+        f"CREATE TABLE parts (id INT PRIMARY KEY) ENGINE = {engine}"
+        " PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (10))",
+        f"CREATE TABLE t (id INT PRIMARY KEY) ENGINE = {engine}",
+    )
+    world.replicate("t", "parts")
+    world.sql("INSERT INTO t VALUES (1)", "INSERT INTO parts VALUES (2)")
+    world.batch()
+    world.sql("ALTER TABLE parts EXCHANGE PARTITION p WITH TABLE t")
+    told = [(event["change"], _schemas([event])[0].replaced) for event in world.batch()]
+    assert told == [("SCHEMA", True), ("SCHEMA", True)]
+
+
+def test_what_only_a_mariadb_writes_is_told(own_server: BinlogServer) -> None:
+    if own_server.kind is not SourceKind.MARIADB:
+        pytest.skip("a MySQL has neither statement")
+    world = BinlogWorld(own_server)
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    world.replicate("t")
+    world.sql("INSERT INTO t VALUES (1, 1), (2, 1)")
+    world.batch()
+    world.sql("ALTER IGNORE TABLE t ADD UNIQUE (a)")
+    assert [schema.replaced for schema in _schemas(world.batch())] == [True]
+    world.sql("SET STATEMENT lock_wait_timeout = 10 FOR TRUNCATE TABLE t")
+    assert [str(event["change"]) for event in world.batch()] == ["TRUNCATE"]
 
 
 def test_rows_that_go_with_a_partition_are_told(world: BinlogWorld) -> None:

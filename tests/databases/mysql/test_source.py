@@ -181,6 +181,24 @@ def test_the_log_says_whether_a_table_of_the_selection_changed(world: BinlogWorl
     assert not source.has_changes(excluded, world.here())
 
 
+def test_a_foreign_key_whose_changes_the_log_lacks_is_told(world: BinlogWorld) -> None:
+    """A MySQL of the tests has events of them."""
+    world.sql("CREATE TABLE p (id INT PRIMARY KEY)", "INSERT INTO p VALUES (1)")
+    for table, rule in (("`a-c`", "ON DELETE CASCADE"), ("n", "ON DELETE SET NULL"), ("r", "ON DELETE RESTRICT")):
+        world.sql(
+            f"CREATE TABLE {table} (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) {rule})",
+        )
+    world.sql("INSERT INTO `a-c` VALUES (1, 1)")
+    told = {one.name.table: one.notices for one in _source(world).discover(_replication(world))}
+    world.replicate("a-c")
+    world.sql("DELETE FROM p")
+    events = [str(event["change"]) for event in world.events()]
+    in_log = world.server.kind is SourceKind.MYSQL
+    assert events == (["DELETE"] if in_log else [])
+    assert {table for table, notices in told.items() if notices} == (set() if in_log else {"a-c", "n"})
+    assert in_log or "without an event in the log" in told["n"][0]
+
+
 def test_nothing_is_made_or_locked_in_the_source(world: BinlogWorld) -> None:
     source, replication = _source(world), _replication(world)
     position = source.make_slot(replication, patience=timedelta(seconds=1))

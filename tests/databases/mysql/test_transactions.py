@@ -7,6 +7,7 @@ import random
 import threading
 from contextlib import closing, suppress
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -19,6 +20,7 @@ from tidemark.replication.model.jobs import ColumnRules
 from tidemark.replication.model.replication import LogPosition, Selection
 from tidemark.replication.planning.hiding import hasher
 from tidemark.replication.planning.positions import FilePlace, parse_file_place, place_of, position_text
+from tidemark.replication.sources.mysql import log_stream
 from tidemark.replication.sources.mysql.binlog import GTIDS
 from tidemark.replication.sources.mysql.log_stream import LoggedEvent, events_from
 
@@ -242,6 +244,19 @@ def test_a_log_goes_on_in_the_next_file(world: BinlogWorld) -> None:
     assert [event["commit"] for event in events] == sorted(event["commit"] for event in events)
 
 
+def test_a_place_that_cannot_be_asked_for_is_found_from_the_start_of_its_file(
+    world: BinlogWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a transaction of 4 GB, since a replica asks for a place of 32 bits."""
+    world.sql(TABLE, "FLUSH BINARY LOGS")
+    world.sql("INSERT INTO t VALUES (0, 'x', 0)")
+    world.replicate("t")
+    monkeypatch.setattr(log_stream, "FARTHEST", 4)
+    world.sql("INSERT INTO t VALUES (1, 'x', 0)", "FLUSH BINARY LOGS", "INSERT INTO t VALUES (2, 'x', 0)")
+    assert [event["key"] for event in world.events()] == ['["1"]', '["2"]']
+    assert world.events() == []
+
+
 def test_concurrent_writers_leave_the_state_that_a_query_sees(world: BinlogWorld) -> None:
     """Random statements of several sessions, batches of any size between them."""
     world.sql(TABLE)
@@ -314,3 +329,28 @@ def test_two_phase_transactions_are_refused_by_name(world: BinlogWorld) -> None:
     with pytest.raises(SourceRefused, match="two-phase"):
         world.batch()
     assert world.position == before
+
+
+def test_a_load_and_a_function_in_statement_format_are_refused_by_name(world: BinlogWorld, tmp_path: Path) -> None:
+    """The log has neither as the statement of a query alone."""
+    world.sql(
+        TABLE,
+        "CREATE FUNCTION f() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN INSERT INTO t(id) VALUES (9); RETURN 1;"
+        " END",
+    )
+    world.replicate("t")
+    begin = world.position
+    file = tmp_path / "rows"
+    file.write_text("1\ta\t2\n")
+    world.sql("SET GLOBAL local_infile = ON")
+    for statement in ("SELECT f()", f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE t"):
+        with closing(world.server.connection(world.database, local_infile=True)) as connection:
+            with connection.cursor() as cursor:
+                cursor.execute("SET SESSION binlog_format = STATEMENT")
+                cursor.execute(statement)
+            connection.commit()
+        with pytest.raises(SourceRefused, match="STATEMENT"):
+            world.batch()
+        world.position = world.here()
+    assert len(_selected(world)) == 2
+    assert begin < world.position

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import dataclass
 
 import pytest
 
 from tests.databases.mysql.captured import BinlogWorld
 from tidemark.model.source_address import SourceKind
+from tidemark.replication.model.jobs import ColumnRules
 from tidemark.replication.model.replication import TypeKind, UnifiedType
+from tidemark.replication.planning.hiding import hasher
 from tidemark.replication.sources.mysql.catalog import columns_of
+from tidemark.replication.sources.mysql.charsets import decoder_of
 from tidemark.replication.sources.mysql.connection import connect, rows_of
 from tidemark.replication.sources.mysql.dialects import dialect_of
+from tidemark.replication.sources.mysql.json_binary import double_text
 from tidemark.replication.sources.mysql.texts import text_expression
 
 K = TypeKind
@@ -187,6 +192,60 @@ def _same(event: str | None, selected: str | None, case: Case) -> bool:
 
         return struct.pack("<f", float(event)) == struct.pack("<f", float(selected))
     return event == selected
+
+
+@pytest.mark.parametrize("charset", ["cp866", "eucjpms", "gb18030", "greek", "hebrew", "koi8u", "sjis", "ujis"])
+def test_bytes_of_a_text_are_the_characters_that_the_server_makes_of_them(world: BinlogWorld, charset: str) -> None:
+    """Else a key would have one text in a copy, and another in an event."""
+    if not world.sql(f"SELECT 1 FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME = '{charset}'"):
+        pytest.skip(f"the server has no {charset}")
+    codes = ["7e", "fc", "fd", "a1", "a2", "af", "95", "815f", "a1c0", "a1c1", "a1dd", "a1f1", "a2cc", "a8bc", "8fa2c3"]
+    codes += ["8135f437"]  # of gb18030
+    texts = ", ".join(
+        f"HEX(CONVERT(x'{code}' USING {charset})), CONVERT(CONVERT(x'{code}' USING {charset}) USING utf8mb4)"
+        for code in codes
+    )
+    (row,) = world.sql(f"SELECT {texts}")
+    read = decoder_of(charset)
+    known = {
+        one: text for one, code, text in zip(codes, row[::2], row[1::2], strict=True) if code == one.upper() and text
+    }
+    told = {code: text for code, text in known.items() if "?" not in text}
+    assert told
+    assert {code: read(bytes.fromhex(code)) for code in told} == told
+
+
+def test_doubles_have_the_digits_that_the_server_gives_them(world: BinlogWorld) -> None:
+    chance = random.Random(4)
+    values = [10.0**power for power in range(-40, 40)] + [
+        -2.5e-15,
+        123456789012345680.0,
+        3875238299756962.5,
+        5e-324,
+        1.7976931348623157e308,
+    ]
+    values += [chance.uniform(-1, 1) * 10.0 ** chance.randint(-30, 30) for _ in range(500)]
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a DOUBLE)")
+    world.sql(f"INSERT INTO t (a) VALUES {', '.join(f'({value!r})' for value in values)}")
+    with connect(world.address) as connection:
+        found = rows_of(connection, f"SELECT CAST(a AS CHAR) FROM {world.database}.t ORDER BY id")
+        widest = dialect_of(str(connection.get_server_info())).widest_number
+    assert [double_text(value, widest) for value in values] == [text for (text,) in found]
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
+def test_a_number_has_one_hash_in_events_and_in_copies(world: BinlogWorld, kind: str) -> None:
+    world.hash_secret = "s"
+    world.sql(f"CREATE TABLE t (id INT PRIMARY KEY, a {kind})")
+    world.replicate("t", rules=ColumnRules(hash=("*.t.a",)))
+    world.sql("INSERT INTO t VALUES (1, 0.1), (2, 1e15), (3, 16777216), (4, -1e-12)")
+    with connect(world.address) as connection:
+        dialect = dialect_of(str(connection.get_server_info()))
+        text = text_expression("a", kind.lower(), dialect)
+        copied = [
+            hasher("s")(one) for (one,) in rows_of(connection, f"SELECT {text} FROM {world.database}.t ORDER BY id")
+        ]
+    assert [json.loads(event["payload"])["a"] for event in world.events()] == copied
 
 
 @pytest.mark.parametrize("table", ["a.b", "it`s", "ü x"])

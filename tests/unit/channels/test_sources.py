@@ -93,6 +93,25 @@ def test_a_wrong_key_token_or_query_is_named(shop: SourceConnection) -> None:
             read(sql_query, token, **{**how, **more})
 
 
+@pytest.mark.parametrize("token", ["NaN", "Infinity", "-Infinity", "true", "null", "[1]", ""])
+def test_a_token_that_no_row_can_follow_is_refused(shop: SourceConnection, token: str) -> None:
+    with pytest.raises(InvalidArgument, match="offset_token"):
+        read(sql_query, token, connection=shop, query=QUERY, key="id", initial=0)
+
+
+@pytest.mark.parametrize("token", ["9" * 30, '"\\ud800"'])
+def test_a_token_that_a_client_cannot_send_is_an_error_of_the_source(shop: SourceConnection, token: str) -> None:
+    with pytest.raises(SourceUnreadable):
+        read(sql_query, token, connection=shop, query=QUERY, key="id", initial=0)
+
+
+def test_two_columns_of_one_name_are_an_error(shop: SourceConnection) -> None:
+    """Rows by name would have the value of one of them, as of a join."""
+    query = "SELECT a.id, b.id FROM (SELECT 1 AS id) a, (SELECT 2 AS id) b WHERE a.id > :after"
+    with pytest.raises(SourceUnreadable, match="two columns of the name id: give one of them another name by AS"):
+        read(sql_query, None, connection=shop, query=query, key="id", initial=0)
+
+
 def test_a_database_that_is_away_is_an_error_without_its_password() -> None:
     url = "postgresql+psycopg://ana:c4n4ry@127.0.0.1:1/shop"
     with pytest.raises(SourceUnreadable) as raised:
@@ -112,6 +131,7 @@ class _Api(BaseHTTPRequestHandler):
 
     rows: list[dict[str, Any]] = []  # noqa: RUF012 - a test changes it
     said: bytes | None = None  # in place of a page
+    following: dict[int, int] = {}  # noqa: RUF012 - first row of a page → that of the next one
     busy: set[str] = set()  # noqa: RUF012
     seen: list[dict[str, str | None]] = []  # noqa: RUF012
 
@@ -125,7 +145,8 @@ class _Api(BaseHTTPRequestHandler):
             self.send_header("Retry-After", "0")
             self.end_headers()
             return
-        following = str(at + 2) if at + 2 < len(self.rows) else None
+        after = self.following.get(at, at + 2)
+        following = str(after) if after < len(self.rows) else None
         page = {"data": {"items": self.rows[at : at + 2]}, "page": {"next": following}}
         body = type(self).said or json.dumps(page).encode()
         self.send_response(404 if asked.get("lost") else 200)
@@ -139,7 +160,7 @@ class _Api(BaseHTTPRequestHandler):
 @pytest.fixture
 def api() -> Iterator[SourceConnection]:
     _Api.rows = [{"id": n, "price": 0.1} for n in range(5)]
-    _Api.busy, _Api.seen, _Api.said = set(), [], None
+    _Api.busy, _Api.seen, _Api.said, _Api.following = set(), [], None, {}
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Api)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield SourceConnection("api", "http", "127.0.0.1", server.server_port, "ana", "pw", extra={"X-Key": "k"})
@@ -207,6 +228,58 @@ def test_the_query_of_a_url_is_sent_with_each_page(api: SourceConnection) -> Non
     assert [[row["id"] for row in rows] for rows, _ in found] == [[2, 3], [4]]
     with pytest.raises(SourceUnreadable, match="404"):
         read(http_pages, "2", connection=api, **{**PAGES, "url": "/sold?lost=1"})
+
+
+@pytest.mark.parametrize("end", [None, "", False])
+def test_a_page_whose_next_cursor_says_nothing_is_the_last_one(api: SourceConnection, end: Any) -> None:
+    _Api.said = json.dumps({"data": {"items": [{"id": 1}]}, "page": {"next": end}}).encode()
+    assert read(http_pages, None, connection=api, **PAGES) == [([{"id": 1}], '{"cursor": null, "rows": 1}')]
+
+
+def test_cursors_that_go_round_in_a_circle_are_an_error(api: SourceConnection) -> None:
+    _Api.following = {4: 2}
+    pages = http_pages(None, connection=api, **PAGES)
+    assert [next(pages)[1] for _ in range(2)] == ['{"cursor": "2", "rows": 0}', '{"cursor": "4", "rows": 0}']
+    with pytest.raises(SourceUnreadable, match=r"page at cursor '4' leads back to '2'"):
+        next(pages)
+
+
+@pytest.mark.parametrize("odd", [True, ["a"], {"a": 1}])
+def test_a_next_cursor_that_is_neither_a_text_nor_a_number_is_an_error(api: SourceConnection, odd: Any) -> None:
+    _Api.said = json.dumps({"data": {"items": []}, "page": {"next": odd}}).encode()
+    with pytest.raises(SourceUnreadable, match="the next cursor of a page"):
+        read(http_pages, None, connection=api, **PAGES)
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_last_line_without_a_newline_counts_once_a_later_file_is_there(tmp_path: Path, form: str) -> None:
+    """Exported files often end so. The last file may still be written."""
+    (tmp_path / "a.log").write_bytes(b'{"id": 1}\n{"id": 2}')
+    found = read(lines, None, directory=str(tmp_path), form=form)
+    assert [token for _, token in found] == ["a.log:1"]
+    (tmp_path / "b.log").write_bytes(b'{"id": 3}\n{"id"')
+    found = read(lines, "a.log:1", directory=str(tmp_path), form=form)
+    assert [token for _, token in found] == ["a.log:2", "b.log:1"]
+    assert [token for _, token in read(lines, "a.log:2", directory=str(tmp_path), form=form)] == ["b.log:1"]
+    if form == "json":
+        batches = [batch_of(rows, spec(field("id", "long")), UTC, datetime.now(UTC)) for rows, _ in found]
+        assert [batch.rows.to_pylist() for batch in batches] == [[{"id": 2}], [{"id": 3}]]
+
+
+@pytest.mark.parametrize(
+    "token",
+    ['{"cursor": "2", "rows": -1}', '{"cursor": "2", "rows": true}', '{"cursor": ["2"], "rows": 0}', '{"cursor": "2"}'],
+)
+def test_a_token_that_is_no_place_in_a_page_is_refused(api: SourceConnection, token: str) -> None:
+    with pytest.raises(InvalidArgument, match="offset_token"):
+        read(http_pages, token, connection=api, **PAGES)
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "9" * 19, "٣", "-1", ""])
+def test_a_token_that_is_no_line_is_refused(tmp_path: Path, number: str) -> None:
+    (tmp_path / "a.log").write_bytes(b"{}\n")
+    with pytest.raises(InvalidArgument, match="it must be file:line"):
+        read(lines, f"a.log:{number}", directory=str(tmp_path))
 
 
 def test_a_line_that_is_no_object_is_a_row_error_with_its_place(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tidemark.channels.planning.tokens import require_verifier_name, token_problem, verifier_of
+from tidemark.channels.planning.tokens import require_token, require_verifier_name, token_problem, verifier_of
 from tidemark.client.ingest_service import ServiceClient
 from tidemark.errors import InvalidArgument
 
@@ -50,3 +52,17 @@ def test_a_function_is_not_sent_to_another_process() -> None:
         require_verifier_name(lambda *_: True)
     with pytest.raises(InvalidArgument, match="must be a name"):
         ServiceClient("http://127.0.0.1:1", "secret").open_channel("c", "orders", verify_tokens=lambda *_: True)
+
+
+@pytest.mark.parametrize("token", [42, True, 1.5, b"42", "\ud800"])
+def test_a_token_that_would_make_a_record_unreadable_is_refused(token: Any) -> None:
+    """A record with another type than text is none: its channel would be gone, and its rows would come again."""
+    with pytest.raises(InvalidArgument, match=r"offset_token=.*a token is a text"):
+        require_token(token)
+    with pytest.raises(InvalidArgument, match="a token is a text"):
+        ServiceClient("http://127.0.0.1:1", "secret").open_channel("c", "orders", offset_token=token)
+
+
+@pytest.mark.parametrize("token", [None, "", "42", "a" * 20_000, "😀\0\n"])
+def test_a_token_may_be_any_text(token: str | None) -> None:
+    require_token(token)

@@ -87,3 +87,17 @@ def test_conditions_are_bounds_of_columns() -> None:
     assert bounds_in("ts > '2026-01-01 10:00:00'") == (Bound("ts", "2026-01-01T10:00:00Z", None),)
     with pytest.raises(SqlCompilationError, match="give one least and one greatest value of K"):
         bounds_in("k > 1 AND K > 2")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"ALTER TABLE {'long_name' * 20} ADD COLUMNS (x INT)",
+        f"ALTER TABLE {'`a b`.' * 20}c ADD COLUMNS (x INT)",
+        f"{'/* a note */ ' * 60}INSERT INTO t SELECT 1",
+        f"{'-- a note' + chr(10)} {'/* one */' * 60} /* the last",
+    ],
+)
+def test_long_names_and_many_comments_are_read_at_once(text: str) -> None:
+    """A pattern that could read them in several ways would try each, and take years."""
+    assert parse_clustering_sql(text) is None

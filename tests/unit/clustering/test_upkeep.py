@@ -205,3 +205,22 @@ def rewritten(files: Sequence[File], plan: Plan, cube: str, layout: Sequence[Box
     left = [one for one in files if one[1] not in gone]
     size, more = divmod(plan.bytes, count)
     return [*left, *((layout[at % len(layout)], cube, size + (at < more)) for at in range(count))]
+
+
+@pytest.mark.parametrize(
+    ("tag", "key"),
+    [
+        ('["a"]', ["A"]),
+        ('["first, last","b"]', ["first, last", "b"]),
+        ('["`a.b`"]', ["a.b"]),
+        ('["s.`x.y`"]', ["s.x.y"]),
+        ('["gr\\u00f6sse"]', ["Grösse"]),
+        ("a,b", ["a", "b"]),
+    ],
+)
+def test_a_result_is_of_its_key_however_its_columns_are_called(tag: str, key: list[str]) -> None:
+    """A result of another key would be rewritten by each run."""
+    columns = tuple(KeyColumn(name, (name,), "long") for name in key)
+    boxes = Boxes(tuple([1] for _ in key), tuple([2] for _ in key), [False])
+    (layer,) = layers_of(FileRanges(1, columns, boxes, [1], [("cube", tag)]), key)
+    assert layer.keeps

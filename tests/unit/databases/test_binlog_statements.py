@@ -6,6 +6,7 @@ import pytest
 
 from tidemark.replication.model.replication import ObjectName
 from tidemark.replication.sources.mysql.defaults import fill_of
+from tidemark.replication.sources.mysql.log_files import owned_gtids
 from tidemark.replication.sources.mysql.statements import Act, effects_of, is_change_of_rows
 from tidemark.replication.sources.mysql.types import normal_type
 
@@ -31,11 +32,24 @@ from tidemark.replication.sources.mysql.types import normal_type
         ),
         ("ALTER TABLE t RENAME TO other.u", [("LEFT", "shop.t"), ("CAME", "other.u")]),
         ("ALTER TABLE t RENAME u", [("LEFT", "shop.t"), ("CAME", "shop.u")]),
-        ("ALTER TABLE t RENAME COLUMN a TO b, RENAME INDEX i TO j", []),
-        ("ALTER TABLE t ADD COLUMN c VARCHAR(9) DEFAULT 'DROP PARTITION p'", []),
+        ("ALTER TABLE t RENAME COLUMN a TO b, RENAME INDEX i TO j", [("GOT_COLUMNS", "shop.t")]),
+        ("ALTER TABLE t ADD COLUMN c VARCHAR(9) DEFAULT 'DROP PARTITION p'", [("GOT_COLUMNS", "shop.t")]),
+        ("ALTER TABLE t WAIT 5 DROP c, ADD (b INT, C DECIMAL(9,2))", [("REWRITTEN", "shop.t")]),
+        ("ALTER TABLE t CHANGE a b INT, CHANGE COLUMN b a INT", [("REWRITTEN", "shop.t")]),
+        ("ALTER TABLE t CHANGE a A INT, MODIFY b INT, DROP c", []),
+        ("ALTER TABLE t ADD INDEX a (a), ADD PRIMARY KEY (b), ADD CONSTRAINT c CHECK (a > 0), DROP KEY a", []),
+        ("ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT", []),
+        ("ALTER IGNORE TABLE t ADD UNIQUE (a)", [("REWRITTEN", "shop.t")]),
+        ("SET STATEMENT lock_wait_timeout = 9, sql_mode = 'FOR' FOR TRUNCATE t", [("TRUNCATED", "shop.t")]),
+        ("SET PASSWORD FOR u = 'TRUNCATE t'", []),
         ("ALTER TABLE t DROP PARTITION p0, p1", [("REWRITTEN", "shop.t")]),
         ("ALTER TABLE t TRUNCATE PARTITION ALL", [("REWRITTEN", "shop.t")]),
-        ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", [("REWRITTEN", "shop.t")]),
+        ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE s.u", [("REWRITTEN", "shop.t"), ("REWRITTEN", "s.u")]),
+        ("ALTER TABLE t CONVERT PARTITION p TO TABLE u", [("REWRITTEN", "shop.t"), ("CAME", "shop.u")]),
+        (
+            "ALTER TABLE t CONVERT TABLE u TO PARTITION p VALUES LESS THAN (9)",
+            [("REWRITTEN", "shop.t"), ("LEFT", "shop.u")],
+        ),
         ("ALTER TABLE t REORGANIZE PARTITION p INTO (PARTITION q VALUES LESS THAN (9))", []),
         ("ALTER TABLE t IMPORT TABLESPACE", [("REWRITTEN", "shop.t")]),
         ('DROP TABLE "t"', [("LEFT", "shop.t")]),
@@ -53,7 +67,8 @@ def test_a_statement_has_its_effects(statement: str, effects: list[tuple[str, st
 
 def test_statements_that_change_rows_are_known() -> None:
     assert all(
-        is_change_of_rows(one) for one in ("update t set a=1", " /* x */ INSERT t VALUES(1)", "LOAD DATA INFILE")
+        is_change_of_rows(one)
+        for one in ("update t set a=1", " /* x */ INSERT t VALUES(1)", "LOAD DATA INFILE", "SELECT `f`()")
     )
     assert not any(is_change_of_rows(one) for one in ("BEGIN", "ALTER TABLE update_t ADD a INT", "TRUNCATE t", "# x"))
 
@@ -87,7 +102,11 @@ def test_a_type_of_the_catalog_is_written_as_the_log_tells_it(written: str, norm
         ("int", None, "", False, "0", True),
         ("int", "NULL", "", True, None, True),
         ("varchar(9)", "'it''s'", "", True, "it's", True),
-        ("varchar(9)", "a", "", True, "a", True),
+        ("varchar(9)", r"'a\\b\n\0'", "", True, "a\\b\n\0", True),
+        ("varchar(36)", "uuid()", "", True, None, False),
+        ("varchar(9)", "('a' or 'b')", "", True, None, False),
+        ("varchar(9)", "'a' + 'b'", "", True, None, False),
+        ("double", "1.00", "", True, "1", True),
         ("varchar(9)", None, "", False, "", True),
         ("enum('x''y','z')", None, "", False, "x'y", True),
         ("decimal(9,2)", "1.5", "", True, "1.50", True),
@@ -107,9 +126,20 @@ def test_a_type_of_the_catalog_is_written_as_the_log_tells_it(written: str, norm
 def test_rows_older_than_a_column_have_its_default(
     native: str, default: str | None, extra: str, nullable: bool, text: str | None, sure: bool
 ) -> None:
-    assert fill_of(native, default, extra, nullable=nullable) == (text, sure)
+    assert fill_of(native, default, extra, nullable=nullable, quotes=True) == (text, sure)
+
+
+@pytest.mark.parametrize("text", ["NULL", "a", "'x'", r"a\nb", "uuid()"])
+def test_a_default_of_a_mysql_is_the_text_itself(text: str) -> None:
+    assert fill_of("varchar(9)", text, "", nullable=True, quotes=False) == (text, True)
 
 
 def test_a_name_is_of_its_schema() -> None:
     (effect,) = effects_of("TRUNCATE `x`", "s")
     assert effect.name == ObjectName("s", "x")
+
+
+def test_transactions_that_a_server_commits_are_known_by_server_tag_and_number() -> None:
+    owned = "3e11fa47-71ca-11e1-9e33-c80aa9429562:7#41:8#42, 3e11fa47-71ca-11e1-9e33-c80aa9429562:app:7#43:9#44,"
+    server = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    assert list(owned_gtids(owned)) == [f"{server}:7", f"{server}:8", f"{server}:app:7", f"{server}:app:9"]

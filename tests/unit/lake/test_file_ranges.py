@@ -165,3 +165,11 @@ def test_bounds_leave_the_files_that_touch_them(tmp_path: Path) -> None:
     assert inside(Bound("k", 4.5, 4.75)) == ([1], 7)
     with pytest.raises(InvalidArgument, match="another type"):
         inside(Bound("k", "x", None))
+
+
+def test_a_text_that_was_cut_within_a_character_has_a_range() -> None:
+    text = KeyColumn("k", ("k",), "string")
+    said = [json.dumps({"numRecords": 1, "minValues": {"k": one}, "maxValues": {"k": one}, "nullCount": {"k": 0}},
+                       ensure_ascii=False) for one in ("a\ud83d", "b")]  # fmt: skip
+    (found,) = extremes_of(said, [{}, {}], [text])[1]
+    assert (found.least, found.known) == ([1, 2], [True, True])

@@ -36,6 +36,7 @@ from tidemark.pipes.planning.statements import (
 )
 
 CSV, JSON = FileFormat(), FileFormat(FileType.JSON)
+LONG = "9" * 5_000  # Python reads no number of so many digits
 S = StageSource("s")
 
 
@@ -178,6 +179,8 @@ def test_other_statements_are_left_to_others(text: str) -> None:
         ("COPY INTO t FROM @s ON_EROR = CONTINUE", "line 1, column 21: .*similar names: ON_ERROR"),
         ("COPY INTO t FROM @s ON_ERROR = SKIP", "ON_ERROR is one of"),
         ("COPY INTO t FROM @s ON_ERROR = SKIP_FILE_0", "at least 1"),
+        *((f"COPY INTO t FROM @s ON_ERROR = 'SKIP_FILE_{n}'", "ON_ERROR is one of") for n in ("٣", "9" * 10, LONG)),
+        *((f"COPY INTO t FROM @s VALIDATION_MODE = 'RETURN_{n}_ROWS'", "VALIDATION_MODE is") for n in ("9" * 10, LONG)),
         ("COPY INTO t FROM @s ON_ERROR = 'SKIP_FILE_101%'", "at most 100"),
         ("COPY INTO t FROM @s FORCE = TRUE FORCE = FALSE", "FORCE is given twice"),
         ("COPY INTO t FROM @s FORCE = 'yes'", "FORCE is TRUE or FALSE"),

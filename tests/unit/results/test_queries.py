@@ -10,8 +10,8 @@ import pytest
 from tidemark.errors import InvalidArgument
 from tidemark.results.model.answers import Leaf, Miss, Why
 from tidemark.results.planning.functions import PURE, reason_against
-from tidemark.results.planning.keys import key_of
-from tidemark.results.planning.queries import Query, TablePoint, normalised, pinned, read_query
+from tidemark.results.planning.keys import digest_of, key_of
+from tidemark.results.planning.queries import Query, TablePoint, digests_of, normalised, pinned, read_query
 from tidemark.results.planning.settings import affecting
 
 REFUSED = {
@@ -38,6 +38,17 @@ REFUSED = {
     "SELECT x FROM t WHERE `a b`(x) > 0": (Why.FUNCTION, "a b is not a function of Spark"),
     "SELECT z FROM t LATERAL VIEW `my-rows`(x) e AS z": (Why.FUNCTION, "my-rows is not a function of Spark"),
     "SELECT shop.rate(x) FROM t": (Why.FUNCTION, "rate"),
+    "SELECT trim(BOTH uuid() FROM x) FROM t": (Why.NON_DETERMINISTIC, "uuid"),
+    "SELECT overlay(x PLACING my_udf(y) FROM 2) FROM t": (Why.FUNCTION, "my_udf"),
+    "SELECT * FROM t |> EXTEND uuid() AS u": (Why.NON_DETERMINISTIC, "uuid"),
+    "SELECT rows(x) FROM t": (Why.FUNCTION, "rows is not a function"),
+    "SELECT offset(x) FROM t": (Why.FUNCTION, "offset is not a function"),
+    "SELECT `limit`(x) FROM t": (Why.FUNCTION, "limit is not a function"),
+    "SELECT TRANSFORM(x) USING 'date' AS (y) FROM t": (Why.FUNCTION, "TRANSFORM … USING runs a program"),
+    "SELECT aes_encrypt(x, y) FROM t": (Why.NON_DETERMINISTIC, "aes_encrypt gives another value"),
+    "SELECT kll_sketch_agg_bigint(x) FROM t": (Why.NON_DETERMINISTIC, "kll_sketch_agg_bigint"),
+    "SELECT from_protobuf(x, 'M', '/f') FROM t": (Why.FUNCTION, "may read a file of descriptors"),
+    "SELECT CAST('to' 'day' AS DATE) FROM t": (Why.CLOCK, "'today' as a date"),
     "SELECT reflect('java.util.UUID', 'randomUUID') FROM t": (Why.FUNCTION, "reflect calls code"),
     "WITH f(a) AS (SELECT 1) SELECT f(a) FROM f": (Why.FUNCTION, "f is not a function"),
     "SELECT * FROM table_changes('t', 1)": (Why.TABLE_FUNCTION, "table_changes may read other tables"),
@@ -56,6 +67,7 @@ REUSED = {
     "WITH t AS (SELECT * FROM t) SELECT * FROM t JOIN s.t USING (id)": ("t", "s.t"),
     "SELECT first_value(x) OVER (PARTITION BY a ORDER BY b) FROM t": ("t",),
     "SELECT transform(a, y -> y + 1), unix_timestamp(d), current_date FROM t": ("t",),
+    "SELECT CAST(x AS numeric(9, 2)) FROM t AS a(x, y) WHERE exists(z, e -> e > 1)": ("t",),
     "SELECT id FROM range(3) LATERAL VIEW explode(array(1)) e AS z": (),
     "SELECT `rand` FROM delta.`/data/t` a, delta.`/data/u` b": ("delta.`/data/t`", "delta.`/data/u`"),
     "SELECT x FROM a UNION ALL SELECT x FROM b EXCEPT (SELECT x FROM a)": ("a", "b"),
@@ -150,3 +162,27 @@ def test_settings_of_speed_and_place_do_not_count_and_unknown_ones_do() -> None:
 def test_no_function_is_both_pure_and_refused() -> None:
     assert not [name for name in PURE if reason_against(name) is not None]
     assert all(re.fullmatch(r"[a-z_0-9]+", name) for name in PURE)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "expected"),
+    [
+        ("SELECT current_date FROM t", {"a"}, False),
+        ("SELECT current_date AS current_date FROM t", {"a"}, False),
+        ("SELECT current_date() FROM t", {"current_date"}, False),
+        ("SELECT current_date FROM t", {"current_date"}, True),
+        ("SELECT a current_date FROM t", {"a"}, True),
+        ("SELECT current_date FROM (SELECT a AS current_date FROM t)", {"a"}, True),
+        ("SELECT current_date FROM t AS u(current_date)", {"a"}, True),
+    ],
+)
+def test_a_column_comes_before_the_date_of_the_same_name(text: str, columns: set[str], expected: bool) -> None:
+    query = read_query(text)
+    assert isinstance(query, Query)
+    assert query.takes_date_for_column(frozenset(columns)) is expected
+
+
+def test_an_answer_is_found_by_its_text_as_it_stands_and_normalised() -> None:
+    text = "SELECT  a FROM t -- all"
+    assert digests_of(f" {text} ;") == {digest_of(text), digest_of("SELECT a FROM t")}
+    assert digest_of("SELECT 'a") in digests_of("SELECT 'a")

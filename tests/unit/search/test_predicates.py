@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -9,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.unit.search.tables import METADATA
+from tidemark.model.table_log import Metadata
 from tidemark.search.model.terms import AllOf, AnyOf, Anything, Holds, IsIn, Like, Term, Within, is_exact
 from tidemark.search.planning.predicates import term_of
 
@@ -94,6 +96,8 @@ def test_a_predicate_is_understood(where: str, shown: object) -> None:
         "d = '2026-1-2'",
         "d = 'today'",
         "id = 'a' 'b'",
+        "id = 'O''Brien'",
+        "id = 'a\ud83d'",
         "id = 'a' GROUP BY id",
         "id = 'a' --",
         "TRUE",
@@ -117,3 +121,13 @@ def test_a_part_that_is_not_understood_is_no_reason_to_forget_the_others() -> No
     term = term_of("id = 'a' AND length(p) > 3", METADATA)
     assert _shown(term) == ("AllOf", ("id", ("a",)), "anything")
     assert not is_exact(term)
+
+
+def test_a_name_that_may_be_a_column_or_a_field_of_a_struct_leaves_no_file_out() -> None:
+    inner = {"type": "struct", "fields": [{"name": name, "type": "string", "metadata": {}} for name in ("a", "b")]}
+    fields = [{"name": "a", "type": "double", "metadata": {}}, {"name": "T", "type": inner, "metadata": {}}]
+    metadata = Metadata("table", json.dumps({"type": "struct", "fields": fields}), (), {})
+    for where in ("t.a = 'x'", "t.t.a = 'x'"):
+        assert isinstance(term_of(where, metadata, names=("t",)), Anything)
+    assert _shown(term_of("t.b = 'x'", metadata, names=("t",))) == ("T.b", ("x",))
+    assert _shown(term_of("t.a = 'x'", metadata)) == ("T.a", ("x",))

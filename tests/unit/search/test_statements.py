@@ -31,6 +31,8 @@ def test_equality_of_several_columns_is_a_path_for_each() -> None:
         ("DESC SEARCH OPTIMIZATION ON db.s.t", DescribeSearch("db.s.t")),
         ("ALTER TABLE t ADD SEARCH OPTIMIZATION ON EQUALITY(*)", AddSearch("t", (Target(Method.EQUALITY),))),
         ("ALTER TABLE t ADD COLUMN search INT", None),
+        ("ALTER TABLE t ADD COLUMN c INT COMMENT 'see DROP SEARCH OPTIMIZATION'", None),
+        ("ALTER TABLE `s 1`.t ADD SEARCH OPTIMIZATION", AddSearch("s 1.t", ())),
         ("SELECT * FROM t", None),
     ],
 )

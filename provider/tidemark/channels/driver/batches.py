@@ -17,12 +17,13 @@ from tidemark.channels.driver.vectorised import from_array, from_values
 from tidemark.channels.model.columns import Column
 from tidemark.channels.model.rows import RowError, RowErrorKind
 from tidemark.channels.planning.values.convert import column_for, convert
-from tidemark.channels.planning.values.problem import ValueProblem
+from tidemark.channels.planning.values.problem import ValueProblem, cut
 from tidemark.errors import InvalidArgument
 
-__all__ = ["Batch", "batch_of", "plain_rows", "rows_of_any_form"]
+__all__ = ["Batch", "batch_of", "plain_rows", "python_value", "rows_of_any_form"]
 
 _MISSING: Any = object()
+_SHOWN_NAMES = 1_000  # characters of names that writers chose
 _ORDER = {kind: number for number, kind in enumerate(RowErrorKind)}
 _VALUE_ERRORS = _ORDER[RowErrorKind.WRONG_TYPE]  # from here on the first column counts, not the kind
 
@@ -49,6 +50,7 @@ class _Source(Protocol):
     @property
     def length(self) -> int: ...
     def unknown(self) -> Iterable[tuple[int, list[str]]]: ...
+    def doubled(self) -> Iterable[tuple[int, list[str]]]: ...
     def fast(self, column: Column, zone: tzinfo) -> pa.Array | None: ...
     def values(self, column: Column) -> Sequence[Any]: ...
     def lacks(self, column: Column) -> bool: ...
@@ -70,8 +72,10 @@ def batch_of(rows: Any, spec: TableSpec, zone: tzinfo, now: datetime) -> Batch:
             found.add(index, "", RowErrorKind.UNREADABLE, problem, -1)
     plain = plain_rows(rows, spec)
     source: _Source = _ArrowRows(plain, spec) if isinstance(plain, pa.Table) else _MappedRows(plain, spec)
-    for index, names in source.unknown():
-        found.add(index, ",".join(names), RowErrorKind.EXTRA_COLUMN, "the table has no such column", -1)
+    wrong = ((source.unknown(), "the table has no such column"), (source.doubled(), "the row has it twice"))
+    for rows_with_names, problem in wrong:
+        for index, names in rows_with_names:
+            found.add(index, cut(",".join(names), _SHOWN_NAMES), RowErrorKind.EXTRA_COLUMN, problem, -1)
     present = {name: default.at(now, spec.by_name[name.upper()], zone) for name, default in spec.defaults.items()}
     arrays = [
         _column(source, column, place, present.get(column.name), zone, found)
@@ -102,15 +106,23 @@ def rows_of_any_form(rows: Any) -> pa.Table | list[Mapping[str, Any]]:
     """
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
-    elif type(rows).__module__.startswith("pandas."):
-        rows = pa.Table.from_pandas(rows, preserve_index=False)
+    elif type(rows).__module__.startswith("pandas.") and hasattr(rows, "columns"):
+        rows = _of_frame(rows)
     if isinstance(rows, pa.Table):
         return rows
-    rows = list(rows) if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping) else None
-    if rows is None or not all(isinstance(row, Mapping) for row in rows):
+    found = list(rows) if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping) else None
+    if found is None or not all(isinstance(row, Mapping) for row in found):
         problem = "it must be a list of dictionaries, an Arrow table or batch, a pandas frame, or bytes of JSON lines"
         raise InvalidArgument(argument="rows", value=f"({type(rows).__name__})", problem=problem)
-    return list(rows)
+    return found
+
+
+def _of_frame(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        problem = f"PyArrow cannot take it: {error}. Give dictionaries, as frame.to_dict('records')"
+        raise InvalidArgument(argument="rows", value="(DataFrame)", problem=problem) from None
 
 
 def _column(source: _Source, column: Column, place: int, default: Any, zone: tzinfo, found: _Errors) -> pa.Array:
@@ -177,9 +189,16 @@ class _ArrowRows:
     """An Arrow table."""
 
     def __init__(self, table: pa.Table, spec: TableSpec) -> None:
-        self._table, self._names, self._unknown = table, _spelled(table.column_names, spec), []
-        known = set(self._names.values())
-        self._unknown = [name for name in table.column_names if name not in known]
+        self._table = table
+        self._places: dict[str, int] = {}
+        self._unknown: list[str] = []
+        self._doubled: list[str] = []
+        for place, name in enumerate(table.column_names):
+            column = column_for(name, spec.by_name)
+            if column is None:
+                self._unknown.append(name)
+            elif self._places.setdefault(column.name, place) != place:
+                self._doubled.append(name)
 
     @property
     def length(self) -> int:
@@ -188,24 +207,28 @@ class _ArrowRows:
     def unknown(self) -> Iterable[tuple[int, list[str]]]:
         return ((index, self._unknown) for index in range(self.length)) if self._unknown else ()
 
+    def doubled(self) -> Iterable[tuple[int, list[str]]]:
+        return ((index, self._doubled) for index in range(self.length)) if self._doubled else ()
+
     def lacks(self, column: Column) -> bool:
-        return column.name not in self._names
+        return column.name not in self._places
 
     def fast(self, column: Column, zone: tzinfo) -> pa.Array | None:
-        chunks = self._table.column(self._names[column.name])
+        chunks = self._table.column(self._places[column.name])
         return from_array(chunks.combine_chunks(), column.type, zone)
 
     def values(self, column: Column) -> Sequence[Any]:
         """A value that Python cannot have, such as a date after the year 9999, fits no column."""
-        found = self._table.column(self._names[column.name])
+        found = self._table.column(self._places[column.name])
         try:
             values: list[Any] = found.to_pylist()
         except (OverflowError, ValueError):
-            return [_python_value(one) for one in found]
+            return [python_value(one) for one in found]
         return values
 
 
-def _python_value(value: pa.Scalar[Any]) -> Any:
+def python_value(value: pa.Scalar[Any]) -> Any:
+    """The value, or one that fits no column if Python cannot have it."""
     try:
         return value.as_py()
     except (OverflowError, ValueError):
@@ -225,7 +248,7 @@ class _Beyond:
 
 
 class _MappedRows:
-    """Mappings by column name. Rows may spell a name in different ways."""
+    """Mappings by column name. Rows may spell a name in different ways, each row in one of them."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]], spec: TableSpec) -> None:
         self._rows = rows
@@ -252,6 +275,13 @@ class _MappedRows:
             if names:
                 yield index, names
 
+    def doubled(self) -> Iterable[tuple[int, list[str]]]:
+        several = [names for names in self._spellings.values() if len(names) > 1]
+        for index, row in enumerate(self._rows if several else ()):
+            found = [name for names in several for name in _further(names, row)]
+            if found:
+                yield index, found
+
     def lacks(self, column: Column) -> bool:
         return column.name not in self._spellings
 
@@ -269,7 +299,6 @@ class _MappedRows:
         return [next((row[name] for name in names if name in row), absent) for row in self._rows]
 
 
-def _spelled(names: Iterable[str], spec: TableSpec) -> dict[str, str]:
-    """Name of the column → the name that the batch has for it."""
-    pairs = ((column_for(name, spec.by_name), name) for name in names)
-    return {column.name: name for column, name in pairs if column is not None}
+def _further(names: Sequence[Any], row: Mapping[str, Any]) -> list[str]:
+    """The names of one column that a row has besides the first."""
+    return [str(name) for name in row if name in names][1:]

@@ -17,7 +17,7 @@ from tidemark.channels.driver.table_writer import TableWriter
 from tidemark.channels.model.channels import ChannelStatus
 from tidemark.channels.model.endings import ClosedUnlessFailed
 from tidemark.channels.model.rows import InsertAnswer, OnError, RowErrorKind
-from tidemark.channels.planning.tokens import TokenVerifier, token_problem
+from tidemark.channels.planning.tokens import TokenVerifier, require_token, token_problem
 from tidemark.errors import RowsRefused, TokenOutOfOrder
 
 __all__ = ["Channel", "ChannelOptions"]
@@ -80,6 +80,12 @@ class Channel(ClosedUnlessFailed):
         """Whether the channel was not closed yet. It may have ended."""
         return not self._opened.is_closed
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether the channel was closed, or has ended with all of its rows committed."""
+        opened = self._opened
+        return opened.is_closed or (opened.ended is not None and opened.settled == opened.taken)
+
     def insert_rows(
         self, rows: Any, end_offset_token: str | None = None, *, start_offset_token: str | None = None
     ) -> InsertAnswer:
@@ -90,10 +96,12 @@ class Channel(ClosedUnlessFailed):
         A channel's first batch of more than 16 MiB is logged as a warning. A row is in the table once `flush` returns,
         or once `latest_committed_offset_token` has its token.
 
-        Raises RowsRefused (on_error="abort"), TokenOutOfOrder (`strict_tokens`), ChannelInvalid, ChannelClosed, and
-        IngestBusy if the buffers stay full.
+        Raises RowsRefused (on_error="abort"), TokenOutOfOrder (`strict_tokens`), InvalidArgument, ChannelInvalid,
+        ChannelClosed, and IngestBusy if the buffers stay full.
         """
         self._writer.require_open(self._opened)
+        require_token(start_offset_token, "start_offset_token")
+        require_token(end_offset_token, "end_offset_token")
         if isinstance(rows, Iterator):  # it is read more than once
             rows = list(rows)
         batch, spec = self._batch(rows)
@@ -109,7 +117,7 @@ class Channel(ClosedUnlessFailed):
         has_bad = batch.errors and self._opened.quarantine is not None
         bad = bad_rows(rows, batch, spec, end_offset_token) if has_bad else ()
         self._writer.insert(self._opened, batch, spec, end_offset_token, bad)
-        self._last_token = end_offset_token or self._last_token
+        self._last_token = self._last_token if end_offset_token is None else end_offset_token
         return InsertAnswer(batch.rows.num_rows, batch.errors)
 
     def insert_row(self, row: Any, offset_token: str | None = None) -> InsertAnswer:

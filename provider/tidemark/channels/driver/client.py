@@ -25,7 +25,7 @@ from tidemark.channels.planning.lag import lag_of
 from tidemark.channels.planning.names import key_of
 from tidemark.channels.planning.records import millis
 from tidemark.channels.planning.storages import require_safe_commits
-from tidemark.channels.planning.tokens import TokenVerifier, verifier_of
+from tidemark.channels.planning.tokens import TokenVerifier, require_token, verifier_of
 from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.own_tables import HISTORY_SUFFIX
@@ -96,6 +96,7 @@ class IngestClient(ClosedUnlessFailed):
         Raises InvalidArgument, TableNotFound, TableNotSupported, CommitsMayBeLost, ChannelHasUncommittedRows,
         ChannelTokenLost, KernelFailed.
         """
+        require_token(offset_token)
         verify = verifier_of(verify_tokens, strict=strict_tokens)
         options = ChannelOptions(_on_error(on_error), _zone(default_timezone), verify, strict_tokens, evolve_schema)
         writer = self._writer(table)
@@ -104,7 +105,7 @@ class IngestClient(ClosedUnlessFailed):
         opened = writer.open(order, fail_on_uncommitted_rows=fail_on_uncommitted_rows, quarantine=bin_uri)
         channel = Channel(opened, writer, options, self._clock)
         with self._lock:
-            self._channels.append(channel)
+            self._channels = [*(known for known in self._channels if not known.is_spent), channel]
         return channel
 
     def _prepared(self, quarantine: str | None, on_error: OnError) -> str | None:
@@ -138,7 +139,10 @@ class IngestClient(ClosedUnlessFailed):
         writer.fulfil(Drop(key=key, table=table))
 
     def set_offset_token(self, name: str, table: str, token: str | None) -> None:
-        """Give a channel another committed token. Its writer is not fenced. Raises ChannelNotFound."""
+        """Give a channel another committed token. Its writer is not fenced. Raises ChannelNotFound,
+        InvalidArgument.
+        """
+        require_token(token, "token")
         self._writer(table).fulfil(SetToken(key=key_of(name), table=table, token=token))
 
     def idle_channels(self, table: str, *, idle_since: datetime) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +12,12 @@ import pyarrow.compute as pc
 
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.channels.model.columns import Column, Kind
+from tidemark.channels.planning.values.times import EPOCH
 
 __all__ = ["Part", "parts_of"]
 
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(1, 32)))
+_LONGEST_NAME = 255  # bytes of a name on common file systems
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -60,9 +62,9 @@ def _text(value: pa.Scalar, column: Column) -> str | None:
         return None
     match column.type.kind:
         case Kind.TIMESTAMP:
-            return f"{_moment(value.value):%Y-%m-%dT%H:%M:%S.%f}Z"
+            return f"{_moment(value.value).isoformat(timespec='microseconds')}Z"
         case Kind.TIMESTAMP_NTZ:
-            return f"{_moment(value.value):%Y-%m-%d %H:%M:%S.%f}"
+            return _moment(value.value).isoformat(" ", "microseconds")
         case Kind.BOOLEAN:
             return str(value.as_py()).lower()
         case Kind.BINARY:
@@ -75,15 +77,20 @@ def _text(value: pa.Scalar, column: Column) -> str | None:
 
 
 def _moment(micros: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    return EPOCH + timedelta(microseconds=micros)
 
 
 def _directory(columns: list[Column], texts: Mapping[str, str | None]) -> str:
-    """Directories as Spark names them; none if names in files are not the table's."""
+    """Directories as Spark names them. There are none if names in files are not the table's, or if a disk takes no
+    directory of that name. The log alone says which partition a file has.
+    """
     if any(column.field_id is not None for column in columns):
         return ""
-    parts = ((column.name, texts[column.physical]) for column in columns)
-    return "".join(f"{_escaped(name)}={_NO_VALUE if text is None else _escaped(text)}/" for name, text in parts)
+    pairs = ((column.name, texts[column.physical]) for column in columns)
+    parts = [f"{_escaped(name)}={_NO_VALUE if text is None else _escaped(text)}" for name, text in pairs]
+    if any("\0" in part or len(part.encode()) > _LONGEST_NAME for part in parts):
+        return ""
+    return "".join(f"{part}/" for part in parts)
 
 
 def _escaped(text: str) -> str:

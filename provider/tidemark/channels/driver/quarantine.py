@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from tidemark.channels.driver.batches import Batch, batch_of, plain_rows
+from tidemark.channels.driver.batches import Batch, batch_of, plain_rows, python_value
 from tidemark.channels.driver.json_rows import JsonLines
 from tidemark.channels.driver.kernel import DataFile, KernelEngine, KernelTable
 from tidemark.channels.driver.lake_files import LakeFiles
@@ -30,6 +30,7 @@ from tidemark.channels.driver.tries import in_tries
 from tidemark.channels.model.channels import ChannelRecord, PendingRows
 from tidemark.channels.model.rows import BadRow
 from tidemark.channels.planning.quarantine import QUARANTINE_COLUMNS, QUARANTINE_SCHEMA, quarantine_rows, transaction_of
+from tidemark.channels.planning.values.problem import shown
 from tidemark.errors import (
     InvalidArgument,
     QuarantineMissing,
@@ -170,12 +171,21 @@ def _texts(rows: Any, spec: TableSpec) -> Callable[[int], str]:
         return lambda index: _cut(lines[index].decode(errors="replace").rstrip("\n"))
     plain = plain_rows(rows, spec)
     if isinstance(plain, list):
-        return lambda index: _json(plain[index])
-    return lambda index: _json(plain.slice(index, 1).to_pylist()[0])
+        return lambda index: _json(plain[index].items())
+    names = plain.column_names  # a row may have a name twice
+    return lambda index: _json(zip(names, (python_value(column[index]) for column in plain.columns), strict=True))
 
 
-def _json(row: Mapping[str, Any]) -> str:
-    return _cut(plain_text(json.dumps(row, default=str, ensure_ascii=False)))
+def _json(pairs: Iterable[tuple[Any, Any]]) -> str:
+    inner = ", ".join(f"{json.dumps(str(name), ensure_ascii=False)}: {_json_of(value)}" for name, value in pairs)
+    return _cut(plain_text(f"{{{inner}}}"))
+
+
+def _json_of(value: Any) -> str:
+    try:
+        return json.dumps(value, default=str, ensure_ascii=False)
+    except (ValueError, TypeError, RecursionError):  # it has no form in JSON, and keeps no row from its quarantine
+        return json.dumps(shown(value))
 
 
 def _cut(text: str) -> str:

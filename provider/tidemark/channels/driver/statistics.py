@@ -85,7 +85,7 @@ def _millis(millis: int, zone: str) -> str | None:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)
     except OverflowError:
         return None
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}{zone}"
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}{zone}"
 
 
 def _cut_up(text: str) -> str | None:

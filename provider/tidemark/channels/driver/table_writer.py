@@ -153,7 +153,7 @@ class TableWriter:
         """
         with self._changed:
             has_room = self._changed.wait_for(
-                lambda: channel.ended is not None or self._buffered() <= self._limits.all_bytes,
+                lambda: channel.ended is not None or not self._works or self._buffered() <= self._limits.all_bytes,
                 self._limits.insert_patience.total_seconds(),
             )
             self.require_open(channel)
@@ -177,7 +177,7 @@ class TableWriter:
                 self._requests += 1
                 self._changed.notify_all()
             self._changed.wait_for(
-                lambda: channel.ended is not None or channel.settled >= through,
+                lambda: channel.ended is not None or not self._works or channel.settled >= through,
                 self._limits.patience.total_seconds(),
             )
             if channel.settled < through:
@@ -234,10 +234,10 @@ class TableWriter:
         return self._commits.latest_records()
 
     def require_open(self, channel: OpenChannel) -> None:
-        """Raises ChannelInvalid or ChannelClosed."""
+        """Raises ChannelInvalid, or ChannelClosed, also if nothing commits rows any more."""
         if channel.ended is not None:
             raise channel.told_of(channel.ended)
-        if channel.is_closed:
+        if channel.is_closed or not self._works:
             raise ChannelClosed(channel=channel.key, table=channel.table)
 
     def stop(self) -> None:
@@ -247,6 +247,11 @@ class TableWriter:
             self._changed.notify_all()
         self._thread.join(_SECONDS_TO_END)
         self._reports.write_now()
+
+    @property
+    def _works(self) -> bool:
+        """Whether somebody commits rows: not after `stop`, and not in a process that was forked."""
+        return self.is_alive and not self._is_stopping
 
     def _change(self, order: Pause | Evolve) -> None:
         with self._changed:

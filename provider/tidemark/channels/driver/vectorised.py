@@ -14,6 +14,7 @@ from tidemark.channels.driver.arrow_types import buffer_type
 from tidemark.channels.model.columns import ColumnType, Kind
 from tidemark.channels.planning.values.numbers import LARGEST_FLOAT
 from tidemark.channels.planning.values.texts import MOST_BYTES
+from tidemark.channels.planning.values.times import EPOCH
 
 __all__ = ["from_array", "from_values"]
 
@@ -36,6 +37,11 @@ _WALL_CLOCK = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?$"
 _IN_UTC = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?Z$"
 _WHOLE_TEXT = r"^\d{1,18}$"
 _UTC_NAMES = ("UTC", "Etc/UTC", "GMT", "Z")
+_TIMES = (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
+_FIRST_DAY, _LAST_DAY = (date.min - EPOCH.date()).days, (date.max - EPOCH.date()).days
+_MICROS_OF_DAY = 86_400_000_000
+_FIRST = {Kind.DATE: _FIRST_DAY, **dict.fromkeys(_TIMES, _FIRST_DAY * _MICROS_OF_DAY)}
+_LAST = {Kind.DATE: _LAST_DAY, **dict.fromkeys(_TIMES, (_LAST_DAY + 1) * _MICROS_OF_DAY - 1)}
 
 
 def from_values(values: Sequence[Any], kind: ColumnType, zone: tzinfo) -> pa.Array | None:
@@ -61,13 +67,16 @@ def from_array(array: pa.Array, kind: ColumnType, zone: tzinfo) -> pa.Array | No
     if array.null_count == len(array):
         return pa.nulls(len(array), wanted)
     try:
-        if pa.types.is_dictionary(array.type) or pa.types.is_string_view(array.type):
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if pa.types.is_string_view(array.type):
             array = array.cast(pa.string())
         if pa.types.is_large_string(array.type) or pa.types.is_string(array.type):
             return _from_texts(array.cast(pa.string()), kind, zone)
         if array.type == wanted and kind.kind not in (Kind.VARIANT, Kind.ARRAY, Kind.MAP, Kind.STRUCT):
             return _checked(array, kind)
-        return _cast(array, kind, zone)
+        found = _cast(array, kind, zone)
+        return None if found is None else _checked(found, kind)
     except _FAILS:
         return None
 
@@ -89,8 +98,13 @@ def _same_clock(values: Sequence[Any], kind: ColumnType, zone: tzinfo) -> bool:
 
 
 def _checked(array: pa.Array, kind: ColumnType) -> pa.Array | None:
-    """The array if its texts are within their limits."""
-    if kind.kind is not Kind.STRING or not len(array):
+    """The array if its texts and times are within their limits."""
+    if array.null_count == len(array):
+        return array
+    if kind.kind in _LAST:
+        found = pc.min_max(array)
+        return array if _FIRST[kind.kind] <= found["min"].value and found["max"].value <= _LAST[kind.kind] else None
+    if kind.kind is not Kind.STRING:
         return array
     if kind.length is not None and (pc.max(pc.utf8_length(array)).as_py() or 0) > kind.length:
         return None
@@ -129,9 +143,9 @@ def _from_timestamps(array: pa.Array, kind: ColumnType, zone: tzinfo) -> pa.Arra
         array = pc.floor_temporal(array, unit="microsecond")
     has_zone = array.type.tz is not None
     if kind.kind is Kind.TIMESTAMP and (has_zone or zone is UTC):
-        return pc.cast(array, pa.timestamp("us", array.type.tz or "UTC"), safe=False).cast(buffer_type(kind))
+        return pc.cast(array, pa.timestamp("us", array.type.tz or "UTC")).cast(buffer_type(kind))
     if kind.kind is Kind.TIMESTAMP_NTZ and (not has_zone or array.type.tz in _UTC_NAMES):
-        return pc.cast(pc.cast(array, pa.timestamp("us", array.type.tz), safe=False), pa.timestamp("us"))
+        return pc.cast(pc.cast(array, pa.timestamp("us", array.type.tz)), pa.timestamp("us"))
     return None
 
 
@@ -141,20 +155,20 @@ def _from_texts(array: pa.Array, kind: ColumnType, zone: tzinfo) -> pa.Array | N
         case Kind.STRING:
             return _checked(array, kind)
         case Kind.LONG | Kind.INTEGER | Kind.SHORT | Kind.BYTE | Kind.DECIMAL:
-            return _if_all(array, _WHOLE_TEXT, buffer_type(kind))
+            return _if_all(array, _WHOLE_TEXT, kind)
         case Kind.DATE:
-            return _if_all(array, _DATE, pa.date32())
+            return _if_all(array, _DATE, kind)
         case Kind.TIMESTAMP:
-            if zone is UTC and (found := _if_all(array, _WALL_CLOCK, pa.timestamp("us"))) is not None:
+            if zone is UTC and (found := _if_all(array, _WALL_CLOCK, ColumnType(Kind.TIMESTAMP_NTZ))) is not None:
                 return found.cast(buffer_type(kind))
-            return _if_all(array, _IN_UTC, buffer_type(kind))
+            return _if_all(array, _IN_UTC, kind)
         case Kind.TIMESTAMP_NTZ:
-            return _if_all(array, _WALL_CLOCK, buffer_type(kind))
+            return _if_all(array, _WALL_CLOCK, kind)
         case _:
             return None
 
 
-def _if_all(array: pa.Array, form: str, wanted: pa.DataType) -> pa.Array | None:
+def _if_all(array: pa.Array, form: str, kind: ColumnType) -> pa.Array | None:
     if not pc.all(pc.match_substring_regex(array, form)).as_py():
         return None
-    return pc.cast(array, wanted)
+    return _checked(pc.cast(array, buffer_type(kind)), kind)

@@ -44,7 +44,7 @@ def grant_for(grants: Grants, token: str) -> Grant | None:
 
 
 def allows(grant: Grant, table: str) -> bool:
-    """Whether a token may write a table. Names have no case; `*` is any text without a point."""
+    """Whether a token may write a table. Names have no case; `*` is any text without a point, but not none."""
     return _fits(table, grant.tables)
 
 
@@ -55,5 +55,7 @@ def allows_pipe(grant: Grant, pipe: str) -> bool:
 
 def _fits(name: str, patterns: tuple[str, ...]) -> bool:
     parts = name.lower().split(".")
+    if not all(part.strip() for part in parts):  # `db.` is a spelling of db, which is not below db
+        return False
     split = (pattern.lower().split(".") for pattern in patterns)
     return any(len(one) == len(parts) and all(map(fnmatchcase, parts, one)) for one in split)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 
 from tidemark.errors import InvalidArgument
+from tidemark.model.foreign_json import plain_text
 
-__all__ = ["VERIFIERS", "TokenVerifier", "require_verifier_name", "token_problem", "verifier_of"]
+__all__ = ["VERIFIERS", "TokenVerifier", "require_token", "require_verifier_name", "token_problem", "verifier_of"]
 
 TokenVerifier = Callable[[str | None, str | None, str | None, int], bool]
 """(end token of the batch before, start token, end token, number of rows) → whether the batch may follow."""
@@ -30,6 +31,18 @@ def _numeric(before: str | None, start: str | None, end: str | None, rows: int) 
 
 VERIFIERS: Mapping[str, TokenVerifier] = {"numeric": _numeric}
 """Verifiers by the names that a writer elsewhere can send."""
+
+
+def require_token(token: object, argument: str = "offset_token") -> None:
+    """Raises InvalidArgument for a token that is neither None nor a text in UTF-8. In a channel's record it would make
+    all of the record unreadable.
+    """
+    if token is None or (isinstance(token, str) and plain_text(token) == token):
+        return
+    problem = f"a token is a text, and this is of type {type(token).__name__}; give str(token)"
+    if isinstance(token, str):
+        problem = "a token is a text, and this one has an unpaired surrogate"
+    raise InvalidArgument(argument=argument, value=ascii(token), problem=problem)
 
 
 def verifier_of(verify: TokenVerifier | str | None, *, strict: bool) -> TokenVerifier | None:

@@ -9,6 +9,7 @@ from tidemark.clustering.model.tables import Layer
 from tidemark.clustering.planning.depth import depths_of
 from tidemark.clustering.planning.keys import in_words
 from tidemark.model.file_ranges import FileRanges
+from tidemark.model.foreign_json import parsed
 
 __all__ = ["information_of", "layers_of"]
 
@@ -47,7 +48,7 @@ def layers_of(files: FileRanges, key: Sequence[str]) -> tuple[Layer, ...]:
         name = None if cube is None else cube[0]
         sizes[name] = sizes.get(name, 0) + size
         if cube is not None:
-            keeps[cube[0]] = _columns(cube[1]) == [column.casefold() for column in key]
+            keeps[cube[0]] = _columns(cube[1]) == [_folded(column) for column in key]
     return tuple(
         Layer(
             name,
@@ -61,8 +62,17 @@ def layers_of(files: FileRanges, key: Sequence[str]) -> tuple[Layer, ...]:
 
 
 def _columns(tag: str) -> list[str]:
-    """The columns in Delta's tag, a JSON list of names."""
-    return [one.strip().strip('"').casefold() for one in tag.strip().removeprefix("[").removesuffix("]").split(",")]
+    """The columns in Delta's tag, a JSON list of names. A name with a dot is in backticks there."""
+    try:
+        said = parsed(tag)
+    except ValueError:
+        said = None
+    names = said if isinstance(said, list) else tag.strip().removeprefix("[").removesuffix("]").split(",")
+    return [_folded(str(one).strip().strip('"')) for one in names]
+
+
+def _folded(name: str) -> str:
+    return name.replace("`", "").casefold()
 
 
 def _notes(files: FileRanges) -> str:

@@ -17,7 +17,7 @@ from tidemark.clustering.planning.statements import (
 )
 from tidemark.errors import NotYetSupported, SqlCompilationError
 from tidemark.model.foreign_json import whole_number
-from tidemark.sql.text import BLANK, Cursor, SqlName, name_in
+from tidemark.sql.text import BLANK, ONE_NAME, Cursor, SqlName, name_in
 
 __all__ = ["DEPTH", "INFORMATION", "parse_clustering_sql"]
 
@@ -26,7 +26,7 @@ _MOST_ERRORS = 10_000
 _CALL = re.compile(BLANK + rf"SELECT\s+(?:{re.escape(INFORMATION)}|{re.escape(DEPTH)})\s*\(", re.DOTALL | re.IGNORECASE)
 _ALTER = re.compile(
     BLANK
-    + r"ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?:`[^`]+`|\"[^\"]+\"|[^\s`\"]+?)+\s+"
+    + rf"ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?{ONE_NAME}\s+"
     + r"(?:CLUSTER\s+BY|DROP\s+CLUSTERING|SUSPEND|RESUME|RECLUSTER)\b",
     re.DOTALL | re.IGNORECASE,
 )

@@ -1,4 +1,4 @@
-"""Texts of files, unpacked, and the first line of a CSV file, which names its columns (PARSE_HEADER)."""
+"""Texts of files, unpacked, and the first record of a CSV file, which names its columns (PARSE_HEADER)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _MOST_TEXT = 64 << 20  # of a file that is read for a line number
 def headers_of(
     location: str, options: Mapping[str, str] | None, files: Sequence[str], read: CsvRead
 ) -> tuple[tuple[str, ...], ...]:
-    """The names in the first line of each file, in the order of the files; none of an empty file. A blank first line
-    has an empty name.
+    """The names in the first record of each file, in the order of the files; none of an empty file. A blank first
+    line has an empty name.
 
     Eight files are read at once. Raises DataFileUnreadable for the first file that is broken, StorageUnreachable.
     """
@@ -47,17 +47,26 @@ def _header(storage: Storage, file: str, read: CsvRead) -> tuple[str, ...]:
         text = _beginning(content, file, _MOST_BYTES).decode(read.encoding, errors="replace").lstrip("\ufeff")
         if not text.strip():
             return ()
-        line = text.split(read.line_separator, 1)[0] if read.line_separator else _ENDS.split(text, maxsplit=1)[0]
-        return tuple(name.strip() for name in _fields(line, read)) or ("",)
+        return tuple(name.strip() for name in _fields(text, read)) or ("",)
 
 
-def _fields(line: str, read: CsvRead) -> Sequence[str]:
+def _fields(text: str, read: CsvRead) -> Sequence[str]:
+    """The fields of the first record. With fields in quotes it may have several lines."""
+    line = text.split(read.line_separator, 1)[0] if read.line_separator else _ENDS.split(text, maxsplit=1)[0]
     if read.separator is None:
         return (line,)
     if len(read.separator) > 1:
         return line.split(read.separator)
-    quoting: dict[str, Any] = {"quotechar": read.quote} if read.quote else {"quoting": csv.QUOTE_NONE}
-    return next(csv.reader(io.StringIO(line), delimiter=read.separator, **quoting), ())
+    record = text if read.multi_line and not read.line_separator else line
+    return next(csv.reader(io.StringIO(record, newline=""), delimiter=read.separator, **_quoting(read)), ())
+
+
+def _quoting(read: CsvRead) -> dict[str, Any]:
+    if not read.quote:
+        return {"quoting": csv.QUOTE_NONE}
+    if read.escape in (None, read.quote):
+        return {"quotechar": read.quote}
+    return {"quotechar": read.quote, "escapechar": read.escape, "doublequote": False}
 
 
 def _beginning(content: IO[bytes], file: str, most: int) -> bytes:

@@ -39,8 +39,8 @@ _NOT_IN_PIPES = {
     "VALIDATION_MODE": "validate files by COPY INTO",
 }
 _NOT_IN_TRANSFORMATIONS = ("WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN", "UNION", "QUALIFY", "LATERAL", ",")
-_SKIP_FILE = re.compile(r"SKIP_FILE_(\d+)(%?)", re.IGNORECASE)
-_RETURN_ROWS = re.compile(r"RETURN_(\d+)_ROWS", re.IGNORECASE)
+_SKIP_FILE = re.compile(r"SKIP_FILE_([0-9]{1,9})(%?)")
+_RETURN_ROWS = re.compile(r"RETURN_([0-9]{1,9})_ROWS")
 
 
 def copy_into(cursor: Cursor) -> CopyInto:

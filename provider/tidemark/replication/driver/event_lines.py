@@ -89,7 +89,7 @@ class AvroEvents:
         try:
             import fastavro
         except ModuleNotFoundError as error:
-            problem = "Avro needs the package fastavro: pip install 'apache-airflow-providers-tidemark[files]'"
+            problem = "Avro needs the package fastavro: pip install 'airflow-provider-tidemark[files]'"
             raise InvalidArgument(argument="format", value="avro", problem=problem) from error
         self._fastavro = fastavro
         self._schema = fastavro.parse_schema(event_schema(schema))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tidemark.model.foreign_json import exact_number, parsed
+from tidemark.model.foreign_json import exact_number, parsed_line
 from tidemark.replication.model.replication import ObjectName
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Landed",
     "Notice",
     "NoticeKind",
+    "form_required",
     "landed",
     "landed_document",
     "landed_value",
@@ -33,6 +35,7 @@ __all__ = [
 
 CONNECTORS = ("postgresql", "mysql", "mariadb", "oracle", "sqlserver")
 _OPS = frozenset("crudtm")
+_MOST_MICROS = 253_402_300_800_000_000  # of the year 10000
 _SNAPSHOT = frozenset(
     {"true", "first", "last", "first_in_data_collection", "last_in_data_collection", "incremental", "initial"}
 )
@@ -118,21 +121,20 @@ class Envelope(NamedTuple):
 
     @property
     def at(self) -> int | None:
-        """Microseconds since 1970 of the commit in the source."""
-        if isinstance(micros := self.source.get("ts_us"), int):
-            return micros
-        millis = self.source.get("ts_ms")
-        return millis * 1000 if isinstance(millis, int) else None
+        """Microseconds since 1970 of the commit in the source; None for no time of this era."""
+        micros, millis = self.source.get("ts_us"), self.source.get("ts_ms")
+        at = micros if isinstance(micros, int) else millis * 1000 if isinstance(millis, int) else None
+        return at if at is None or abs(at) < _MOST_MICROS else None
 
 
 def landed(text: str | bytes) -> Landed:
     """A record of a line. Raises ValueError for what is no JSON object."""
-    return landed_document(parsed(text, fraction=exact_number))
+    return landed_document(parsed_line(text, fraction=exact_number))
 
 
 def landed_value(text: str | bytes | None) -> Any:
     """A key or a value of a Kafka record; None for none. Raises ValueError."""
-    return parsed(text, fraction=exact_number) if text else None
+    return parsed_line(text, fraction=exact_number) if text else None
 
 
 def landed_document(document: Any) -> Landed:
@@ -142,19 +144,21 @@ def landed_document(document: Any) -> Landed:
     if "op" in document or "schema" in document:
         return Landed(document)
     if "value" in document:
-        return Landed(
-            _document(document["value"]), _document(document.get("key")), _headers(document.get("headers")), True
-        )
+        return _pair(document, "value")
     if "topic" in document and "payload" in document:  # as kcat writes a record
-        return Landed(
-            _document(document["payload"]), _document(document.get("key")), _headers(document.get("headers")), True
-        )
+        return _pair(document, "payload")
     return Landed(document)
+
+
+def _pair(document: Mapping[str, Any], value: str) -> Landed:
+    """Some sinks write records without their keys."""
+    key, headers = _document(document.get("key")), _headers(document.get("headers"))
+    return Landed(_document(document[value]), key, headers, "key" in document)
 
 
 def _document(value: Any) -> Any:
     """A document, even if it was landed as a text."""
-    return parsed(value, fraction=exact_number) if isinstance(value, str) and value.strip() else value or None
+    return parsed_line(value, fraction=exact_number) if isinstance(value, str) and value.strip() else value or None
 
 
 def _headers(said: Any) -> Mapping[str, Any]:
@@ -168,6 +172,16 @@ def _headers(said: Any) -> Mapping[str, Any]:
     return dict(zip(map(str, said[::2]), said[1::2], strict=False))
 
 
+@contextmanager
+def form_required() -> Iterator[None]:
+    """A part of a record in another form than its writer's is a ValueError, as any other fault."""
+    try:
+        yield
+    except (TypeError, AttributeError, LookupError, ArithmeticError) as error:
+        raise ValueError(f"a part of it has another form than Debezium writes ({type(error).__name__})") from error
+
+
+@form_required()
 def message_of(record: Landed, *, avro: Mapping[str, Any] | None = None) -> Envelope | Notice:
     """The message in a record. `avro`: the row's schema, of a record that was Avro.
 
@@ -187,7 +201,7 @@ def message_of(record: Landed, *, avro: Mapping[str, Any] | None = None) -> Enve
 
 def _envelope(record: Landed, payload: Mapping[str, Any], row_schema: Mapping[str, Any] | None) -> Envelope:
     op, source = payload["op"], payload["source"]
-    if op not in _OPS:
+    if not isinstance(op, str) or op not in _OPS:
         raise ValueError(f"its op is {op!r}, and Debezium knows c, u, d, r, t and m")
     if not isinstance(source, Mapping) or source.get("connector") not in CONNECTORS:
         said = source.get("connector") if isinstance(source, Mapping) else source
@@ -200,7 +214,9 @@ def _envelope(record: Landed, payload: Mapping[str, Any], row_schema: Mapping[st
     _, key = _unwrapped(record.key)
     if key is not None and not isinstance(key, Mapping):
         raise ValueError("its key is no object with the columns of the key")
-    transaction = payload.get("transaction")
+    transaction, message = payload.get("transaction"), payload.get("message") or {}
+    if not isinstance(message, Mapping):
+        raise ValueError("its message is no object with prefix and content")
     return Envelope(
         op=op,
         source=source,
@@ -212,7 +228,7 @@ def _envelope(record: Landed, payload: Mapping[str, Any], row_schema: Mapping[st
         old_key="__debezium.oldkey" in record.headers,
         new_key="__debezium.newkey" in record.headers,
         transaction=str(transaction["id"]) if isinstance(transaction, Mapping) and "id" in transaction else None,
-        message=payload.get("message") or {},
+        message=message,
     )
 
 

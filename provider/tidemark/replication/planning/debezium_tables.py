@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidemark.replication.model.replication import Column, ObjectName, Shown, TableSchema, TypeKind
-from tidemark.replication.planning.debezium import Envelope
+from tidemark.replication.planning.debezium import Envelope, form_required
 from tidemark.replication.planning.debezium_rows import RowForm, RowRules, bare_columns, columns_of, hidden_form
 from tidemark.replication.planning.debezium_types import ColumnType
 from tidemark.replication.planning.events import TOASTED_KEY, UNCHANGED, Change, Event, Half, Values
@@ -33,6 +33,7 @@ def key_columns(envelope: Envelope, named: EnvelopeKeys) -> tuple[str, ...] | No
     return named(envelope.name)
 
 
+@form_required()
 def seen_columns(envelope: Envelope, keys: tuple[str, ...], rules: RowRules) -> TableSchema:
     """The columns of a table as an envelope shows them. Raises ValueError."""
     if envelope.row_schema is not None:
@@ -55,6 +56,7 @@ class TableForms:
         self._named, self._rules = named, rules
         self._forms: dict[str, _Form] = {}
 
+    @form_required()
     def form(self, envelope: Envelope, captured: CapturedObject, known: TableSchema | None) -> RowForm:
         """The form of the envelope's row. Its schema is `known` itself if the row has these columns, types and key.
 
@@ -129,6 +131,7 @@ def _shape(schema: TableSchema) -> list[object]:
     return [(one.name, one.type, one.native, one.key, one.shown) for one in schema.columns]
 
 
+@form_required()
 def events_of(form: RowForm, envelope: Envelope, gone: Envelope | None = None) -> tuple[Event, ...]:
     """The events of a change. `gone`: the envelope before it, of the same row under the key that it had.
 

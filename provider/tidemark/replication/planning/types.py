@@ -146,7 +146,7 @@ def _why_backfill(
 ) -> str | None:
     rows = keyed and not empty
     if keyed and change.new.replaced:
-        return "another table took its name, whose rows its log does not have"
+        return "a statement gave it other rows, which its log does not have"
     for before, after in pairs:
         if (needs_backfill := _why_of_pair(before, after, rows=rows)) is not None:
             return needs_backfill

@@ -23,12 +23,14 @@ __all__ = ["Recovery", "plan_recovery", "recover_from"]
 @dataclass(frozen=True)
 class Recovery:
     """The plan of a recovery. `asked`: its position, None for `now`; `start`: the same, or the end of the source's log.
-    `anew`: it begins a new event log. `acts`: what becomes of each object, by name.
+    `slot`: the position of the slot, None without one. `anew`: it begins a new event log. `acts`: what becomes of each
+    object, by name.
     """
 
     replication: Replication
     asked: LogPosition | None
     start: LogPosition
+    slot: LogPosition | None
     system_id: str
     anew: bool
     acts: Mapping[str, ObjectAct | None]
@@ -57,15 +59,16 @@ def recover_from(
     The publication is recreated if it is gone. Positions of another cluster, and those behind the captured one, do not
     fit the event log. Then a new log is begun beside it, at the path that `event_log` answers. A second run from an
     explicit position changes nothing while nothing was captured since. Raises ReplicationRefused and ObjectNotFound
-    before anything is touched. The cause is the state, an object in `keep` that cannot continue, or a position that the
-    slot does not have. Raises InvalidArgument, SlotLost, SlotForeign, SlotBusy, SlotBlocked, ObjectNotReplicable,
-    SourceUnreachable, SourceRefused.
+    before the slot is touched. The cause is the state, an object in `keep` that cannot continue, a position that the
+    slot does not have, or another recovery meanwhile. Raises InvalidArgument, SlotLost, SlotForeign, SlotBusy,
+    SlotBlocked, ObjectNotReplicable, SourceUnreachable, SourceRefused.
     """
     if (done := _recovered(store, name, position, source)) is not None:
         return done
     found = plan_recovery(store, name, position=position, source=source, keep=keep)
     replication, asked, discovery, system_id = found.replication, found.asked, found.discovery, found.system_id
     source.publish(replication, discovery.selected)
+    _require_untouched(store, found, source)
     start = _from_now(source, replication, patience) if asked is None else _from(source, replication, asked)
     anew = begins_new_log(replication, position=start, system_id=system_id)
     return lifecycle.recover(
@@ -92,12 +95,13 @@ def plan_recovery(
     start = asked or end
     anew = begins_new_log(replication, position=start, system_id=system_id)
     lifecycle.require_recoverable(store, name, keep=keep, anew=anew)
+    slot = source.slot_position(replication)
     if asked is not None:
-        _require_in_slot(source, replication, asked, end, system_id)
+        _require_in_slot(replication, asked, slot, end, system_id)
     another = replication.system_id not in (None, system_id)
     discovery = rediscover(store, source, replication, by_name=another)
     acts = lifecycle.recovery_acts(store, name, keep=keep, anew=anew)
-    return Recovery(replication, asked, start, system_id, anew, acts, discovery)
+    return Recovery(replication, asked, start, slot, system_id, anew, acts, discovery)
 
 
 def _asked(position: str, source: Source, replication: Replication) -> LogPosition | None:
@@ -139,11 +143,21 @@ def _from(source: Source, replication: Replication, asked: LogPosition) -> LogPo
     return asked
 
 
+def _require_untouched(store: ControlStore, plan: Recovery, source: Source) -> None:
+    """Raises ReplicationRefused if another recovery came between. Its slot must stay: what it has is read from there.
+    Files of a binary log come and go by themselves.
+    """
+    now = get_replication(store, plan.replication.name)
+    same = (now.state, now.captured) == (plan.replication.state, plan.replication.captured)
+    if not same or not (now.kind.logs_by_file or source.slot_position(now) == plan.slot):
+        problem = "it was recovered by somebody else meanwhile. Their slot stays. Look at its state first."
+        raise ReplicationRefused(replication=now.name, problem=problem)
+
+
 def _require_in_slot(
-    source: Source, replication: Replication, asked: LogPosition, end: LogPosition, system_id: str
+    replication: Replication, asked: LogPosition, begins: LogPosition | None, end: LogPosition, system_id: str
 ) -> None:
     """Raises ReplicationRefused. Another cluster has no slot of ours; binary log files need none."""
-    begins = source.slot_position(replication)
     another = system_id != (replication.system_id or system_id) and not replication.kind.logs_by_file
     if begins is None or begins > asked or another:
         first = "the time of its recreation" if begins is None else position_text(begins)

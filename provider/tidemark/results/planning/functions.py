@@ -11,7 +11,7 @@ __all__ = ["BARE_WORDS", "DATES", "ORDERED", "PURE", "reason_against"]
 
 PURE = frozenset(
     """
-    abs acos acosh add_months aes_decrypt aes_encrypt aggregate and any approx_count_distinct approx_percentile
+    abs acos acosh add_months aes_decrypt aggregate and any approx_count_distinct approx_percentile
     approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate array array_append array_compact
     array_contains array_distinct array_except array_insert array_intersect array_join array_max array_min
     array_position array_prepend array_remove array_repeat array_size array_sort array_union arrays_overlap
@@ -23,15 +23,15 @@ PURE = frozenset(
     date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day
     dayname dayofmonth dayofweek dayofyear decimal decode degrees dense_rank div double e element_at elt encode
     endswith equal_null every exists exp explode explode_outer expm1 extract factorial filter find_in_set flatten
-    float floor forall format_number format_string from_avro from_csv from_json from_protobuf from_unixtime
+    float floor forall format_number format_string from_avro from_csv from_json from_unixtime
     from_utc_timestamp from_xml get get_json_object getbit greatest grouping grouping_id hash hex hll_sketch_agg
     hll_sketch_estimate hll_union hll_union_agg hour hypot if ifnull ilike in initcap inline inline_outer instr int
     is_valid_utf8 is_valid_variant is_variant_null isnan isnotnull isnull json_array_length json_object_keys
-    json_tuple kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint
-    kll_sketch_agg_double kll_sketch_agg_float kll_sketch_get_n_bigint kll_sketch_get_n_double
+    json_tuple
+    kll_sketch_get_n_bigint kll_sketch_get_n_double
     kll_sketch_get_n_float kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double
     kll_sketch_get_quantile_float kll_sketch_get_rank_bigint kll_sketch_get_rank_double kll_sketch_get_rank_float
-    kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float kll_sketch_to_string_bigint
+    kll_sketch_to_string_bigint
     kll_sketch_to_string_double kll_sketch_to_string_float kurtosis lag last_day lcase lead least left len length
     levenshtein like ln locate log log10 log1p log2 lower lpad ltrim luhn_check make_date make_dt_interval
     make_interval make_time make_timestamp make_timestamp_ltz make_timestamp_ntz make_valid_utf8 make_ym_interval
@@ -50,7 +50,7 @@ PURE = frozenset(
     theta_difference theta_intersection theta_intersection_agg theta_sketch_agg theta_sketch_estimate theta_union
     theta_union_agg time time_bucket time_diff time_from_micros time_from_millis time_from_seconds time_to_micros
     time_to_millis time_to_seconds time_trunc timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint
-    to_avro to_binary to_char to_csv to_date to_json to_number to_protobuf to_time to_timestamp to_timestamp_ltz
+    to_avro to_binary to_char to_csv to_date to_json to_number to_time to_timestamp to_timestamp_ltz
     to_timestamp_ntz to_unix_timestamp to_utc_timestamp to_varchar to_variant_object to_xml transform transform_keys
     transform_values translate trim trunc try_add try_aes_decrypt try_avg try_cast try_divide try_element_at
     try_make_interval try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply
@@ -78,13 +78,18 @@ ORDERED = frozenset({"first", "first_value", "last", "last_value", "any_value"})
 """Their value is certain in a window with an order only."""
 
 _DRAWN = frozenset(
-    "rand random randn randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id".split()  # noqa: SIM905
+    """
+    rand random randn randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id aes_encrypt
+    kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double
+    kll_sketch_agg_float kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float
+    """.split()  # noqa: SIM905
 )
 _BY_ORDER = frozenset(
     "collect_list collect_set array_agg listagg string_agg mode max_by min_by histogram_numeric".split()  # noqa: SIM905
 )
 _CLOCK = frozenset({"now", "current_timestamp", "localtimestamp", "current_time", "unix_timestamp"})
 _FILES = frozenset({"input_file_name", "input_file_block_start", "input_file_block_length"})
+_DESCRIBED = frozenset({"from_protobuf", "to_protobuf"})
 _CODE = frozenset({"java_method", "reflect", "try_reflect"})
 _CONTEXT = frozenset(
     "current_user session_user user current_catalog current_database current_schema current_path version".split()  # noqa: SIM905
@@ -100,6 +105,7 @@ _REASONS = (
     (ORDERED, Why.NON_DETERMINISTIC, "the value of {name} depends on the order of the rows; give it a window with one"),
     (_CLOCK, Why.CLOCK, "{name} is another time at each call; current_date can be reused within a day"),
     (_FILES, Why.FILE_METADATA, "{name} shows files, which change without a change of any row"),
+    (_DESCRIBED, Why.FUNCTION, "{name} may read a file of descriptors, which may change"),
     (_CODE, Why.FUNCTION, "{name} calls code, whose result may be another one each time"),
     (_CONTEXT, Why.SESSION, "{name} depends on the session or its user"),
 )

@@ -15,13 +15,14 @@ from tidemark.errors import InvalidArgument, StatementRefused
 from tidemark.model.foreign_json import whole_number
 from tidemark.results.model.answers import Miss, Why
 from tidemark.results.planning.functions import BARE_WORDS, DATES, ORDERED, reason_against
+from tidemark.results.planning.keys import digest_of
 from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tokens, tree_of, written
 from tidemark.sql.functions import makes_rows, word_of_the_present
 from tidemark.sql.identifiers import quoted
 from tidemark.sql.statements import StatementKind, TableMention, parse_statement
 from tidemark.sql.text import BLANK
 
-__all__ = ["Query", "TablePoint", "TableUse", "normalised", "pinned", "read_query"]
+__all__ = ["Query", "TablePoint", "TableUse", "digests_of", "normalised", "pinned", "read_query"]
 
 _ROWS_OF_THEIR_OWN = frozenset(
     "range explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple".split()  # noqa: SIM905
@@ -29,9 +30,9 @@ _ROWS_OF_THEIR_OWN = frozenset(
 _NO_FUNCTIONS = frozenset(
     """
     all and any anti as between by case cross cube distinct else end escape except exists false filter for from full
-    group grouping having in include inner intersect interval is join lateral limit minus natural not null nulls offset
-    on or order outer over partition pivot qualify recursive rlike rollup rows select semi sets setminus some sort
-    tablesample table then true union unpivot using values varchar view when where window with within
+    group grouping having in inner intersect interval is join lateral limit minus not null nulls offset
+    on or order outer over partition pivot qualify recursive rlike rollup select semi sets setminus some sort
+    tablesample table then true union unpivot using values varchar when where window with within
     """.split()  # noqa: SIM905 - a list of words
 )
 _UNITS = frozenset(
@@ -67,7 +68,7 @@ class TableUse:
 @dataclass(frozen=True)
 class Query:
     """A query that may be answered again. `dates`: the spans of `current_date`. `columns`: the first parts of names
-    that must be columns, or aliases of `own`.
+    that must be columns, or aliases of `own`. `named_date`: whether the query itself calls something `current_date`.
     """
 
     text: str
@@ -76,6 +77,12 @@ class Query:
     dates: tuple[tuple[int, int], ...]
     columns: frozenset[str]
     own: frozenset[str]
+    named_date: bool = False
+
+    def takes_date_for_column(self, of_tables: frozenset[str]) -> bool:
+        """Whether `current_date` may be a column, which comes before the function without parentheses."""
+        without = any(not self.text[start:end].endswith(")") for start, end in self.dates)
+        return without and (self.named_date or not DATES.isdisjoint(of_tables))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,12 +125,22 @@ def read_query(sql: str) -> Query | Miss:
         dates=tuple(_dates(found)),
         columns=frozenset(_columns(tree)),
         own=frozenset(_own_names(tree)),
+        named_date=not DATES.isdisjoint(_other_names(tree)),
     )
 
 
 def normalised(text: str) -> str:
     """The text without comments, and with one blank between its words. Raises SqlNotUnderstood."""
     return " ".join(text[token.start : token.end + 1] for token in tokens(text, SPARK))
+
+
+def digests_of(sql: str) -> frozenset[str]:
+    """The digests under which an answer of the text may be kept: as it is, and normalised."""
+    text = sql.strip().rstrip(";").rstrip()
+    try:
+        return frozenset({digest_of(text), digest_of(normalised(text))})
+    except SqlNotUnderstood:
+        return frozenset({digest_of(text)})
 
 
 def pinned(query: Query, tables: Mapping[str, Callable[[TablePoint | None], str]], today: date | None) -> str:
@@ -146,10 +163,11 @@ def _of_use(use: TableUse, sql: str) -> str:
 
 def _problems(tree: exp.Expression, found: Sequence[Token]) -> Iterator[Miss]:
     yield from _problems_of_nodes(tree)
-    for name, at in _calls(found):
+    calls = list(_calls(found, _with_columns(tree)))
+    for name, at in calls:
         if name == "unix_timestamp" and not _is_empty_call(found, at):
             continue
-        if name in ORDERED and _in_ordered_windows(tree) >= sum(one in ORDERED for one, _ in _calls(found)):
+        if name in ORDERED and _in_ordered_windows(tree) >= sum(one in ORDERED for one, _ in calls):
             continue
         against = reason_against(name)
         if against is not None:
@@ -173,14 +191,18 @@ def _problems_of_nodes(tree: exp.Expression) -> Iterator[Miss]:
             yield Miss(Why.FILE_METADATA, "_metadata shows files, which change without a change of any row")
         elif (word := word_of_the_present(node)) is not None:
             yield Miss(Why.CLOCK, f"'{word}' as a date or a time is another one each time")
+        elif isinstance(node, exp.QueryTransform):
+            yield Miss(Why.FUNCTION, "TRANSFORM … USING runs a program, whose result may be another one each time")
         else:
             yield from _problems_of_function(node)
 
 
 def _problems_of_function(node: exp.Expr) -> Iterator[Miss]:
     """For names that `_calls` does not see in the text."""
-    if isinstance(node, exp.Anonymous) and not _WORD.fullmatch(node.name):
-        yield Miss(Why.FUNCTION, f"{node.name} is not a function of Spark, so it may be a user's")
+    if isinstance(node, exp.Anonymous) and (node.name.lower() in _NO_FUNCTIONS or not _WORD.fullmatch(node.name)):
+        against = reason_against(node.name.lower())
+        if against is not None:
+            yield Miss(*against)
     elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
         yield Miss(Why.FUNCTION, f"{written(node, SPARK)[:40]} may be a user's function")
 
@@ -221,17 +243,23 @@ def _ends_a_point(found: Sequence[Token], at: int) -> bool:
     return at >= len(found) or found[at].text[:1] not in set("+-*/|&^%:.")
 
 
-def _calls(found: Sequence[Token]) -> Iterator[tuple[str, int]]:
+def _with_columns(tree: exp.Expression) -> frozenset[str]:
+    """The aliases of tables with a list of columns."""
+    aliases = (node for node in tree.find_all(exp.TableAlias) if node.args.get("columns"))
+    return frozenset(str(node.name).lower() for node in aliases)
+
+
+def _calls(found: Sequence[Token], aliases: frozenset[str]) -> Iterator[tuple[str, int]]:
     """The words before a parenthesis that may be functions, and their places."""
     for at, (token, behind) in enumerate(pairwise(found)):
         word = token.text.lower()
         if behind.token_type is not TokenType.L_PAREN or token.token_type is TokenType.STRING:
             continue
-        if _WORD.fullmatch(token.text) and word not in _NO_FUNCTIONS and not _has_columns(found, at):
+        if _WORD.fullmatch(token.text) and word not in _NO_FUNCTIONS and not _has_columns(found, at, aliases):
             yield word, at
 
 
-def _has_columns(found: Sequence[Token], at: int) -> bool:
+def _has_columns(found: Sequence[Token], at: int, aliases: frozenset[str]) -> bool:
     """Whether the word is the alias of a table, or the name of a query, with columns in parentheses."""
     words = [token.text.upper() for token in found[max(0, at - 2) : at]]
     if words[-1:] == ["AS"]:
@@ -241,8 +269,9 @@ def _has_columns(found: Sequence[Token], at: int) -> bool:
     behind = found[end + 1].text.upper() if end + 1 < len(found) else ""
     if words[-1:] in (["WITH"], ["RECURSIVE"]) or (words[-1:] == [","] and words[:1] == [")"]):
         return is_list and behind == "AS"
-    before = found[at - 1] if at else None
-    return is_list and before is not None and (_is_word(before) or before.text == ")") and _follows_a_table(before)
+    if not is_list or not at or found[at].text.lower() not in aliases:
+        return False
+    return (_is_word(found[at - 1]) or found[at - 1].text == ")") and _follows_a_table(found[at - 1])
 
 
 def _follows_a_table(before: Token) -> bool:
@@ -283,18 +312,30 @@ def _columns(tree: exp.Expression) -> Iterator[str]:
             yield first.name.lower()
 
 
+def _other_names(tree: exp.Expression) -> Iterator[str]:
+    """The names that the query defines, but for the date under its own name."""
+    dates = {id(node) for node in tree.find_all(exp.Alias) if isinstance(node.this, exp.CurrentDate)}
+    for node in tree.walk():
+        if id(node) not in dates:
+            yield from _names_by(node)
+
+
 def _own_names(tree: exp.Expression) -> Iterator[str]:
     """The names that the query defines, and the parts of its tables' names."""
     yield from _UNITS
     for node in tree.walk():
-        if isinstance(node, exp.Alias | exp.TableAlias | exp.PropertyEQ):
-            yield node.alias.lower() if isinstance(node, exp.Alias) else str(node.name).lower()
-        if isinstance(node, exp.TableAlias | exp.Aliases):
-            columns = node.args.get("columns") or node.args.get("expressions") or ()
-            yield from (column.name.lower() for column in columns)
-        elif isinstance(node, exp.Lambda):
-            yield from (argument.name.lower() for argument in node.expressions)
-        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-            yield from (part.name.lower() for part in node.parts)
-        elif isinstance(node, exp.Func) and makes_rows(node):
-            yield from _GENERATED
+        yield from _names_by(node)
+
+
+def _names_by(node: exp.Expr) -> Iterator[str]:
+    if isinstance(node, exp.Alias | exp.TableAlias | exp.PropertyEQ):
+        yield node.alias.lower() if isinstance(node, exp.Alias) else str(node.name).lower()
+    if isinstance(node, exp.TableAlias | exp.Aliases):
+        columns = node.args.get("columns") or node.args.get("expressions") or ()
+        yield from (column.name.lower() for column in columns)
+    elif isinstance(node, exp.Lambda):
+        yield from (argument.name.lower() for argument in node.expressions)
+    elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+        yield from (part.name.lower() for part in node.parts)
+    elif isinstance(node, exp.Func) and makes_rows(node):
+        yield from _GENERATED

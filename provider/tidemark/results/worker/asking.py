@@ -14,7 +14,8 @@ from tidemark.results.model.answers import TIME_ZONE, Leaf, Miss, ReuseRules, Wh
 from tidemark.results.planning.extrema import LogQuery, NotExact, answer_of, log_query, spark_type
 from tidemark.results.planning.keys import key_of
 from tidemark.results.planning.queries import Query, normalised, pinned
-from tidemark.results.worker.tables import FoundTable, Locate, column_names, find_tables, pinned_sql, zone_of
+from tidemark.results.worker.tables import FoundTable, Locate, column_names, find_tables, pinned_sql
+from tidemark.results.worker.zones import zone_of
 
 __all__ = ["Asked", "LogAnswer", "ViewsAmong", "ask", "from_log", "under_settings"]
 
@@ -89,9 +90,9 @@ def ask(
     found = find_tables(query, locate, options, rules, zone)
     if isinstance(found, Miss):
         return found
-    unknown = query.no_column(column_names(found))
-    if unknown is not None:
-        return Miss(Why.SESSION, f"{unknown} is no column of the tables, so it may be a variable of the session")
+    unsure = _unsure(query, column_names(found))
+    if unsure is not None:
+        return unsure
     text = normalised(query.text) if rules.normalise else query.text
     leaves = tuple(table.leaf for table in found.values())
     names = {one: partial(pinned_sql, found, one) for one in query.names}
@@ -106,6 +107,16 @@ def ask(
         titled=None if today is None else pinned(query, names, None),
         aggregates=log_query(query),
     )
+
+
+def _unsure(query: Query, columns: frozenset[str]) -> Miss | None:
+    """The reason why a name may mean something else than the text alone says. `columns`: those of the tables."""
+    if query.takes_date_for_column(columns):
+        return Miss(Why.CLOCK, "current_date is also the name of a column; write current_date() for the date")
+    unknown = query.no_column(columns)
+    if unknown is not None:
+        return Miss(Why.SESSION, f"{unknown} is no column of the tables, so it may be a variable of the session")
+    return None
 
 
 def under_settings(asked: Asked, settings: Mapping[str, str]) -> Asked:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidemark.errors import AnswerDamaged
 from tidemark.lake.failures import storage_errors_named
 from tidemark.lake.orphans import open_fresh
 from tidemark.lake.storage import Storage, canonical_uri, listed_time
 from tidemark.model.foreign_json import parsed
 from tidemark.results.model.answers import WrittenAnswer
+from tidemark.results.worker.zones import arrow_zone
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,22 +53,43 @@ class OpenAnswer:
         if sum(file.metadata.num_rows for file in self._files) != written.rows:
             stack.close()
             raise AnswerLost("its files have another number of rows")
+        if any(len(file.schema_arrow.names) != len(self.titles) for file in self._files):
+            stack.close()
+            raise AnswerLost("its files have other columns")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows in their order, a part at a time."""
+        """The rows in their order, a part at a time. Raises AnswerDamaged."""
         for file in self._files:
-            for batch in file.iter_batches():
+            parts = file.iter_batches()
+            while (batch := self._next(parts)) is not None:
                 yield from self._shown(_table([batch])).to_batches()
 
+    def _next(self, parts: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+        with self._damage_named():
+            return next(parts, None)
+
     def table(self) -> pa.Table:
-        """All rows."""
+        """All rows. Raises AnswerDamaged."""
         import pyarrow as pa
 
-        return self._shown(pa.concat_tables(file.read() for file in self._files))
+        with self._damage_named():
+            found = pa.concat_tables([file.read() for file in self._files])
+        return self._shown(found)
+
+    @contextmanager
+    def _damage_named(self) -> Iterator[None]:
+        import pyarrow as pa
+
+        try:
+            with storage_errors_named(self.written.location, misuse=False):
+                yield
+        except (pa.ArrowException, OSError) as error:  # OSError: pages that are garbage
+            raise AnswerDamaged(location=self.written.location, problem=str(error).splitlines()[0]) from error
 
     def _shown(self, table: pa.Table) -> pa.Table:
         """The rows under their titles, with times in the session's zone."""
-        zoned = [_zoned(field.type, self.written.time_zone) for field in table.schema]
+        zone = arrow_zone(self.written.time_zone)
+        zoned = [_zoned(field.type, zone) for field in table.schema]
         columns = [
             column if column.type == kind else column.cast(kind)
             for column, kind in zip(table.columns, zoned, strict=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
-from tidemark.errors import CatalogTableMoved, QueryNotReusable
+from tidemark.errors import AnswerDamaged, CatalogTableMoved, QueryNotReusable
 from tidemark.model.statements import TransactionKey
 from tidemark.results.model.answers import Leaf, Miss, WrittenAnswer
 from tidemark.results.model.jobs import RUN_QUERY, QueryRequest
@@ -17,7 +18,7 @@ from tidemark.results.planning.queries import read_query
 from tidemark.results.planning.settings import affecting, difference
 from tidemark.results.worker.asking import Asked, ViewsAmong, ask, from_log, under_settings
 from tidemark.results.worker.cache import Hit, ResultCache, keep, look_up
-from tidemark.results.worker.files import OpenAnswer, titles_of
+from tidemark.results.worker.files import AnswerLost, OpenAnswer, titles_of
 from tidemark.results.worker.tables import Locate
 from tidemark.sql.table_names import in_catalogs
 from tidemark.streams.worker.catalog import forget_moved
@@ -129,14 +130,18 @@ def _refusal(sql: str, miss: Miss) -> QueryNotReusable:
 
 def plain_rows(answer: QueryAnswer, options: Mapping[str, Any], *, most: int) -> list[list[Any]] | None:
     """The rows as JSON can have them; None if there are more. Decimals, dates and times are texts, bytes hexadecimal.
+    NaN and infinities are texts, too.
 
-    Raises StorageRefused, and AnswerLost if the files are gone.
+    Raises StorageRefused, and AnswerDamaged for files that are gone or garbled.
     """
     if answer.rows > most:
         return None
     if answer.written is None:
         return [_plain(answer.values)]
-    opened = OpenAnswer(answer.written, options)
+    try:
+        opened = OpenAnswer(answer.written, options)
+    except AnswerLost as error:
+        raise AnswerDamaged(location=answer.written.location, problem=str(error)) from error
     columns = [column.to_pylist() for column in opened.table().columns]
     return [_plain(row) for row in zip(*columns, strict=True)]
 
@@ -150,4 +155,6 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"  # as Spark's to_json
     return str(value) if isinstance(value, Decimal) else value

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidemark.errors import LakeError, NotADeltaTable, SourceError, TidemarkError
 from tidemark.lake.content_versions import content_at, content_of
@@ -15,9 +14,10 @@ from tidemark.model.foreign_json import parsed
 from tidemark.model.table_log import TableState
 from tidemark.results.model.answers import Leaf, Miss, ReuseRules, Why
 from tidemark.results.planning.queries import Query, TablePoint
+from tidemark.results.worker.zones import zone_of
 from tidemark.sql.statements import path_name
 
-__all__ = ["FoundTable", "Locate", "column_names", "find_tables", "pinned_sql", "zone_of"]
+__all__ = ["FoundTable", "Locate", "column_names", "find_tables", "pinned_sql"]
 
 Locate = Callable[[str], str]
 """The canonical URI of a table by its name. Raises SourceError, InvalidArgument."""
@@ -99,14 +99,6 @@ def _moment(text: str, time_zone: str) -> datetime:
     if zone is None:
         raise _NoVersion(f"the time zone {time_zone!r} is not known here")
     return moment.replace(tzinfo=zone)
-
-
-def zone_of(name: str) -> ZoneInfo | None:
-    """The time zone; None for a name that Python does not know."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
 
 
 def _text(error: TidemarkError) -> str:

@@ -10,7 +10,7 @@ from tidemark.model.foreign_json import parsed
 from tidemark.model.table_log import Metadata
 from tidemark.search.model.paths import SearchColumn, ValueKind
 
-__all__ = ["NotSearched", "column_named", "column_now", "column_of", "equality_columns"]
+__all__ = ["NotSearched", "column_named", "column_now", "column_of", "equality_columns", "is_column"]
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 _CHAR = re.compile(r"(?<!var)char\(")
@@ -56,6 +56,16 @@ def column_of(metadata: Metadata, parts: Sequence[str]) -> SearchColumn:
         physical.append(str(field.get("metadata", {}).get(_PHYSICAL, field["name"])))
         kind = field["type"]
     return _column(names, physical, kind, said)
+
+
+def is_column(metadata: Metadata, parts: Sequence[str]) -> bool:
+    """Whether the table has a column, or a field of a struct, of these names in any case, searched or not."""
+    kinds: list[Any] = [parsed(metadata.schema_json)]
+    for part in parts:
+        structs = (kind for kind in kinds if isinstance(kind, dict) and kind.get("type") == "struct")
+        fields = (field for struct in structs for field in struct["fields"])
+        kinds = [field["type"] for field in fields if str(field["name"]).lower() == part.lower()]
+    return bool(kinds)
 
 
 def column_now(metadata: Metadata, column: SearchColumn) -> SearchColumn | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tidemark.model.foreign_json import plain_text
 from tidemark.search.model.paths import ValueKind
 
 __all__ = ["NotConstant", "value_of"]
@@ -40,9 +41,11 @@ def value_of(kind: ValueKind, node: exp.Expr, zone: tzinfo | None) -> Any:
 
 
 def _text(node: exp.Expr) -> str:
-    if isinstance(node, exp.Literal) and node.is_string:
-        return str(node.this)
-    raise NotConstant(node)
+    """A text with a doubled quote means another one by a setting of the session."""
+    text = str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
+    if text is None or "'" in text or plain_text(text) != text:
+        raise NotConstant(node)
+    return text
 
 
 def _binary(node: exp.Expr) -> bytes:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from tidemark.model.table_log import Metadata
 from tidemark.search.model.paths import SearchColumn, ValueKind
 from tidemark.search.model.terms import AllOf, AnyOf, Anything, Holds, IsIn, Like, Term, Within
-from tidemark.search.planning.columns import column_named
+from tidemark.search.planning.columns import column_named, is_column
 from tidemark.search.planning.literals import NotConstant, value_of
 from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tree_of, written
 
@@ -164,15 +164,16 @@ class _Reader:
         return column
 
     def column(self, node: exp.Expr) -> SearchColumn | None:
-        """The column that a node names; None for another node."""
+        """The column that a node names; None for another node, and for names that may mean two columns."""
         if isinstance(node, exp.Paren):
             return self.column(node.this)
         parts = _parts(node)
         if not parts:
             return None
         qualifiers = next((n for n, part in enumerate(parts) if part.lower() not in self.names), len(parts) - 1)
-        found = (column_named(self.metadata, parts[n:]) for n in range(min(qualifiers, len(parts) - 1), -1, -1))
-        return next((column for column in found if column is not None), None)
+        ways = (parts[n:] for n in range(min(qualifiers, len(parts) - 1), -1, -1))
+        meant = [names for names in ways if is_column(self.metadata, names)]
+        return column_named(self.metadata, meant[0]) if len(meant) == 1 else None
 
 
 def _parts(node: exp.Expr) -> list[str]:

@@ -9,14 +9,15 @@ from tidemark.model.foreign_json import whole_number
 from tidemark.search.model.paths import Method
 from tidemark.search.model.requests import Target
 from tidemark.search.planning.statements import AddSearch, DescribeSearch, DropSearch, EstimateSearch, SearchStatement
-from tidemark.sql.text import BLANK, Cursor
+from tidemark.sql.text import BLANK, ONE_NAME, Cursor
 
 __all__ = ["parse_search_sql", "parse_targets"]
 
 _FUNCTION = "SYSTEM$ESTIMATE_SEARCH_OPTIMIZATION_COSTS"
+_ALTER = rf"ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?{ONE_NAME}"
 _FLAGS = re.DOTALL | re.IGNORECASE
 _PATTERNS = (
-    (re.compile(BLANK + r"ALTER\s+TABLE\s.*?\s(?:ADD|DROP)\s+SEARCH\s+OPTIMIZATION\b", _FLAGS), "_alter"),
+    (re.compile(BLANK + _ALTER + r"\s+(?:ADD|DROP)\s+SEARCH\s+OPTIMIZATION\b", _FLAGS), "_alter"),
     (re.compile(BLANK + r"DESC(?:RIBE)?\s+SEARCH\s+OPTIMIZATION\b", _FLAGS), "_describe"),
     (re.compile(BLANK + r"SELECT\s+" + re.escape(_FUNCTION) + r"\s*\(", _FLAGS), "_estimate"),
 )

@@ -31,6 +31,9 @@ def test_a_query_is_refused_with_its_construct_and_its_place(given: list[str], e
         "SELECT t.a FROM t LEFT JOIN u ON t.a = u.a RIGHT JOIN w ON t.a = w.a FULL OUTER JOIN x ON t.a = x.a",
         "SELECT a FROM t LEFT SEMI JOIN u USING (a)",
         "SELECT a FROM t ANTI JOIN u USING (a)",
+        "SELECT t.a FROM t, u LEFT JOIN w ON u.a = w.a",
+        "SELECT t.a FROM t, (u RIGHT JOIN w ON u.a = w.a)",
+        "SELECT t.a FROM t CROSS JOIN u RIGHT JOIN w ON u.a = w.a",
     ],
 )
 def test_beyond_snowflake_groups_and_optional_partners_are_allowed(text: str) -> None:
@@ -50,6 +53,8 @@ def test_beyond_snowflake_groups_and_optional_partners_are_allowed(text: str) ->
         ("SELECT a FROM t INTERSECT SELECT a FROM u", "joins of type '[INTERSECT]'"),
         ("SELECT a FROM t WHERE a IN (SELECT a FROM u)", "subquery expressions"),
         ("SELECT sum(a) OVER () FROM t", "window functions"),
+        ("SELECT t.a FROM t, u RIGHT JOIN w ON u.a = w.a", "joins of type '[RIGHT_OUTER_JOIN]' behind a comma"),
+        ("SELECT t.a FROM t, u FULL JOIN w ON u.a = w.a", "joins of type '[FULL_OUTER_JOIN]' behind a comma"),
     ],
 )
 def test_beyond_snowflake_has_its_own_end(text: str, construct: str) -> None:

@@ -68,6 +68,7 @@ class _Rules:
         self._sources(query)
         for join in joins_of(query):
             self._join(join)
+        self._behind_commas(query)
         self._grouping(query)
         for node in _expressions(query):
             self._expression(node)
@@ -100,6 +101,15 @@ class _Rules:
         elif kind not in ("", "INNER", "CROSS") or join.method.upper() not in ("", "NATURAL"):
             name = " ".join(filter(None, (join.method, kind))).upper()
             raise self.text.refused(f"joins of type '[{name}]'", join, *_JOIN_WORDS)
+
+    def _behind_commas(self, query: exp.Select) -> None:
+        """Spark joins the tables behind a comma first. The tree has lost that order, which counts for these joins."""
+        comma = False
+        for join in query.args.get("joins") or ():
+            comma = comma or _is_comma(join)
+            if comma and join.side.upper() in ("RIGHT", "FULL"):
+                construct = f"joins of type '[{join.side.upper()}_OUTER_JOIN]' behind a comma"
+                raise self.text.refused(construct, join, *_JOIN_WORDS, instead="Put that join into parentheses.")
 
     def _grouping(self, query: exp.Select) -> None:
         group = query.args.get("group")
@@ -149,6 +159,11 @@ def _expressions(query: exp.Select) -> Iterator[exp.Expr]:
     parts += [value for join in joins_of(query) for value in (join.args.get("on"), *(join.args.get("using") or ()))]
     for part in filter(None, parts):
         yield from part.walk(prune=lambda node: isinstance(node, exp.Query))
+
+
+def _is_comma(join: exp.Join) -> bool:
+    """Whether the join is a comma. sqlglot looks for pivots behind each join that is written as one."""
+    return join.kind.upper() == "CROSS" and "pivots" not in join.args
 
 
 def _is_correlated(query: exp.Query) -> bool:

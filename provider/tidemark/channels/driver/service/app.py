@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from tidemark import __version__
 from tidemark.channels.driver.service.access import Access
-from tidemark.channels.driver.service.bodies import collected, plain
+from tidemark.channels.driver.service.bodies import plain
 from tidemark.channels.driver.service.desk import Body, IngestDesk, Tokens
+from tidemark.channels.driver.service.edge import BodyOverLimit, BoundedBodies, misfit_of
 from tidemark.channels.driver.service.measures import Measures
 from tidemark.channels.driver.service.messages import (
     BulkStatus,
@@ -115,6 +118,10 @@ def ingest_app(
     """
     app = FastAPI(title="Tidemark ingest service", version=__version__, docs_url=None, redoc_url=None)
     app.exception_handler(TidemarkError)(_problem)
+    app.exception_handler(BodyOverLimit)(_over_limit)
+    app.exception_handler(RequestValidationError)(_misfit)
+    app.exception_handler(ClientDisconnect)(_gone)
+    app.add_middleware(BoundedBodies, limit=limits.body_bytes)
     app.middleware("http")(_measured(measures))
 
     def guard(request: Request, table: Table, authorization: Annotated[str | None, Header()] = None) -> None:
@@ -167,13 +174,11 @@ def _add_rows_route(router: APIRouter, desk: IngestDesk, measures: Measures, lim
         (application/vnd.apache.arrow.stream), perhaps compressed by gzip or zstd. `offset_token` is that of the
         last row.
         """
-        if int(request.headers.get("content-length") or 0) > limits.body_bytes:
-            raise BodyTooLarge(limit=limits.body_bytes)
-        body = await collected(request.stream(), limits.body_bytes)
+        body = await request.body()
         encoding, media_type = request.headers.get("content-encoding"), request.headers.get("content-type")
 
         def take() -> RowsAnswer:
-            sent = Body(plain(body, encoding, limits.body_bytes), media_type)
+            sent = Body(plain(body, encoding, limits.body_bytes), media_type, limits.body_bytes)
             return desk.append(table, channel, sent, Tokens(continuation_token, start_offset_token, offset_token))
 
         answer = await run_in_threadpool(take)
@@ -213,3 +218,18 @@ async def _problem(_: Request, error: Exception) -> JSONResponse:
     facts = facts_to_send(error)
     body = Problem(error=type(error).__name__, message=str(error), code=error.facts.get("code"), facts=facts)
     return JSONResponse(body.model_dump(), status, headers)
+
+
+async def _over_limit(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, BodyOverLimit)
+    return await _problem(request, error.error)
+
+
+async def _misfit(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    return await _problem(request, misfit_of(error))
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    """Nobody reads the answer to a client that went away within its body; nothing of it was taken."""
+    return Response(status_code=400)

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pyarrow as pa
 
 from tidemark.channels.driver.json_rows import rows_of_json
+from tidemark.channels.driver.service.arrow_bodies import table_of_stream
 from tidemark.channels.driver.table_spec import TableSpec
 from tidemark.errors import BodyTooLarge, BodyUnreadable
 
-__all__ = ["ARROW", "JSON_LINES", "collected", "plain", "rows_of_body"]
+__all__ = ["ARROW", "JSON_LINES", "plain", "rows_of_body"]
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON_LINES = "application/x-ndjson"
 _CODECS = {"gzip": "gzip", "zstd": "zstd"}
 _JSON = (JSON_LINES, "application/ndjson", "application/jsonl", "application/json")
-
-
-async def collected(chunks: AsyncIterator[bytes], limit: int) -> bytes:
-    """The body of a request. Raises BodyTooLarge as soon as it is."""
-    found = bytearray()
-    async for chunk in chunks:
-        found += chunk
-        if len(found) > limit:
-            raise BodyTooLarge(limit=limit)
-    return bytes(found)
 
 
 def plain(body: bytes, encoding: str | None, limit: int) -> bytes:
@@ -46,17 +36,11 @@ def plain(body: bytes, encoding: str | None, limit: int) -> bytes:
     return found
 
 
-def rows_of_body(data: bytes, media_type: str | None, spec: TableSpec) -> Any:
-    """The rows of a body, as a channel takes them. Raises BodyUnreadable."""
+def rows_of_body(data: bytes, media_type: str | None, spec: TableSpec, limit: int) -> Any:
+    """The rows of a body, as a channel takes them. Raises BodyTooLarge and BodyUnreadable."""
     kind = (media_type or JSON_LINES).partition(";")[0].strip().lower()
     if kind in _JSON:
         return rows_of_json(data, spec)
     if kind != ARROW:
         raise BodyUnreadable(problem=f"Content-Type {kind!r} is neither {JSON_LINES} nor {ARROW}")
-    try:
-        with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
-            table = reader.read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise BodyUnreadable(problem=f"it is not a stream of Arrow: {error}") from None
-    return table
+    return table_of_stream(data, limit)

@@ -28,10 +28,11 @@ _SHOWN_ERRORS = 100
 
 @dataclass(frozen=True)
 class Body:
-    """A request's rows, as they came. `media_type`: of the rows; None for JSON lines."""
+    """A request's rows, as they came. `media_type`: of the rows; None for JSON lines. `limit`: of their bytes."""
 
     data: bytes
     media_type: str | None
+    limit: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class IngestDesk:
     ) -> None:
         self._client, self._records, self._may_evolve = client, records, may_evolve
         self._lock = threading.Lock()
-        self._served: dict[tuple[str, str], _Served] = {}
+        self._served: dict[tuple[str, str], _Served] = {}  # by table and channel; names of directories may have case
 
     @property
     def open_channels(self) -> int:
@@ -103,7 +104,7 @@ class IngestDesk:
         )
         served = _Served(opened, opened.status().record.client_sequencer)
         with self._lock:
-            self._served[table.lower(), opened.name] = served
+            self._served[table, opened.name] = served
         return Opened(next_continuation_token=served.token, channel_status=_answer(served))
 
     def append(self, table: str, channel: str, body: Body, tokens: Tokens) -> RowsAnswer:
@@ -117,7 +118,7 @@ class IngestDesk:
             if tokens.continuation != served.token:
                 problem = f"It is {served.token!r}, and {tokens.continuation!r} was sent."
                 raise ContinuationTokenStale(channel=channel, table=table, problem=problem)
-            rows = rows_of_body(body.data, body.media_type, served.channel.spec)
+            rows = rows_of_body(body.data, body.media_type, served.channel.spec, body.limit)
             answer = served.channel.insert_rows(rows, tokens.end, start_offset_token=tokens.start)
             served.appended += 1
             return RowsAnswer(
@@ -140,7 +141,7 @@ class IngestDesk:
         for name in channels:
             key = key_of(name)
             if key in committed:
-                served = self._served.get((table.lower(), key))
+                served = self._served.get((table, key))
                 status = served.channel.status() if served is not None else None
                 found[name] = ChannelAnswer.of(key, table, committed[key], status)
         return BulkStatus(channel_statuses=found)
@@ -149,11 +150,11 @@ class IngestDesk:
         """Remove the channel with its token, also from a writer that has it open. A second run does nothing."""
         self._client.drop_channel(channel, table)
         with self._lock:
-            self._served.pop((table.lower(), key_of(channel)), None)
+            self._served.pop((table, key_of(channel)), None)
 
     def _open_one(self, table: str, channel: str) -> _Served:
         with self._lock:
-            served = self._served.get((table.lower(), key_of(channel)))
+            served = self._served.get((table, key_of(channel)))
         if served is None:
             problem = "it was not opened at this service since its start"
             raise ChannelNotFound(channel=channel, table=table, known=f"other channels, and {problem}")

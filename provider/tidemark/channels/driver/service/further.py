@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fastapi import APIRouter, Request
 
 from tidemark.channels.driver.service.access import PipeRights
-from tidemark.channels.driver.service.bodies import collected, plain
-from tidemark.errors import BodyTooLarge
+from tidemark.channels.driver.service.bodies import plain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,9 +53,7 @@ def further_routes(host: Host) -> tuple[FurtherRoutes, ...]:
 
 async def read_body(request: Request, limit: int) -> bytes:
     """The body of a request without its compression. Raises BodyTooLarge and BodyUnreadable."""
-    if int(request.headers.get("content-length") or 0) > limit:
-        raise BodyTooLarge(limit=limit)
-    return plain(await collected(request.stream(), limit), request.headers.get("content-encoding"), limit)
+    return plain(await request.body(), request.headers.get("content-encoding"), limit)
 
 
 def _named(entry: str) -> Any:

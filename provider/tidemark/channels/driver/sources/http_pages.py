@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import httpx
@@ -50,30 +51,34 @@ def http_pages(
 
     `url`: whole, or a path below the connection's host; errors show it without its query. `rows`, `next_cursor`: the
     paths of the rows and of the next page's cursor in a page, as names with dots between them. Without `rows` the page
-    is a list of them. `initial`: the first cursor. A page without a next cursor may grow: its later rows come with the
-    next call. Pages must not change otherwise.
+    is a list of them. `initial`: the first cursor. A page without a next cursor (none, null, "" or false) may grow:
+    its later rows come with the next call. Pages must not change otherwise.
 
     Busy answers (429, 5xx) and broken connections are tried five times. Raises SourceUnreadable for other answers, and
-    InvalidArgument for a token that is none.
+    for cursors that go round in a circle. Raises InvalidArgument for a token that is none.
     """
     place = _Place(initial) if after_token is None else _place_of(after_token)
+    seen = {place.cursor}
     with _Api(connection, url, float(timeout_seconds)) as api:
         while True:
             cursor = {} if place.cursor is None else {cursor_parameter: place.cursor}
             page = api.page({**(parameters or {}), **cursor})
             found = _part(page, rows)
-            following = _part(page, next_cursor)
+            following = api.cursor_of(_part(page, next_cursor))
             if not isinstance(found, list) or len(found) < place.rows:
                 raise api.unreadable(
                     f"the page at cursor {place.cursor!r} has no list of rows {rows!r}, or a shorter one."
                 )
-            has_next = following not in (None, "", _MISSING) and str(following) != place.cursor
-            after = _Place(str(following)) if has_next else _Place(place.cursor, len(found))
+            has_next = following not in (None, place.cursor)
+            if has_next and following in seen:
+                raise api.unreadable(f"the page at cursor {place.cursor!r} leads back to {following!r}.")
+            after = _Place(following) if has_next else _Place(place.cursor, len(found))
             if after != place:
                 yield found[place.rows :], after.token()
             if not has_next:
                 return
             place = after
+            seen.add(place.cursor)
 
 
 class _Api:
@@ -105,6 +110,15 @@ class _Api:
             return retrying(self._page, parameters)
         except (httpx.HTTPError, httpx.InvalidURL, _Refused, ValueError) as error:
             raise self.unreadable(f"{error}." if str(error) else f"{type(error).__name__}.") from error
+
+    def cursor_of(self, following: Any) -> str | None:
+        """The cursor of the next page; None if there is none. Raises SourceUnreadable for a list or an object."""
+        if following in (None, "", _MISSING) or following is False:
+            return None
+        if isinstance(following, str | int | Decimal) and following is not True:
+            return str(following)
+        kind = type(following).__name__
+        raise self.unreadable(f"the next cursor of a page is of type {kind}, and must be a text or a number.")
 
     def unreadable(self, problem: str) -> SourceUnreadable:
         """The error of this API."""
@@ -160,7 +174,8 @@ def _place_of(token: str) -> _Place:
         return _Place(token)
     if not isinstance(found, dict):
         return _Place(token)
-    if found.keys() != {"cursor", "rows"} or not isinstance(found["rows"], int):
+    is_place = found.keys() == {"cursor", "rows"} and type(found["rows"]) is int and found["rows"] >= 0
+    if not is_place or not isinstance(found["cursor"], str | None):
         problem = 'it must be a cursor, or {"cursor": …, "rows": …}'
         raise InvalidArgument(argument="offset_token", value=token, problem=problem)
     return _Place(found["cursor"], found["rows"])

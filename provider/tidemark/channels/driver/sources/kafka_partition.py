@@ -13,6 +13,7 @@ from tidemark.kafka.address import KafkaAddress
 from tidemark.kafka.ranges import End, Start, TopicRange
 from tidemark.kafka.reader import ReadLimits, open_reader
 from tidemark.kafka.records import Record
+from tidemark.model.foreign_json import whole_number
 from tidemark.model.source_connection import SourceConnection
 
 __all__ = ["kafka_partition"]
@@ -72,7 +73,7 @@ def _place(token: str | None) -> tuple[int | None, str | None]:
     if token is None:
         return None, None
     offset, _, topic_id = token.partition("@")
-    if not offset.removeprefix("-").isdecimal():
+    if whole_number(offset.removeprefix("-")) is None:
         problem = "it must be the offset of the last record, as 42 or 42@topic id"
         raise InvalidArgument(argument="offset_token", value=token, problem=problem)
     return int(offset), topic_id or None

@@ -11,6 +11,7 @@ from tidemark.errors import InvalidArgument
 from tidemark.lake.file_listing import FileListing
 from tidemark.lake.file_names import FileFilter
 from tidemark.lake.storage import Storage
+from tidemark.model.foreign_json import whole_number
 
 __all__ = ["lines"]
 
@@ -27,11 +28,11 @@ def lines(
     rows_per_batch: int = 10_000,
     storage_options: dict[str, Any] | None = None,
 ) -> Iterator[tuple[Any, str]]:
-    """(rows, token) of the lines behind a token, in batches. Lines of the file that is written last may grow.
+    """(rows, token) of the lines behind a token, in batches. The file with the last name may grow.
 
     `form`: json for a JSON object in each line; text for rows with the columns file, line_number and line. The last
-    line counts once it has its newline. Files must not change otherwise, and later files need later names. Raises
-    InvalidArgument for a token that is no line of the directory.
+    line of the last file counts once it has its newline. Files must not change otherwise, and later files need later
+    names. Raises InvalidArgument for a token that is no line of the directory.
     """
     if form not in (_JSON, _TEXT):
         raise InvalidArgument(argument="form", value=form, problem=f"it must be {_JSON} or {_TEXT}")
@@ -44,21 +45,26 @@ def lines(
         raise InvalidArgument(argument="offset_token", value=after_token, problem=problem)
     for name in names:
         if last is None or name >= last:
-            yield from _of_file(storage, name, at if name == last else 0, form, rows_per_batch)
+            skipped = at if name == last else 0
+            yield from _of_file(storage, name, skipped, form, rows_per_batch, may_grow=name == names[-1])
 
 
 def _place(token: str | None) -> tuple[str | None, int]:
     if token is None:
         return None, 0
-    name, _, number = token.rpartition(":")
-    if not name or not number.isdecimal():
+    name, _, text = token.rpartition(":")
+    number = whole_number(text)
+    if not name or number is None:
         raise InvalidArgument(argument="offset_token", value=token, problem="it must be file:line")
-    return name, int(number)
+    return name, number
 
 
-def _of_file(storage: Storage, name: str, skipped: int, form: str, size: int) -> Iterator[tuple[Any, str]]:
+def _of_file(
+    storage: Storage, name: str, skipped: int, form: str, size: int, *, may_grow: bool
+) -> Iterator[tuple[Any, str]]:
     with storage.open(name) as file:
-        whole = (line for line in file if line.endswith(b"\n"))
+        ended = (line if may_grow or line.endswith(b"\n") else line + b"\n" for line in file)
+        whole = (line for line in ended if line.endswith(b"\n"))
         rest = islice(whole, skipped, None)
         at = skipped
         while batch := list(islice(rest, size)):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
@@ -40,12 +42,13 @@ def sql_query(
     after a greater one is never read. Keep back the rows of transactions that may still be open.
 
     Raises InvalidArgument for a token or an initial value that is no key. Raises SourceUnreadable if the database
-    refuses, and for keys that are NULL, repeat or go back.
+    refuses, for keys that are NULL, repeat or go back, and for two columns of one name.
     """
     if not _AFTER.search(query):
         raise InvalidArgument(argument="query", value=query, problem="its condition must have :after")
     last = initial if after_token is None else _key_of(after_token)
     with _answering(connection, query, last, int(rows_per_batch)) as found:
+        _require_distinct(found.keys(), connection.conn_id)
         for part in found.mappings().partitions(int(rows_per_batch)):
             for row in part:
                 last = _next_key(row, key, last, connection.conn_id)
@@ -61,9 +64,17 @@ def _answering(connection: SourceConnection, query: str, after: Any, size: int) 
         with engine.connect() as session:
             streaming = session.execution_options(stream_results=True, yield_per=size)
             yield streaming.execute(sa.text(query), {"after": after})
-    except (SQLAlchemyError, ImportError) as error:
-        problem = f"{str(getattr(error, 'orig', None) or error).strip()}."
+    except (SQLAlchemyError, ImportError, OverflowError, UnicodeError) as error:  # the last two: of a client's own code
+        problem = f"{str(getattr(error, 'orig', None) or error).strip().rstrip('.')}."
         raise SourceUnreadable(source=connection.conn_id, problem=problem) from error
+
+
+def _require_distinct(names: Iterable[str], source: str) -> None:
+    """Raises SourceUnreadable for a name that comes twice: a row would have the value of one of both columns."""
+    twice = [name for name, number in Counter(names).items() if number > 1]
+    if twice:
+        problem = f"the query has two columns of the name {twice[0]}: give one of them another name by AS."
+        raise SourceUnreadable(source=source, problem=problem)
 
 
 def _next_key(row: Mapping[str, Any], key: str, last: Any, source: str) -> Any:
@@ -95,7 +106,8 @@ def _token_of(key: Any) -> str:
 def _key_of(token: str) -> Any:
     try:
         found = parsed(token, fraction=_number)
-        if isinstance(found, int | float | str | Decimal):
+        is_finite = isinstance(found, int | Decimal) or (isinstance(found, float) and math.isfinite(found))
+        if isinstance(found, str) or (is_finite and not isinstance(found, bool)):
             return found
     except ValueError:
         pass

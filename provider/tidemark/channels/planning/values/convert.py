@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import tzinfo
 from typing import Any
 
@@ -10,7 +10,8 @@ from tidemark.channels.model.columns import Column, ColumnType, Kind
 from tidemark.channels.model.rows import RowErrorKind
 from tidemark.channels.planning.names import folded
 from tidemark.channels.planning.values.numbers import NUMBERS
-from tidemark.channels.planning.values.problem import ValueProblem, shown
+from tidemark.channels.planning.values.plain import plain_value
+from tidemark.channels.planning.values.problem import ValueProblem, cut, shown
 from tidemark.channels.planning.values.texts import TEXTS
 from tidemark.channels.planning.values.times import to_date, to_timestamp, to_wall_clock
 from tidemark.channels.planning.values.variants import json_value, to_variant
@@ -23,9 +24,10 @@ _NO_ARRAY = ("", "null")
 def convert(value: Any, kind: ColumnType, zone: tzinfo) -> Any:
     """The value in the form in which PyArrow takes it for this type; None stays None. Raises ValueProblem.
 
-    TIMESTAMP and TIMESTAMP_NTZ are microseconds, VARIANT is a JSON text, MAP a list of pairs. STRUCT is a dict by the
-    names of its fields in files. `zone`: of times without an offset.
+    A missing value of pandas is None too. TIMESTAMP and TIMESTAMP_NTZ are microseconds, VARIANT is a JSON text, MAP a
+    list of pairs. STRUCT is a dict by the names of its fields in files. `zone`: of times without an offset.
     """
+    value = plain_value(value)
     if value is None:
         return None
     plain = NUMBERS.get(kind.kind) or TEXTS.get(kind.kind)
@@ -49,7 +51,8 @@ def _array(value: Any, kind: ColumnType, zone: tzinfo) -> list[Any]:
     """A list, or a text with a JSON array. A single value is an array of one; "" and "null" are an array of NULL."""
     if isinstance(value, str):
         value = [None] if value.strip() in _NO_ARRAY else json_value(value)
-    items = list(value) if isinstance(value, list | tuple) or hasattr(value, "__array__") else [value]
+    is_list = isinstance(value, list | tuple) or (hasattr(value, "__array__") and getattr(value, "ndim", 1) > 0)
+    items = list(value) if is_list else [value]
     return [
         _part(item, _required(kind.element), kind.nullable_elements, zone, f"[{at}]") for at, item in enumerate(items)
     ]
@@ -58,10 +61,10 @@ def _array(value: Any, kind: ColumnType, zone: tzinfo) -> list[Any]:
 def _map(value: Any, kind: ColumnType, zone: tzinfo) -> list[tuple[Any, Any]]:
     pairs = [
         (
-            _part(key, _required(kind.key), False, zone, f"[key {key!r}]"),
-            _part(item, _required(kind.element), kind.nullable_elements, zone, f"[{key!r}]"),
+            _part(key, _required(kind.key), False, zone, f"[key {cut(repr(key))}]"),
+            _part(item, _required(kind.element), kind.nullable_elements, zone, f"[{cut(repr(key))}]"),
         )
-        for key, item in _object(value).items()
+        for key, item in _pairs(value)
     ]
     if len({repr(key) for key, _ in pairs}) != len(pairs):
         raise ValueProblem(RowErrorKind.INVALID_VALUE, "two keys of the object are the same key of the MAP")
@@ -71,10 +74,12 @@ def _map(value: Any, kind: ColumnType, zone: tzinfo) -> list[tuple[Any, Any]]:
 def _struct(value: Any, kind: ColumnType, zone: tzinfo) -> dict[str, Any]:
     columns = {field.name.upper(): field for field in kind.fields}
     given: dict[str, Any] = {}
-    for key, item in _object(value).items():
+    for key, item in _pairs(value):
         field = column_for(str(key), columns)
         if field is None:
-            raise ValueProblem(RowErrorKind.EXTRA_COLUMN, "the STRUCT has no such field", f".{key}")
+            raise ValueProblem(RowErrorKind.EXTRA_COLUMN, "the STRUCT has no such field", f".{cut(str(key))}")
+        if field.name in given:
+            raise ValueProblem(RowErrorKind.INVALID_VALUE, "the object has this field twice", f".{field.name}")
         given[field.name] = item
     return {
         field.physical: _part(given.get(field.name), field.type, field.nullable, zone, f".{field.name}")
@@ -92,13 +97,14 @@ def _part(value: Any, kind: ColumnType, nullable: bool, zone: tzinfo, step: str)
     return found
 
 
-def _object(value: Any) -> Mapping[Any, Any]:
+def _pairs(value: Any) -> Collection[tuple[Any, Any]]:
+    """The keys and values of an object; keys may come twice in a MAP as PyArrow shows it."""
     found = json_value(value) if isinstance(value, str) else value
     if isinstance(found, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in found):
-        return dict(found)  # a MAP as PyArrow shows it
+        return found
     if not isinstance(found, Mapping):
         raise ValueProblem(RowErrorKind.WRONG_TYPE, f"{shown(value)} is not an object")
-    return found
+    return found.items()
 
 
 def _required(kind: ColumnType | None) -> ColumnType:

@@ -11,9 +11,12 @@ from decimal import Decimal
 from typing import Any
 
 from tidemark.channels.model.rows import RowErrorKind
+from tidemark.channels.planning.values.plain import number_text, plain_value
 from tidemark.channels.planning.values.problem import ValueProblem, shown
 
 __all__ = ["json_text", "object_of"]
+
+_MOST_DIGITS = 4_300  # of a number that Python reads from JSON
 
 
 def object_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -27,14 +30,13 @@ def object_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 def json_text(value: Any) -> str:
     """The JSON of a value; times in ISO 8601. Raises ValueProblem for a value without a JSON form, RecursionError."""
+    value = plain_value(value)
     if value is None or isinstance(value, str | bool):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, Decimal) and value.is_finite():
-        return str(value)
-    if isinstance(value, numbers.Integral):
-        return str(int(value))
-    if isinstance(value, numbers.Real) and math.isfinite(value):
-        return repr(float(value))
+        return _readable(str(value))
+    if isinstance(value, numbers.Rational) or (isinstance(value, numbers.Real) and math.isfinite(value)):
+        return _readable(number_text(value))
     if isinstance(value, date | time):
         return json.dumps(value.isoformat())
     if isinstance(value, Mapping):
@@ -43,6 +45,12 @@ def json_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(json_text, value)) + "]"
     raise ValueProblem(RowErrorKind.WRONG_TYPE, f"{shown(value)} has no JSON form")
+
+
+def _readable(number: str) -> str:
+    if len(number) > _MOST_DIGITS:
+        raise ValueProblem(RowErrorKind.OUT_OF_RANGE, f"a number has more than {_MOST_DIGITS:,} digits")
+    return number
 
 
 def _key(key: Any) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tidemark.channels.model.rows import RowErrorKind
+from tidemark.model.foreign_json import plain_text
 
-__all__ = ["ValueProblem", "shown"]
+__all__ = ["ValueProblem", "cut", "shown"]
 
 _SHOWN = 40
 
@@ -25,5 +26,13 @@ class ValueProblem(ValueError):
 
 def shown(value: Any) -> str:
     """The value as an error shows it, shortened, with its type."""
-    text = ascii(value) if isinstance(value, str | bytes | bool | int | float) or value is None else str(value)
-    return f"{text if len(text) <= _SHOWN else text[:_SHOWN] + '…'} ({type(value).__name__})"
+    try:
+        text = ascii(value) if isinstance(value, str | bytes | bool | int | float) or value is None else str(value)
+    except (ValueError, RecursionError):  # a number of more than 4,300 digits, or lists in lists in lists
+        text = "a value that Python does not show"
+    return f"{cut(text)} ({type(value).__name__})"
+
+
+def cut(text: str, most: int = _SHOWN) -> str:
+    """The beginning of a text that a writer chose, as a message can have it: without lone surrogates."""
+    return plain_text(text if len(text) <= most else text[:most] + "…")

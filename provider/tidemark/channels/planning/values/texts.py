@@ -9,6 +9,7 @@ from typing import Any
 
 from tidemark.channels.model.columns import ColumnType, Kind
 from tidemark.channels.model.rows import RowErrorKind
+from tidemark.channels.planning.values.plain import number_text
 from tidemark.channels.planning.values.problem import ValueProblem, shown
 
 __all__ = ["MOST_BYTES", "TEXTS"]
@@ -41,10 +42,8 @@ def _text_of(value: Any) -> str:
             problem = f"the text has more than {MOST_BYTES:,} bytes, and at most this many are taken"
             raise ValueProblem(RowErrorKind.TOO_LARGE, problem)
         return f"{value:f}"
-    if isinstance(value, numbers.Integral):
-        return str(int(value))
     if isinstance(value, numbers.Real):
-        return repr(float(value))
+        return number_text(value)
     raise ValueProblem(RowErrorKind.WRONG_TYPE, f"{shown(value)} is not a text")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from tidemark.channels.model.rows import RowErrorKind
@@ -14,6 +15,7 @@ from tidemark.model.foreign_json import exact_number
 __all__ = ["json_value", "to_variant"]
 
 _MOST_BYTES = MOST_BYTES - 64
+_ESCAPES = re.compile(r"\\u(0000|d[89a-f])", re.IGNORECASE)  # a NUL, or a half of a character that may lack the other
 
 
 def to_variant(value: Any) -> str | None:
@@ -25,7 +27,7 @@ def to_variant(value: Any) -> str | None:
         if not value.strip():
             return None
         found = json_value(value)
-        text = _written(found) if r"\u0000" in value else value
+        text = _written(found) if _ESCAPES.search(value) else value
     else:
         text = _written(value)
     try:

@@ -3,7 +3,7 @@
 import { drawn } from "./act_fields.js";
 import { address, refreshNow, turn } from "./address.js";
 import { command } from "./copying.js";
-import { columns, fetchJson, h, moment, number, scroll, section } from "./elements.js";
+import { columns, fetchJson, h, moment, number, say, scroll, section } from "./elements.js";
 
 const ACTS = 10;
 
@@ -42,19 +42,22 @@ async function begin(one, act, found) {
 }
 
 function ask(one, act, found) {
+  if (document.querySelector("dialog[open]")) return; // of a double click
   const fields = drawn(act.fields);
   const why = h("textarea", { id: "why", rows: 3, maxlength: 1000, required: true, "aria-describedby": "act-loses" });
+  let done = "";
   const trouble = h("p", { id: "act-trouble", role: "alert", class: "bad" });
   const yes = h("button", { type: "submit", id: "act-yes", class: "danger" }, act.words);
+  const no = h("button", { type: "button", id: "act-no", onclick: () => dialog.close() }, "Do nothing");
   const form = h("form", { method: "dialog", novalidate: true },
     h("h2", { id: "act-title" }, `${act.words}: ${one.name}`),
     h("p", { id: "act-loses" }, h("strong", {}, "Lost: "), act.loses),
     fields.elements,
     h("p", {}, h("label", { for: "why" }, "Why? The history keeps it."), why),
     trouble,
-    h("p", { class: "acts" }, yes, h("button", { type: "button", id: "act-no", onclick: () => dialog.close() }, "Do nothing")),
+    h("p", { class: "acts" }, yes, no),
     h("details", {}, h("summary", {}, "On the command line"), command(act.command), options(act)));
-  const dialog = h("dialog", { "aria-labelledby": "act-title" }, form);
+  const dialog = h("dialog", { "aria-labelledby": "act-title", "aria-describedby": "act-loses" }, form);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (!why.value.trim()) {
@@ -62,16 +65,27 @@ function ask(one, act, found) {
       why.focus();
       return;
     }
-    yes.disabled = true;
+    sending(true);
     const refused = await sent(one, act, { why: why.value, values: fields.values() }, found.connection);
-    yes.disabled = false;
-    if (refused === null) return dialog.close();
+    sending(false);
+    if (refused === null) {
+      done = `${act.words}: ${one.name}. It is done.`;
+      return dialog.close();
+    }
     trouble.textContent = refused.detail;
     if (!fields.wrong(refused.fields ?? {})) yes.focus();
   });
+  // What is sent is done, whether the form is open or not: it stays until the answer is there.
+  function sending(now) {
+    yes.disabled = no.disabled = now;
+    yes.textContent = now ? "Being done …" : act.words;
+  }
+  dialog.addEventListener("cancel", (event) => (no.disabled ? event.preventDefault() : null));
   dialog.addEventListener("close", () => {
     dialog.remove();
-    document.getElementById(`act-${act.name}-${one.uid}`)?.focus();
+    const told = document.getElementById("done");
+    say(told, done);
+    (done ? told : document.getElementById(`act-${act.name}-${one.uid}`))?.focus();
     refreshNow();
   });
   document.body.append(dialog);

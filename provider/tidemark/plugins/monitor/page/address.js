@@ -26,6 +26,7 @@ export function turn(changes) {
     if (value === "" || value === null || value === 0 || value === false) address.delete(name);
     else address.set(name, value);
   }
+  document.getElementById("done").textContent = "";
   const text = address.toString();
   history.replaceState(null, "", text ? `?${text}` : location.pathname);
   follow();

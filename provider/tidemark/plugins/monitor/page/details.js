@@ -11,7 +11,7 @@ export function drawDetails(found) {
   const one = found.stream;
   return h(
     "article", {},
-    h("p", {}, h("a", { href: "./", id: "back" }, "← All streams"), historyLink("stream", one.name, found.connection)),
+    h("p", {}, h("a", { href: linkTo({ view: "streams" }, found.connections.length > 1 ? found.connection : ""), id: "back" }, "← All streams"), historyLink("stream", one.name, found.connection)),
     h("div", { class: "top" }, facts(one, found), section("History of the offset", plot(found))),
     section("Consumptions", consumptions(one.health, found)),
     section("Open window", one.held ? openWindow(one.held, found) : h("p", { class: "quiet" }, "None: the stream is free.")),
@@ -122,15 +122,17 @@ function plot(found) {
   const times = moves.map((move) => new Date(move.moved_at).getTime());
   const head = found.stream.lag.head ?? found.stream.offset;
   const x = scale(times[0], Math.max(now, times[0] + 1000), EDGE.left, WIDTH - EDGE.right);
-  const y = scale(moves[0].from_version, Math.max(head, moves[0].from_version + 1), HEIGHT - EDGE.bottom, EDGE.top);
+  const versions = [head, ...moves.flatMap((move) => [move.from_version, move.to_version])];
+  const [least, most] = [Math.min(...versions), Math.max(...versions)];
+  const y = scale(least, Math.max(most, least + 1), HEIGHT - EDGE.bottom, EDGE.top);
   const steps = moves.map((move, i) => `${i ? `H${x(times[i])}` : `M${x(times[i])},${y(move.from_version)}`}V${y(move.to_version)}`);
-  const label = `The offset rose from version ${moves[0].from_version} to ${found.stream.offset}; the source is at ${head}.`;
+  const label = `The offset moved from version ${moves[0].from_version} to ${found.stream.offset}; the source is at ${head}.`;
   return svg("svg", { id: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
     svg("line", { class: "axis", x1: EDGE.left, x2: EDGE.left, y1: EDGE.top, y2: HEIGHT - EDGE.bottom }),
     svg("line", { class: "axis", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: HEIGHT - EDGE.bottom, y2: HEIGHT - EDGE.bottom }),
     svg("line", { class: "head", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: y(head), y2: y(head) }),
     text(EDGE.left - 8, y(head) + 4, "end", number(head)),
-    text(EDGE.left - 8, y(moves[0].from_version) + 4, "end", number(moves[0].from_version)),
+    text(EDGE.left - 8, y(least) + 4, "end", number(least)),
     text(EDGE.left, HEIGHT - 12, "start", utc(moves[0].moved_at)),
     text(WIDTH - EDGE.right, HEIGHT - 12, "end", utc(found.now)),
     svg("path", { class: "steps", d: `${steps.join("")}H${x(now)}` }),

@@ -170,8 +170,15 @@ export function followTheme() {
   };
   apply();
   if (window.parent !== window) {
-    new MutationObserver(apply).observe(window.parent.document.documentElement, { attributeFilter: ["class"] });
+    const observer = new MutationObserver(apply);
+    observer.observe(window.parent.document.documentElement, { attributeFilter: ["class"] });
+    window.addEventListener("pagehide", () => observer.disconnect()); // else Airflow's tab keeps each frame that it had
   }
+}
+
+// A live region is read out when it changes: the same words are not written again.
+export function say(element, words) {
+  if (element.textContent !== words) element.textContent = words;
 }
 
 export class Refused extends Error {
@@ -196,12 +203,14 @@ export async function fetchJson(path, parameters, signal) {
 
 async function words(answer) {
   if (answer.status === 401) return "You are logged out. Log in to Airflow and open this page again.";
-  if (answer.status === 403) return "You lack the right to read assets, so you may not see streams or replications. Ask your Airflow administrator.";
   let detail = null;
   try {
     detail = (await answer.json()).detail;
   } catch {
     // not ours: a proxy's page, for one
+  }
+  if (answer.status === 403 && (typeof detail !== "string" || detail === "Forbidden")) {
+    return "You lack the right to read assets, so you may not see streams or replications. Ask your Airflow administrator.";
   }
   return typeof detail === "string" ? detail : `Airflow's API server answered ${answer.status}. Its log says why.`;
 }

@@ -5,14 +5,15 @@ import { h } from "./elements.js";
 import { keepingFocus } from "./lists.js";
 
 const VIEWS = [
-  ["overview", "Overview", { view: "overview" }],
-  ["objects", "Objects", { view: "objects" }], ["streams", "Streams", {}],
+  ["overview", "Overview", {}],
+  ["objects", "Objects", { view: "objects" }], ["streams", "Streams", { view: "streams" }],
   ["replications", "Replications", { view: "replications" }],
   ["lineage", "Lineage", { view: "lineage" }],
 ];
 
 export function drawHeader(where, view, replications) {
   document.getElementById("where").textContent = where;
+  document.title = `${where} · Tidemark`;
   const views = document.getElementById("views");
   views.hidden = false;
   const offered = VIEWS.filter(([name]) => name !== "replications" || replications > 0 || name === view);

@@ -26,6 +26,7 @@ export async function showLineage(signal) {
   draw(found);
   if (found.looked_at !== null || found.store === "absent") return;
   await new Promise((done) => setTimeout(done, SOON));
+  if (signal.aborted || document.hidden) return;
   draw(await fetchJson("api/v1/lineage", wish, signal));
 }
 

@@ -78,11 +78,38 @@ export function looked(found) {
     found.not_looked_at > 0 ? ` ${number(found.not_looked_at)} of this page have not answered yet.` : "");
 }
 
-// What is drawn anew takes the focus back by its id.
+// What is drawn anew takes the focus back: by its id, else as the link or button with the same words and address. Tables
+// stay where they were moved sideways.
 export function keepingFocus(draw) {
-  const id = document.activeElement?.id;
+  const before = document.activeElement;
+  const same = (one) => [one.tagName, one.getAttribute("href"), one.getAttribute("aria-label"), one.textContent].join(" ");
+  const alike = () => [...document.querySelectorAll(`#views ${before.tagName}, #view ${before.tagName}`)]
+    .filter((one) => same(one) === words);
+  const words = before && before !== document.body ? same(before) : null;
+  const place = words === null ? -1 : alike().indexOf(before);
+  const sideways = [...document.querySelectorAll("#view .scroll")].map((one) => one.scrollLeft);
   draw();
-  if (id && document.activeElement?.id !== id) document.getElementById(id)?.focus();
+  document.querySelectorAll("#view .scroll").forEach((one, number) => { one.scrollLeft = sideways[number] ?? 0; });
+  if (words === null || before.isConnected) return;
+  const after = before.id ? document.getElementById(before.id) : place < 0 ? null : alike()[place];
+  after?.focus({ preventScroll: true });
+}
+
+let drawn = { words: "", list: null };
+
+// Whether the same answer is on the page already: what somebody has selected there stays. Ages are told anew each minute.
+export function isDrawn(found, wish) {
+  const minute = Math.floor(new Date(found.now) / 60000);
+  const words = JSON.stringify([location.search, minute, { ...found, now: null, looked_at: found.looked_at && minute }, wish]);
+  const list = document.getElementById("list");
+  if (list !== null && list === drawn.list && list.childElementCount > 0 && words === drawn.words) return true;
+  drawn = { words, list: null };
+  return false;
+}
+
+// To be called when the list of that answer is drawn.
+export function noteDrawn() {
+  drawn = { ...drawn, list: document.getElementById("list") };
 }
 
 // A column's heading; a click sorts by it, or turns the order round. It counts from the address as it is by then: the

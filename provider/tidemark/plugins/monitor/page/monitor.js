@@ -1,8 +1,8 @@
-// The page: what needs attention, all objects, or streams or replications, all or one, as the address says; read anew
+// The page: what needs attention, unless the address asks for objects, streams, replications or one of them; read anew
 // every ten seconds while it is seen.
 
 import { address, linkTo, whenTurned } from "./address.js";
-import { followTheme, h } from "./elements.js";
+import { followTheme, h, say } from "./elements.js";
 import { showLineage } from "./lineage.js";
 import { showObjects } from "./objects.js";
 import { showOverview } from "./overview.js";
@@ -31,9 +31,10 @@ function shown() {
   if (address.get("source")) return showSource;
   if (address.get("replication")) return showReplication;
   if (address.get("view") === "objects") return showObjects;
-  if (address.get("view") === "overview") return showOverview;
+  if (address.get("view") === "streams") return showStreams;
   if (address.get("view") === "lineage") return showLineage;
-  return address.get("view") === "replications" ? showReplications : showStreams;
+  if (address.get("view") === "replications") return showReplications;
+  return showOverview; // for "overview", and for the address without a question
 }
 
 function allOfThem() {
@@ -41,7 +42,7 @@ function allOfThem() {
   if (shown() === showLineage) return h("a", { href: linkTo({ view: "lineage" }, address.get("connection")) }, "The whole lineage");
   return [showReplication, showSource].includes(shown())
     ? h("a", { href: linkTo({ view: "replications" }, address.get("connection")) }, "All replications")
-    : h("a", { href: "./" }, "All streams");
+    : h("a", { href: linkTo({ view: "streams" }, address.get("connection")) }, "All streams");
 }
 
 // A source is a database of others, which is asked once.
@@ -61,7 +62,7 @@ async function refresh() {
   } catch (error) {
     if (error.name === "AbortError") return;
     trouble.hidden = false;
-    trouble.textContent = error.message;
+    say(trouble, error.message);
     if (!(error.status >= 0)) throw error;
     if (error.status === 401 || error.status === 403 || error.status === 404) view.replaceChildren();
     if (error.status === 404) view.append(h("p", {}, allOfThem()));

@@ -3,7 +3,7 @@
 import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, amount, badge, h, moment, number, scroll, span } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, fetchLooked, heading, historyLink, keepingFocus, looked, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, fetchLooked, heading, historyLink, isDrawn, keepingFocus, looked, noteDrawn, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 
 const COLUMNS = [
   ["State", "state"], ["Kind", "kind"], ["Object", "name"], ["Since", "since"], ["Lag", null], ["Owner", null],
@@ -33,13 +33,16 @@ export async function showObjects(signal) {
 
 function draw(found, wish) {
   drawHeader("objects", "objects", found.kinds.replication ?? 0);
+  if (isDrawn(found, wish)) return;
   keepingFocus(() => {
     if (!view.querySelector("#problems")) view.replaceChildren(tools(found), h("div", { id: "list" }));
+    offerKinds(found);
     const list = view.querySelector("#list");
     const asked = wish.search || wish.problems || wish.kind;
     if (found.total === 0) list.replaceChildren(asked ? nothingFits("object", "objects", showAll) : nothingYet(found));
     else list.replaceChildren(pages(found, "object", "objects"), table(found, wish), pages(found, "object", "objects"), looked(found) ?? "");
   });
+  noteDrawn();
 }
 
 function showAll() {
@@ -54,18 +57,27 @@ function tools(found) {
   return h(
     "div", { id: "tools", role: "search" },
     searchBox("name"),
-    kinds(found),
+    kinds(),
     h("label", {}, problems, " only with a problem"),
     connections(found),
   );
 }
 
-function kinds(found) {
-  const choice = h("select", { id: "kind" }, h("option", { value: "" }, "every kind"),
-    Object.entries(found.kinds).map(([name, count]) => h("option", { value: name }, `${spoken(name)} (${number(count)})`)));
-  choice.value = address.get("kind") ?? "";
+function kinds() {
+  const choice = h("select", { id: "kind" });
   choice.addEventListener("change", () => turn({ kind: choice.value, offset: 0 }));
   return h("label", {}, "Kind ", choice);
+}
+
+// Kinds come, go and grow. A choice that is open closes if it is filled anew, so the same kinds stay.
+function offerKinds(found) {
+  const choice = view.querySelector("#kind");
+  const words = JSON.stringify(found.kinds);
+  if (choice.dataset.kinds === words) return;
+  choice.dataset.kinds = words;
+  choice.replaceChildren(h("option", { value: "" }, "every kind"),
+    ...Object.entries(found.kinds).map(([name, count]) => h("option", { value: name }, `${spoken(name)} (${number(count)})`)));
+  choice.value = address.get("kind") ?? "";
 }
 
 function nothingYet(found) {

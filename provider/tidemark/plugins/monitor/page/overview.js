@@ -3,7 +3,7 @@
 import { actButtons, actsPart, shownActs } from "./acts.js";
 import { address, linkTo, turn } from "./address.js";
 import { command } from "./copying.js";
-import { airflowLink, amount, badge, fetchJson, h, moment, number, span } from "./elements.js";
+import { airflowLink, amount, badge, fetchJson, h, moment, number, say, span } from "./elements.js";
 import { drawHeader } from "./header.js";
 import { connections, keepingFocus, nothingFits, PAGE, searchBox } from "./lists.js";
 
@@ -34,6 +34,7 @@ export async function showOverview(signal) {
   draw(found, history, wish);
   if (found.looked_at !== null || found.store === "absent") return;
   await new Promise((done) => setTimeout(done, SOON));
+  if (signal.aborted || document.hidden) return;
   found = await fetchJson("api/v1/overview", wish, signal);
   draw(found, history, wish);
 }
@@ -46,14 +47,14 @@ function draw(found, history, wish) {
   const minute = Math.floor(new Date(found.now) / 60000);
   const said = JSON.stringify([minute, { ...found, now: null, looked_at: null, not_looked_at: found.total === 0 ? found.not_looked_at : null }, { ...history, now: null }, drawnFor(wish)]);
   if (said === drawn && view.querySelector("#needs")) {
-    document.getElementById("figures").replaceChildren(figures(found));
+    figures(found);
     return;
   }
   drawn = said;
   const open = new Set([...view.querySelectorAll("details[open]")].map((one) => one.id));
   keepingFocus(() => {
-    if (!view.querySelector("#needs")) view.replaceChildren(tools(found), h("div", { id: "figures", role: "status" }), h("div", { id: "needs" }));
-    view.querySelector("#figures").replaceChildren(figures(found));
+    if (!view.querySelector("#needs")) view.replaceChildren(tools(found), h("div", { id: "figures", class: "quiet" }, h("span", { role: "status" }), " ", h("span", {})), h("div", { id: "needs" }));
+    figures(found);
     view.querySelector("#needs").replaceChildren(...[list(found, wish), shownActs(history)].flat().filter(Boolean));
     for (const one of view.querySelectorAll("details")) one.open = open.has(one.id);
   });
@@ -75,8 +76,10 @@ function figures(found) {
   const looked = found.looked_at === null ? "Logs are being looked at." : ["Logs were looked at ", moment(found.looked_at, found.now)];
   const counted = Object.entries(GROUPS).filter(([name]) => found.counts[name] > 0)
     .map(([name, words]) => `${number(found.counts[name])} ${words}`);
-  const needing = found.total === 0 ? "" : `${number(found.total)} of ${number(all(found))} objects need attention: ${counted.join(", ")}. `;
-  return h("p", { class: "quiet" }, needing, looked, found.not_looked_at > 0 ? ` ${notLookedAt(found)}.` : "");
+  const needing = found.total === 0 ? "" : `${number(found.total)} of ${number(all(found))} objects need attention: ${counted.join(", ")}.`;
+  const [told, age] = view.querySelectorAll("#figures > span");
+  say(told, needing);
+  age.replaceChildren(...[looked, found.not_looked_at > 0 ? ` ${notLookedAt(found)}.` : ""].flat());
 }
 
 function notLookedAt(found) {

@@ -31,6 +31,7 @@ export async function showRun(signal) {
   draw(found);
   if (found.unseen.length === 0) return;
   await new Promise((done) => setTimeout(done, SOON));
+  if (signal.aborted || document.hidden) return;
   found = await fetchJson("api/v1/run", wish, signal);
   draw(found);
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from tidemark.errors import SourceDriverNotInstalled
 from tidemark.replication.planning.debezium import Landed
+from tidemark.replication.sources.avro_containers import avro_container
 
 __all__ = ["avro_records"]
 
@@ -17,13 +17,7 @@ def avro_records(opened: IO[bytes]) -> Iterator[tuple[Landed | None, Mapping[str
 
     Raises ValueError for a file that is no Avro container, or one of another schema; SourceDriverNotInstalled.
     """
-    try:
-        import fastavro
-    except ModuleNotFoundError as error:
-        command = "pip install 'airflow-provider-tidemark[files]'"
-        raise SourceDriverNotInstalled(kind="Avro files", package="fastavro", command=command) from error
-    found = fastavro.reader(opened)
-    schema: Any = found.writer_schema
+    schema, found = avro_container(opened)
     named = _named(schema)
     paired = _field(schema, "value", named)
     envelope = schema if paired is None else paired
@@ -33,12 +27,10 @@ def avro_records(opened: IO[bytes]) -> Iterator[tuple[Landed | None, Mapping[str
         raise ValueError(f"its schema {name} has no before, after, source and op")
     of_row = {"avro": row, "named": named}
     for record in found:
-        if not isinstance(record, Mapping):
-            raise ValueError("its records are no objects")
         if paired is None:
             yield Landed(record), of_row
         else:
-            yield Landed(record.get("value"), record.get("key"), record.get("headers") or {}, True), of_row
+            yield Landed(record.get("value"), record.get("key"), record.get("headers") or {}, "key" in record), of_row
 
 
 def _named(schema: Any) -> dict[str, Mapping[str, Any]]:

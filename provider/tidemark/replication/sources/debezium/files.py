@@ -151,7 +151,7 @@ class FileInput:
     def _avro(self, file: StoredFile, opened: IO[bytes]) -> Iterator[tuple[Any, Mapping[str, Any] | None]]:
         try:
             yield from avro_records(opened)
-        except (ValueError, EOFError, zlib.error) as error:
+        except ValueError as error:
             raise self._invalid(file, f"is no file of envelopes: {error}") from error
 
     def _parsed(self, line: bytes, file: StoredFile, where: str) -> Any:

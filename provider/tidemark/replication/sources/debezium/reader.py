@@ -167,12 +167,18 @@ class EnvelopeReader(BatchFacts):
             self._emit(message, gone, record)
 
     def _emit(self, envelope: Envelope, gone: Envelope | None, record: Record) -> None:
+        try:
+            self._put(envelope, gone, record)
+        except ValueError as error:
+            raise self._invalid(record, str(error)) from error
+
+    def _put(self, envelope: Envelope, gone: Envelope | None, record: Record) -> None:
+        """Raises ValueError."""
         captured = self.objects[envelope.source_id]
         if envelope.op == "t" and self.has_siblings(record.lane):
-            raise self._invalid(
-                record,
+            raise ValueError(
                 "a TRUNCATE, in a table whose changes are in several partitions, so that nobody knows which of them"
-                " came before it",
+                " came before it"
             )
         known = self.schemas.get(captured.source_id)
         form = self._forms.form(envelope, captured, known)

@@ -8,12 +8,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, TypeAlias, cast
 
-from tidemark.errors import EventUnreadable, SourceDriverNotInstalled
-from tidemark.model.foreign_json import parsed
+from tidemark.errors import EventUnreadable
+from tidemark.model.foreign_json import parsed_line
 from tidemark.replication.model.replication import Column
 from tidemark.replication.planning.event_file_columns import columns_of_header, require_header
 from tidemark.replication.planning.event_file_records import FileRecord, avro_record, json_record
 from tidemark.replication.planning.unified_values import JsonNumber
+from tidemark.replication.sources.avro_containers import avro_container
 from tidemark.replication.sources.event_files.inputs import invalid
 
 __all__ = ["ENDINGS", "Columns", "header_columns", "records_of"]
@@ -49,7 +50,7 @@ def records_of(opened: IO[bytes], place: str, columns: Columns, numeric_as: str 
 def _of_line(line: bytes, number: int, place: str, columns: Columns) -> FileRecord:
     cut = "" if line.endswith(b"\n") else "; the line has no end, so the file may be cut off"
     try:
-        return json_record(parsed(line, number=JsonNumber), columns)
+        return json_record(parsed_line(line, number=JsonNumber), columns)
     except ValueError as error:
         raise invalid(place, f"has no JSON object in line {number} ({error}){cut}") from error
     except EventUnreadable as error:
@@ -57,19 +58,15 @@ def _of_line(line: bytes, number: int, place: str, columns: Columns) -> FileReco
 
 
 def _avro(opened: IO[bytes], place: str, columns: Columns, numeric_as: str | None) -> Iterator[FileRecord]:
-    fastavro = _fastavro()
     number = 0
     try:
-        found = fastavro.reader(opened)
-        header: Any = found.writer_schema
+        header, found = avro_container(opened)
         require_header(header)
         own = header_columns(header, numeric_as)
         for document in found:
             number += 1
-            if not isinstance(document, dict):
-                raise ValueError("its records are no objects")
             yield avro_record(document, header, columns(document.get("schema_key")) or own)
-    except (ValueError, EOFError, zlib.error) as error:
+    except ValueError as error:
         raise invalid(place, f"is no file of events behind record {number}: {error}") from error
     except EventUnreadable as error:
         raise invalid(place, f"has no event in record {number} ({error.facts['problem']})") from error
@@ -81,12 +78,3 @@ def header_columns(header: Any, numeric_as: str | None) -> tuple[Column, ...]:
         return columns_of_header(header, numeric_as)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"its schema has no payload that can be read: {error!r}") from error
-
-
-def _fastavro() -> Any:
-    try:
-        import fastavro
-    except ModuleNotFoundError as error:
-        command = "pip install 'airflow-provider-tidemark[files]'"
-        raise SourceDriverNotInstalled(kind="Avro files", package="fastavro", command=command) from error
-    return fastavro

@@ -35,6 +35,7 @@ __all__ = [
     "COMPRESSED",
     "DELETES",
     "GTIDS",
+    "QUERIES",
     "ROWS",
     "UPDATES",
     "Gtid",
@@ -56,6 +57,7 @@ __all__ = [
 ]
 
 HEADER = 19
+_HEAD_OF_LOAD = 13  # bytes with the file of a LOAD DATA, before what all statements have
 
 
 class Kind(IntEnum):
@@ -66,6 +68,7 @@ class Kind(IntEnum):
     ROTATE = 4
     FORMAT = 15
     XID = 16
+    EXECUTE_LOAD = 18  # LOAD DATA in STATEMENT format
     TABLE_MAP = 19
     WRITE_1 = 23
     UPDATE_1 = 24
@@ -91,6 +94,7 @@ UPDATES = frozenset({Kind.UPDATE_1, Kind.UPDATE, Kind.MARIADB_UPDATE_COMPRESSED}
 DELETES = frozenset({Kind.DELETE_1, Kind.DELETE, Kind.MARIADB_DELETE_COMPRESSED})
 ROWS = frozenset({Kind.WRITE_1, Kind.WRITE, Kind.MARIADB_WRITE_COMPRESSED}) | UPDATES | DELETES
 GTIDS = frozenset({Kind.GTID, Kind.ANONYMOUS_GTID, Kind.TAGGED_GTID, Kind.MARIADB_GTID})  # a transaction begins
+QUERIES = frozenset({Kind.QUERY, Kind.EXECUTE_LOAD, Kind.MARIADB_QUERY_COMPRESSED})
 COMPRESSED = frozenset({Kind.MARIADB_WRITE_COMPRESSED, Kind.MARIADB_UPDATE_COMPRESSED, Kind.MARIADB_DELETE_COMPRESSED})
 _EXTRA = frozenset({Kind.WRITE, Kind.UPDATE, Kind.DELETE})  # these have a head with more in it
 _NUMERIC = frozenset({1, 2, 9, 3, 8, DECIMAL, FLOAT, DOUBLE, YEAR})
@@ -208,12 +212,12 @@ def gtid_of(header: Header, data: bytes) -> Gtid:
             return decode_gtid(data, anonymous=header.kind == Kind.ANONYMOUS_GTID)
 
 
-def decode_query(data: bytes, *, compressed: bool = False) -> Query:
-    """A statement in an event."""
+def decode_query(data: bytes, kind: int) -> Query:
+    """A statement in an event of QUERIES."""
     schema_size, _, variables = struct.unpack_from("<BHH", data, HEADER + 8)
-    at = HEADER + 13 + variables
+    at = HEADER + 13 + variables + (_HEAD_OF_LOAD if kind == Kind.EXECUTE_LOAD else 0)
     schema, statement = data[at : at + schema_size], data[at + schema_size + 1 :]
-    text = decompressed(statement) if compressed else statement
+    text = decompressed(statement) if kind == Kind.MARIADB_QUERY_COMPRESSED else statement
     return Query(schema.decode("utf-8", "replace"), text.decode("utf-8", "replace"))
 
 

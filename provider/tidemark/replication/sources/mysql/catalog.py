@@ -14,7 +14,7 @@ from tidemark.replication.model.replication import Column, ObjectName, TableSche
 from tidemark.replication.sources.mysql.charsets import is_known
 from tidemark.replication.sources.mysql.connection import Connection, rows_of
 from tidemark.replication.sources.mysql.defaults import Fill, fill_of
-from tidemark.replication.sources.mysql.dialects import Dialect, dialect_of, version_of
+from tidemark.replication.sources.mysql.dialects import MARIADB, Dialect, dialect_of, version_of
 from tidemark.replication.sources.mysql.names import name_of_id, qualified, source_id_of
 from tidemark.replication.sources.mysql.types import normal_type, unified_type
 
@@ -132,9 +132,12 @@ def columns_of(connection: Connection, source_id: str) -> TableSchema:
     """
     name = name_of_id(source_id)
     keys = _keys(connection, name).get(name, ())
-    columns = catalog_columns(connection, name)
+    quotes = dialect_of(str(connection.get_server_info())) is MARIADB
     return TableSchema(
-        tuple(_column(one, keys, fill_of(one.native, one.default, one.extra, nullable=one.nullable)) for one in columns)
+        tuple(
+            _column(one, keys, fill_of(one.native, one.default, one.extra, nullable=one.nullable, quotes=quotes))
+            for one in catalog_columns(connection, name)
+        )
     )
 
 

@@ -23,6 +23,16 @@ _CODECS = {
 _LATIN1 = {  # of the bytes that cp1252 has and ISO 8859-1 does not; others stay the control characters that they are
     code: text for code in range(0x80, 0xA0) if (text := bytes([code]).decode("cp1252", "ignore"))
 }
+_OTHERS = {  # characters of a codec, and those that the servers have for the same bytes
+    "cp866": {0x2116: 0x207F, 0xA4: 0xB2},
+    "eucjpms": {0x301C: 0xFF5E, 0x2016: 0x2225, 0x2212: 0xFF0D, 0xA2: 0xFFE0, 0xA3: 0xFFE1, 0xAC: 0xFFE2, 0xA6: 0xFFE4},
+    "gb18030": {0xE7C7: 0x1E3F, 0x1E3F: 0xE7C7},
+    "greek": {0x2018: 0x02BD, 0x2019: 0x02BC},
+    "hebrew": {0xAF: 0x203E},
+    "koi8u": {0x2219: 0x2022},
+    "sjis": {0xFF3C: 0x5C},
+    "ujis": {0xFF3C: 0x5C},
+}
 
 Decoder: TypeAlias = Callable[[bytes], str]
 
@@ -71,5 +81,7 @@ def decoder_of(charset: str) -> Decoder:
     """From bytes to text. Raises LookupError for a character set that has no codec in Python."""
     if charset == "latin1":
         return lambda data: data.decode("latin-1").translate(_LATIN1)
-    codec = _CODECS[charset]
+    codec, others = _CODECS[charset], _OTHERS.get(charset)
+    if others is not None:
+        return lambda data: data.decode(codec).translate(others)
     return lambda data: data.decode(codec)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from tidemark.replication.sources.mysql.json_binary import double_text
 from tidemark.replication.sources.mysql.types import base_of
 
 __all__ = ["Fill", "fill_of"]
@@ -17,6 +18,9 @@ _MOMENTS = {
     "timestamp": "0000-00-00 00:00:00",
     "time": "00:00:00",
 }
+_QUOTED = re.compile(r"'(?:[^'\\]|''|\\.)*'", re.S)
+_ESCAPED = re.compile(r"''|\\.", re.S)
+_UNESCAPED = {r"\0": "\0", r"\n": "\n", r"\r": "\r", r"\Z": "\x1a"}
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _MOMENT = re.compile(r"(?P<whole>[0-9:\- ]+?)(?:\.(?P<part>\d+))?")
 
@@ -31,19 +35,22 @@ class Fill(NamedTuple):
 _UNKNOWN = Fill(None, sure=False)
 
 
-def fill_of(native: str, default: str | None, extra: str, *, nullable: bool) -> Fill:
-    """`default`: as `information_schema.COLUMNS` has it; MariaDB puts texts in quotes, and MySQL does not.
+def fill_of(native: str, default: str | None, extra: str, *, nullable: bool, quotes: bool) -> Fill:
+    """`default`: as `information_schema.COLUMNS` has it. `quotes`: texts in it have quotes, and a text without them is
+    an expression, as in a MariaDB. A MySQL has texts as they are, and names an expression in `extra`.
 
     Of a NOT NULL column without a default it is the implicit one of its type, as ALTER TABLE fills it in.
     """
     base, more = base_of(native), extra.upper()
     if "GENERATED" in more or "AUTO_INCREMENT" in more or "PERSISTENT" in more or "VIRTUAL" in more:
         return _UNKNOWN
-    if default is None or default == "NULL":
+    if default is None or (quotes and default == "NULL"):
         return Fill(None) if nullable else _implicit(native, base)
-    quoted = len(default) > 1 and default.startswith("'") and default.endswith("'")
-    text = default[1:-1].replace("''", "'").replace("\\\\", "\\") if quoted else default
-    return _literal(native, base, text)
+    if not quotes:
+        return _literal(native, base, default)
+    if _QUOTED.fullmatch(default):
+        return _literal(native, base, _ESCAPED.sub(lambda found: _UNESCAPED.get(found[0], found[0][1:]), default[1:-1]))
+    return _UNKNOWN if base in _TEXTS else _literal(native, base, default)
 
 
 def _implicit(native: str, base: str) -> Fill:
@@ -64,7 +71,7 @@ def _literal(native: str, base: str, text: str) -> Fill:
     if base == "decimal" and _NUMBER.fullmatch(text):
         return _decimal(native, text)
     if base in ("float", "double") and _NUMBER.fullmatch(text):
-        return Fill(str(int(text))) if re.fullmatch(r"-?\d+", text) else Fill(text)
+        return Fill(double_text(float(text)))
     if base in _MOMENTS and (found := _MOMENT.fullmatch(text)):
         return _moment(native, base, found["whole"], found["part"] or "")
     return _UNKNOWN

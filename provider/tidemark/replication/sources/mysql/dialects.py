@@ -15,17 +15,18 @@ _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 @dataclass(frozen=True)
 class Dialect:
     """`log_status`: statements that answer with file and position of the log's end; the first that the server knows
-    counts. `oldest`: version that is supported.
+    counts. `oldest`: version that is supported. `widest_number`: characters of a DOUBLE in a query without an exponent.
     """
 
     kind: SourceKind
     name: str
     oldest: tuple[int, int, int]
     log_status: tuple[str, ...]
+    widest_number: int
 
 
-MYSQL = Dialect(SourceKind.MYSQL, "MySQL", (8, 0, 14), ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"))
-MARIADB = Dialect(SourceKind.MARIADB, "MariaDB", (10, 11, 0), ("SHOW MASTER STATUS",))
+MYSQL = Dialect(SourceKind.MYSQL, "MySQL", (8, 0, 14), ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"), 24)
+MARIADB = Dialect(SourceKind.MARIADB, "MariaDB", (10, 11, 0), ("SHOW MASTER STATUS",), 400)
 
 
 def dialect_of(version: str) -> Dialect:

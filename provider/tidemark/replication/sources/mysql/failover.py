@@ -21,11 +21,10 @@ from tidemark.replication.sources.mysql.connection import Connection, rows_of
 from tidemark.replication.sources.mysql.dialects import dialect_of
 from tidemark.replication.sources.mysql.failures import source_text
 from tidemark.replication.sources.mysql.log_files import file_sizes
-from tidemark.replication.sources.mysql.log_stream import events_from
+from tidemark.replication.sources.mysql.log_stream import FIRST, events_from
 
-__all__ = ["FIRST", "Continued", "continued", "gtids_at", "gtids_between", "require_continuable"]
+__all__ = ["Continued", "continued", "gtids_at", "gtids_between", "require_continuable"]
 
-FIRST = 4  # the place of the first event in a file
 _HEAD = 3  # events of a file within which a MySQL has its earlier GTIDs
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import struct
 from base64 import b64encode
+from decimal import Context, Decimal
 from json.encoder import encode_basestring
 
 from tidemark.replication.sources.mysql.packed import decimal_text, packed_moment, packed_time
 
-__all__ = ["double_text", "json_of"]
+__all__ = ["double_text", "json_of", "queried_text"]
 
+_LEAST_POWER = -15  # of ten, in numbers without an exponent
+_EXACT = Context(prec=20)
 _LITERALS = {0: "null", 1: "true", 2: "false"}
 _NUMBERS = {5: "<h", 6: "<H", 7: "<i", 8: "<I", 9: "<q", 10: "<Q"}
 _INLINE = {True: frozenset({4, 5, 6, 7, 8}), False: frozenset({4, 5, 6})}  # by whether the container is a large one
@@ -21,13 +24,24 @@ def json_of(data: bytes) -> str:
     return _value(data[0], data, 1) if data else "null"
 
 
-def double_text(value: float) -> str:
-    """A DOUBLE in the shortest digits that give it back; a whole one has no point."""
-    text = repr(value)
-    if text.endswith(".0"):
-        return text[:-2]
-    mantissa, exponent, power = text.partition("e")
-    return f"{mantissa}e{int(power)}" if exponent else text
+def double_text(value: float, widest: int = 400) -> str:
+    """A DOUBLE in the shortest digits that give it back; a whole one has no point. The servers write an exponent for
+    other numbers than Python, and if a text would be longer than `widest`.
+    """
+    if 1e-4 <= abs(value) < 1e15 or not value:
+        return repr(value).removesuffix(".0")
+    sign, digits, last = Decimal(repr(value)).normalize(_EXACT).as_tuple()
+    power, places = len(digits) - 1 + int(last), -int(last)
+    if places > 0 and power >= _LEAST_POWER and len(plain := f"{value:.{places}f}") <= widest:
+        return plain
+    first, *rest = map(str, digits)
+    return f"{'-' * sign}{'.'.join(filter(None, (first, ''.join(rest))))}e{power}"
+
+
+def queried_text(text: str, *, single: bool, widest: int) -> str:
+    """The text of a FLOAT (`single`) or a DOUBLE of an event, as a query has it. A FLOAT is a DOUBLE there."""
+    (value,) = struct.unpack("<f", struct.pack("<f", float(text))) if single else (float(text),)
+    return double_text(value, widest)
 
 
 def _value(kind: int, data: bytes, at: int) -> str:

@@ -17,6 +17,7 @@ __all__ = [
     "bytes_behind",
     "file_sizes",
     "log_end",
+    "owned_gtids",
     "require_readable",
     "seen_at",
     "snapshot",
@@ -138,12 +139,17 @@ def snapshot(connection: Connection) -> Iterator[None]:
 def _owned(connection: Connection) -> set[str]:
     """GTIDs of transactions that are being committed, or applied from another server: `uuid:7#41` of thread 41."""
     ((found,),) = rows_of(connection, "SELECT @@GLOBAL.gtid_owned")
-    return set(_each_owned(str(found or "")))
+    return set(owned_gtids(str(found or "")))
 
 
-def _each_owned(text: str) -> Iterator[str]:
-    """`uuid:7#41:8#42, uuid2:1#5`."""
+def owned_gtids(text: str) -> Iterator[str]:
+    """`uuid:7#41:8#42, uuid2:tag:1#5`: a part without a thread is a tag, for the numbers behind it."""
     for part in filter(None, (one.strip() for one in text.split(","))):
         server, *owned = part.split(":")
+        name = server
         for one in owned:
-            yield f"{server}:{one.partition('#')[0]}"
+            number, thread, _ = one.partition("#")
+            if thread:
+                yield f"{name}:{number}"
+            else:
+                name = f"{server}:{one}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +17,9 @@ from tidemark.replication.sources.mysql.catalog import system_id_of
 from tidemark.replication.sources.mysql.connection import READ_TIMEOUT, open_connection
 from tidemark.replication.sources.mysql.failures import log_failure, source_text
 
-__all__ = ["LoggedEvent", "events_from"]
+__all__ = ["FARTHEST", "FIRST", "LoggedEvent", "events_from"]
+
+FIRST = 4  # the place of the first event in a file
 
 _COM_BINLOG_DUMP = 0x12
 _NON_BLOCK = 1
@@ -26,6 +28,8 @@ _MADE_FOR_US = 0x20  # of an event that is in no file
 _CHECKSUM = 4
 _REPLICAS = 1 << 30  # ids of servers from here on are seldom somebody else's
 _32_BITS = (1 << 32) - 1
+FARTHEST = _32_BITS
+"""The farthest place in a file that can be asked for. Behind a transaction of 4 GB the file is read from its start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,11 @@ def events_from(
         if server is not None and (found := system_id_of(connection)) != server:
             problem = f"another server answers than a moment ago ({found}, not {server})"
             raise SourceUnreachable(source=source_text(address), problem=problem)
-        checksum = _begin(connection, place)
-        yield from _Stream(address, place, checksum).events(connection)
+        first = place if place.offset <= FARTHEST else replace(place, offset=FIRST)
+        checksum = _begin(connection, first)
+        for event in _Stream(address, first, checksum).events(connection):
+            if event.file != place.file or event.start >= place.offset:
+                yield event
     except (pymysql.err.Error, OSError) as error:
         raise log_failure(error, address, place.text) from error
     finally:
@@ -72,7 +79,7 @@ def _begin(connection: Any, place: FilePlace) -> bool:
         cursor.execute("SELECT @@GLOBAL.binlog_checksum")
         ((checksum,),) = cursor.fetchall()
     server_id = _REPLICAS | connection.thread_id() & _REPLICAS - 1
-    body = struct.pack("<BIHI", _COM_BINLOG_DUMP, place.offset & _32_BITS, _NON_BLOCK, server_id) + place.file.encode()
+    body = struct.pack("<BIHI", _COM_BINLOG_DUMP, place.offset, _NON_BLOCK, server_id) + place.file.encode()
     connection._write_bytes(struct.pack("<I", len(body)) + body)
     connection._next_seq_id = 1
     return str(checksum).upper() != "NONE"

@@ -135,8 +135,8 @@ def _is_change(event: LoggedEvent, table: ObjectName) -> bool:
     if kind == binlog.Kind.TABLE_MAP:
         found = binlog.decode_table_map(event.data, mariadb=False)
         return (found.schema.lower(), found.table.lower()) == (table.schema.lower(), table.table.lower())
-    if kind == binlog.Kind.QUERY:
-        return is_change_of_rows(binlog.decode_query(event.data, compressed=False).statement)
+    if kind in binlog.QUERIES:
+        return is_change_of_rows(binlog.decode_query(event.data, kind).statement)
     return kind in (binlog.Kind.COMPRESSED_TRANSACTION, binlog.Kind.INCIDENT)
 
 

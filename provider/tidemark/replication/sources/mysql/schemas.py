@@ -17,8 +17,10 @@ from tidemark.replication.sources.mysql.catalog import columns_of
 from tidemark.replication.sources.mysql.charsets import Charsets, charsets_of
 from tidemark.replication.sources.mysql.columns import LoggedColumn, Reader, native_of, reader_of
 from tidemark.replication.sources.mysql.connection import Connection
+from tidemark.replication.sources.mysql.dialects import dialect_of
+from tidemark.replication.sources.mysql.json_binary import queried_text
 from tidemark.replication.sources.mysql.names import source_id_of
-from tidemark.replication.sources.mysql.types import unified_type
+from tidemark.replication.sources.mysql.types import base_of, unified_type
 
 if TYPE_CHECKING:
     from tidemark.replication.model.jobs import CapturedObject
@@ -90,7 +92,11 @@ class LoggedSchemas:
             return masked
         if self.hashed is None:
             raise InvalidArgument(argument="hash_secret", value=None, problem=f"column {column.name} cannot be hashed")
-        return self.hashed
+        hashed, base = self.hashed, base_of(column.native)
+        if base not in ("float", "double"):
+            return hashed
+        widest = dialect_of(str(self.connection.get_server_info())).widest_number
+        return lambda text: hashed(queried_text(text, single=base == "float", widest=widest))
 
     def _refused(self, name: ObjectName, problem: str, remedy: str) -> SourceRefused:
         return SourceRefused(source=self.source, what=f"the events of {name.text}", problem=problem, remedy=remedy)

@@ -23,16 +23,17 @@ from tidemark.replication.model.replication import (
     SourceProblem,
 )
 from tidemark.replication.model.source_discovery import SourceNames
-from tidemark.replication.planning.gtids import parse_gtids
+from tidemark.replication.planning.gtids import Gtids, parse_gtids
 from tidemark.replication.planning.positions import FilePlace, epoch_of, parse_file_place, place_of, position_text
 from tidemark.replication.planning.selection import selects
 from tidemark.replication.sources.mysql import binlog
+from tidemark.replication.sources.mysql.cascades import cascades_of
 from tidemark.replication.sources.mysql.catalog import CatalogTable, discover, server_facts, system_id_of
 from tidemark.replication.sources.mysql.connection import Connection, connect, rows_of
-from tidemark.replication.sources.mysql.failover import FIRST, gtids_at, gtids_between, require_continuable
+from tidemark.replication.sources.mysql.failover import gtids_at, gtids_between, require_continuable
 from tidemark.replication.sources.mysql.failures import source_text
 from tidemark.replication.sources.mysql.log_files import file_sizes, require_readable, visible_end
-from tidemark.replication.sources.mysql.log_stream import LoggedEvent, events_from
+from tidemark.replication.sources.mysql.log_stream import FIRST, LoggedEvent, events_from
 from tidemark.replication.sources.mysql.statements import effects_of, is_change_of_rows
 from tidemark.replication.sources.mysql.validation import problems_of, retention_of
 
@@ -42,6 +43,10 @@ _DATABASES = """
 SELECT SCHEMA_NAME FROM information_schema.SCHEMATA
 WHERE SCHEMA_NAME NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
 """
+_CASCADES = (
+    "foreign key {names} changes its rows without an event in the log. Declare it with RESTRICT for ON DELETE and ON"
+    " UPDATE, or backfill the table after such a change"
+)
 _NO_SUCH_OPTION = "is of PostgreSQL: a MySQL or MariaDB has none. Leave it out"
 
 
@@ -50,7 +55,7 @@ class BinlogSource:
 
     def __init__(self, address: SourceAddress) -> None:
         self._address = address
-        self._read: tuple[LogPosition, LogPosition, tuple[str, ...]] | None = None  # GTIDs of the newest look
+        self._read: tuple[LogPosition, LogPosition, str] | None = None  # GTIDs of the newest look
 
     def system_id(self) -> str:
         """The server's `server_uuid`; of a MariaDB its GTID domain and `server_id`."""
@@ -81,9 +86,11 @@ class BinlogSource:
     def discover(self, replication: Replication) -> tuple[FoundObject, ...]:
         """The tables of "all tables", and views that the selection names without a `*`, which are refused."""
         with connect(self._address) as connection:
-            found, any_case = discover(connection), _any_case(connection)
+            found, any_case, cascades = discover(connection), _any_case(connection), cascades_of(connection)
         return tuple(
-            _found(one, any_case) for one in found if one.by_default or one.name.text in replication.selection.include
+            _found(one, any_case, cascades.get(one.name, ()))
+            for one in found
+            if one.by_default or one.name.text in replication.selection.include
         )
 
     def seen(self, replication: Replication, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
@@ -157,11 +164,11 @@ class BinlogSource:
             return captured is None or place is None
         if epoch_of(until) != place.epoch:
             return True
-        gtids: list[str] = []
+        gtids = parse_gtids(replication.kind, "")
         with closing(events_from(self._address, place, server=replication.system_id)) as events:
             if any(_is_of(event, replication.selection) for event in _before(events, until, place.epoch, gtids)):
                 return True
-        self._read = captured, until, tuple(gtids)
+        self._read = captured, until, gtids.text
         return False
 
     def gtids(self, replication: Replication, until: LogPosition) -> str:
@@ -176,10 +183,7 @@ class BinlogSource:
                 return ""
             if self._read is None or self._read[:2] != (captured, until):
                 return gtids_between(connection, self._address, known, place, end)
-        found = parse_gtids(replication.kind, known)
-        for one in self._read[2]:
-            found.add(one)
-        return found.text
+        return parse_gtids(replication.kind, ",".join((known, self._read[2]))).text
 
     def advance(self, replication: Replication, to: LogPosition) -> None:
         """Nothing: the server removes its log by age."""
@@ -207,10 +211,16 @@ class BinlogSource:
         return ()
 
 
-def _found(table: CatalogTable, any_case: NameCase) -> FoundObject:
+def _found(table: CatalogTable, any_case: NameCase, cascades: Sequence[str]) -> FoundObject:
     unsupported = None if table.problem is None else " ".join(filter(None, (f"{table.problem}.", table.remedy)))
     return FoundObject(
-        table.name, table.source_id, table.schema, table.rows, unsupported=unsupported, any_case=any_case
+        table.name,
+        table.source_id,
+        table.schema,
+        table.rows,
+        unsupported=unsupported,
+        notices=(_CASCADES.format(names=", ".join(cascades)),) if cascades else (),
+        any_case=any_case,
     )
 
 
@@ -219,13 +229,13 @@ def _any_case(connection: Connection) -> NameCase:
     return NameCase.ALL if folded else NameCase.COLUMNS
 
 
-def _before(events: Iterator[LoggedEvent], until: LogPosition, epoch: int, gtids: list[str]) -> Iterator[LoggedEvent]:
+def _before(events: Iterator[LoggedEvent], until: LogPosition, epoch: int, gtids: Gtids) -> Iterator[LoggedEvent]:
     """Also adds the GTIDs that it meets."""
     for event in events:
         if FilePlace.of_file(event.file, event.start, epoch).position >= until:
             return
         if event.header.kind in binlog.GTIDS and (gtid := binlog.gtid_of(event.header, event.data).text):
-            gtids.append(gtid)
+            gtids.add(gtid)
         yield event
 
 
@@ -243,8 +253,8 @@ def _is_of(event: LoggedEvent, selection: Selection) -> bool:
     if kind == binlog.Kind.TABLE_MAP:
         table = binlog.decode_table_map(event.data, mariadb=False)
         return _takes(selection, ObjectName(table.schema, table.table))
-    if kind in (binlog.Kind.QUERY, binlog.Kind.MARIADB_QUERY_COMPRESSED):
-        query = binlog.decode_query(event.data, compressed=kind == binlog.Kind.MARIADB_QUERY_COMPRESSED)
+    if kind in binlog.QUERIES:
+        query = binlog.decode_query(event.data, kind)
         named = (_takes(selection, one.name) for one in effects_of(query.statement, query.schema))
         return any(named) or is_change_of_rows(query.statement)
     return kind in (binlog.Kind.COMPRESSED_TRANSACTION, binlog.Kind.INCIDENT)

@@ -6,10 +6,10 @@ Rows come as events. A change of all rows of a table at once comes as a statemen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import pairwise
+from itertools import chain, dropwhile, islice, pairwise
 
 from tidemark.replication.model.replication import ObjectName
 
@@ -23,15 +23,17 @@ class Act(Enum):
     LEFT = auto()  # the name has no table any more
     CAME = auto()  # another table has the name, with rows of which there are no events
     CAME_IF_ABSENT = auto()  # so it is if there was no table of the name
-    REWRITTEN = auto()  # rows came or went with a part of the table
+    REWRITTEN = auto()  # rows came, went or changed without an event
+    GOT_COLUMNS = auto()  # columns came, which are others than earlier ones of the same names
 
 
 @dataclass(frozen=True)
 class Effect:
-    """On the table of that name."""
+    """On the table of that name. `columns`: those that came, in small letters."""
 
     act: Act
     name: ObjectName
+    columns: frozenset[str] = frozenset()
 
 
 _TOKEN = re.compile(
@@ -40,7 +42,11 @@ _TOKEN = re.compile(
     | (?P<word>[\w$]+) | (?P<sign>.)""",
     re.X | re.S,
 )
-_ROWS = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH"})
+_ROWS = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "SELECT"})
+_NO_COLUMNS = (  # behind ADD or DROP
+    "INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION", "PERIOD",
+    "SYSTEM",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,19 +72,28 @@ def words_of(statement: str, most: int = 3) -> tuple[str, ...]:
 
 
 def is_change_of_rows(statement: str) -> bool:
-    """Whether it changes rows, which is so in STATEMENT format only."""
+    """Whether it changes rows, in STATEMENT format alone. A SELECT is in the log if its function changes them."""
     words = words_of(statement, 1)
     return bool(words) and words[0] in _ROWS
 
 
 def effects_of(statement: str, schema: str) -> tuple[Effect, ...]:
     """In their order. `schema`: of names that have none."""
-    if words_of(statement, 1) and words_of(statement, 1)[0] not in ("TRUNCATE", "DROP", "CREATE", "RENAME", "ALTER"):
+    if not {"TRUNCATE", "DROP", "CREATE", "RENAME", "ALTER"} & set(words_of(statement, 1)):
         return ()
     return tuple(_Statement(list(_tokens(statement)), schema).effects())
 
 
 def _tokens(statement: str) -> Iterator[_Token]:
+    """Without the settings that a MariaDB has for one statement (SET STATEMENT … FOR)."""
+    tokens = _all_tokens(statement)
+    head = list(islice(tokens, 2))
+    if len(head) == 2 and head[0].says("SET") and head[1].says("STATEMENT"):
+        return islice(dropwhile(lambda token: not token.says("FOR"), tokens), 1, None)
+    return chain(head, tokens)
+
+
+def _all_tokens(statement: str) -> Iterator[_Token]:
     """Without comments; what is in a comment for servers of some version counts."""
     for found in _TOKEN.finditer(statement):
         quoted, word = found["quoted"], found["word"]
@@ -93,7 +108,48 @@ def _tokens(statement: str) -> Iterator[_Token]:
 def _is_of_parts(first: _Token, second: _Token) -> bool:
     """Whether an ALTER with these two words takes rows away, or brings some, without an event."""
     parts = first.says("TRUNCATE", "DROP", "EXCHANGE", "CONVERT") and second.says("PARTITION")
-    return parts or (first.says("IMPORT", "DISCARD") and second.says("TABLESPACE", "PARTITION"))
+    brought = first.says("CONVERT") and second.says("TABLE")
+    return parts or brought or (first.says("IMPORT", "DISCARD") and second.says("TABLESPACE", "PARTITION"))
+
+
+def _clauses(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
+    """The parts of an ALTER between its commas; those in parentheses are within a part."""
+    depth = 0
+    clause: list[_Token] = []
+    for token in tokens:
+        depth += token.says("(") - token.says(")")
+        if token.says(",") and depth <= 0:
+            yield clause
+            clause = []
+        else:
+            clause.append(token)
+    yield clause
+
+
+def _columns_of(clause: Sequence[_Token]) -> tuple[set[str], set[str]]:
+    """Names of columns that go with a part of an ALTER, and of those that come; IF NOT EXISTS may bring none."""
+    verb, rest = clause[:1], list(clause[1:])
+    if not verb or not rest or rest[0].says(*_NO_COLUMNS):
+        return set(), set()
+    is_column = rest[0].says("COLUMN")
+    names = [one for one in (rest[1:] if is_column else rest) if not one.says("IF", "EXISTS")]
+    if verb[0].says("ADD"):
+        return set(), _added(names)
+    if verb[0].says("DROP"):
+        return {names[0].text.lower()} if names else set(), set()
+    if verb[0].says("CHANGE") or (verb[0].says("RENAME") and is_column):
+        pair = [one.text.lower() for one in names if not one.says("TO")][:2]
+        return ({pair[0]}, {pair[1]}) if len(set(pair)) == 2 else (set(), set())
+    return set(), set()
+
+
+def _added(names: Sequence[_Token]) -> set[str]:
+    """Of one column, or of several in parentheses."""
+    if not names or names[0].says("NOT"):
+        return set()
+    if not names[0].says("("):
+        return {names[0].text.lower()}
+    return {part[0].text.lower() for part in _clauses(names[1:]) if part and not part[0].says(*_NO_COLUMNS)}
 
 
 class _Statement:
@@ -146,16 +202,49 @@ class _Statement:
         yield Effect(Act.CAME, self._name())
 
     def _altered(self) -> Iterator[Effect]:
+        ignores = False
         for word in ("ONLINE", "OFFLINE", "IGNORE"):
-            self._take(word)
+            ignores = self._take(word)
         if not self._take("TABLE"):
             return
         self._if_exists()
         name = self._name()
+        if not self._take("NOWAIT") and self._take("WAIT"):
+            self._at += 1
         rest = self._tokens[self._at :]
-        if any(_is_of_parts(first, second) for first, second in pairwise(rest)):
-            yield Effect(Act.REWRITTEN, name)
+        if ignores or any(_is_of_parts(first, second) for first, second in pairwise(rest)):
+            yield Effect(Act.REWRITTEN, name)  # a MariaDB that ignores duplicates takes rows away
+        yield from self._of_columns(name)
+        yield from self._of_other_tables()
         yield from self._renamed_by_alter(name)
+
+    def _of_columns(self, name: ObjectName) -> Iterator[Effect]:
+        """A column that goes and comes in one statement has other values then."""
+        parts = [_columns_of(clause) for clause in _clauses(self._tokens[self._at :])]
+        gone = frozenset(column for columns, _ in parts for column in columns)
+        come = frozenset(column for _, columns in parts for column in columns)
+        if gone & come:
+            yield Effect(Act.REWRITTEN, name)
+        elif come:
+            yield Effect(Act.GOT_COLUMNS, name, come)
+
+    def _of_other_tables(self) -> Iterator[Effect]:
+        """A table that gives its rows to a partition, or gets those of one."""
+        start = self._at
+        for place, (first, second) in enumerate(pairwise(self._tokens[start:]), start):
+            self._at = place + 2
+            if first.says("WITH") and second.says("TABLE") and self._exchanges(start, place):
+                yield Effect(Act.REWRITTEN, self._name())
+            elif first.says("CONVERT") and second.says("TABLE"):
+                yield Effect(Act.LEFT, self._name())
+            elif first.says("CONVERT") and second.says("PARTITION"):
+                self._at += 1
+                if self._take("TO") and self._take("TABLE"):
+                    yield Effect(Act.CAME, self._name())
+        self._at = start
+
+    def _exchanges(self, start: int, end: int) -> bool:
+        return any(token.says("EXCHANGE") for token in self._tokens[start:end])
 
     def _renamed_by_alter(self, name: ObjectName) -> Iterator[Effect]:
         rest = self._tokens[self._at :]

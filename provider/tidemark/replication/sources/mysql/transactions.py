@@ -19,7 +19,7 @@ from tidemark.replication.sources.mysql.binlog import Kind
 from tidemark.replication.sources.mysql.columns import Reader
 from tidemark.replication.sources.mysql.names import source_id_of
 from tidemark.replication.sources.mysql.rows import rows_of_event
-from tidemark.replication.sources.mysql.statements import Act, effects_of, is_change_of_rows, words_of
+from tidemark.replication.sources.mysql.statements import Act, Effect, effects_of, is_change_of_rows, words_of
 
 if TYPE_CHECKING:
     from tidemark.replication.model.jobs import CapturedObject
@@ -98,14 +98,13 @@ class TransactionReader(BatchFacts):
             Kind.ANONYMOUS_GTID: self._begin,
             Kind.TAGGED_GTID: self._begin,
             Kind.MARIADB_GTID: self._begin,
-            Kind.QUERY: self._query,
+            **dict.fromkeys(binlog.QUERIES, self._query),
             Kind.XID: self._end,
             Kind.XA_PREPARE: self._prepared,
             Kind.TABLE_MAP: self._table_map,
             Kind.INCIDENT: self._incident,
             Kind.PARTIAL_UPDATE: self._partial,
             Kind.COMPRESSED_TRANSACTION: self._compressed,
-            Kind.MARIADB_QUERY_COMPRESSED: self._query,
             **dict.fromkeys(binlog.ROWS, self._changed_rows),
         }
 
@@ -194,7 +193,7 @@ class TransactionReader(BatchFacts):
         self._done = self.total >= self.max_events and not self.again
 
     def _query(self, event: LoggedEvent) -> None:
-        query = binlog.decode_query(event.data, compressed=event.header.kind == Kind.MARIADB_QUERY_COMPRESSED)
+        query = binlog.decode_query(event.data, event.header.kind)
         first, second, *_ = (*words_of(query.statement, 2), "", "")
         if first == "BEGIN" or (first, second) in _BEGINNINGS:
             self._single = False
@@ -226,7 +225,7 @@ class TransactionReader(BatchFacts):
         for effect in effects_of(query.statement, query.schema):
             captured = self._named(source_id_of(effect.name))
             if captured is not None:
-                self._effect(event, effect.act, captured)
+                self._effect(event, effect, captured)
 
     def _named(self, source_id: str) -> CapturedObject | None:
         if not self.any_case:
@@ -234,12 +233,20 @@ class TransactionReader(BatchFacts):
         return next((one for one in self.objects.values() if one.source_id.lower() == source_id.lower()), None)
 
     def _mentions(self, query: binlog.Query) -> bool:
-        """A statement of rows in the schema of an object, or with its table's name in it."""
+        """A statement of rows in the schema of an object, or with its table's name in it. A function may change any
+        table of its schema.
+        """
         names = [one.name for one in self.objects.values()]
-        return any(query.schema == one.schema or one.table in query.statement for one in names)
+        by_function = words_of(query.statement, 1) == ("SELECT",)
+        return any(
+            query.schema == one.schema
+            or one.table in query.statement
+            or (by_function and one.schema in query.statement)
+            for one in names
+        )
 
-    def _effect(self, event: LoggedEvent, act: Act, captured: CapturedObject) -> None:
-        source_id = captured.source_id
+    def _effect(self, event: LoggedEvent, effect: Effect, captured: CapturedObject) -> None:
+        source_id, act = captured.source_id, effect.act
         if act is Act.LEFT:
             self._left.add(source_id)
         elif act is Act.TRUNCATED:
@@ -248,6 +255,10 @@ class TransactionReader(BatchFacts):
             self._nth += 1
             self._row(event, facts, 0, (Change.TRUNCATE, Half.WHOLE, "{}", None, None, None, None))
             self.events[captured.name.text] = self.events.get(captured.name.text, 0) + 1
+        elif act is Act.GOT_COLUMNS:
+            known = self.schemas.get(source_id)
+            if known is not None and any(column.name.lower() in effect.columns for column in known.columns):
+                self._replace(event, captured)
         elif act is not Act.CAME_IF_ABSENT or source_id in self._left or self._is_newer(captured.name):
             self._replace(event, captured)
 
