@@ -124,7 +124,7 @@ def test_of_two_recoveries_at_once_the_later_one_leaves_the_slot_of_the_other(sh
     shop.sql("INSERT INTO u VALUES (1)")
     lifecycle.failed_permanently(shop.store, "r", error="the slot is lost", by=ME)
     overtaken = Overtaken(shop, whole=whole)
-    with pytest.raises(ReplicationRefused, match="by somebody else meanwhile"):
+    with pytest.raises(ReplicationRefused, match="another recovery came first"):
         shop.recover("now", source=overtaken)
     if not whole:  # the other one has died then, and is repeated
         shop.recover("now")

@@ -234,7 +234,7 @@ class TableWriter:
         return self._commits.latest_records()
 
     def require_open(self, channel: OpenChannel) -> None:
-        """Raises ChannelInvalid, or ChannelClosed, also if nothing commits rows any more."""
+        """Raises ChannelInvalid, or ChannelClosed, even if nothing commits rows any more."""
         if channel.ended is not None:
             raise channel.told_of(channel.ended)
         if channel.is_closed or not self._works:

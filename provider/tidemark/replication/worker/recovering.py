@@ -59,9 +59,9 @@ def recover_from(
     The publication is recreated if it is gone. Positions of another cluster, and those behind the captured one, do not
     fit the event log. Then a new log is begun beside it, at the path that `event_log` answers. A second run from an
     explicit position changes nothing while nothing was captured since. Raises ReplicationRefused and ObjectNotFound
-    before the slot is touched. The cause is the state, an object in `keep` that cannot continue, a position that the
-    slot does not have, or another recovery meanwhile. Raises InvalidArgument, SlotLost, SlotForeign, SlotBusy,
-    SlotBlocked, ObjectNotReplicable, SourceUnreachable, SourceRefused.
+    before the slot is touched. The cause is the state, an object in `keep` that cannot continue, or a position that
+    the slot does not have. It may also be another recovery that came first. Raises InvalidArgument, SlotLost,
+    SlotForeign, SlotBusy, SlotBlocked, ObjectNotReplicable, SourceUnreachable, SourceRefused.
     """
     if (done := _recovered(store, name, position, source)) is not None:
         return done
@@ -150,7 +150,7 @@ def _require_untouched(store: ControlStore, plan: Recovery, source: Source) -> N
     now = get_replication(store, plan.replication.name)
     same = (now.state, now.captured) == (plan.replication.state, plan.replication.captured)
     if not same or not (now.kind.logs_by_file or source.slot_position(now) == plan.slot):
-        problem = "it was recovered by somebody else meanwhile. Their slot stays. Look at its state first."
+        problem = "another recovery came first, and its slot stays. Look at the state of the replication first."
         raise ReplicationRefused(replication=now.name, problem=problem)
 
 
