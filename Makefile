@@ -99,6 +99,10 @@ constraints: $(STAMP) ## .ci/constraints anew after pyproject.toml has changed; 
 operator-pages: $(STAMP) ## tables of arguments on the operators' pages, from signatures and docstrings
 	@PYTHONWARNINGS=ignore $(BIN)/python -m tests.architecture.operator_pages
 
+.PHONY: client-page
+client-page: $(STAMP) ## the page of the Python client, from signatures and docstrings
+	@PYTHONWARNINGS=ignore $(BIN)/python -m tests.architecture.client_page
+
 .PHONY: docs
 docs: $(STAMP) ## the documentation as a site, in build/docs
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees provider/docs build/docs

@@ -22,6 +22,7 @@ from typing import Any
 
 import tidemark.errors
 from tests.airflow.conftest import HOME  # sets Airflow's home before Airflow is imported
+from tests.architecture.anchors import slug
 
 __all__ = [
     "HOME",
@@ -29,10 +30,10 @@ __all__ = [
     "ROOT",
     "Argument",
     "Page",
-    "anchors",
     "arguments",
     "assets",
     "documented",
+    "in_markdown",
     "kind",
     "public",
     "region",
@@ -89,10 +90,6 @@ class Page:
         """(region, file, code) of every block of Python; region and file are empty where the page does not say."""
         found = re.findall(r"(?:<!-- region (\S+) of (\S+) -->\n)?```python\n(.*?)```", self.text, re.DOTALL)
         return [(name, file, code) for name, file, code in found]
-
-    @property
-    def links(self) -> list[str]:
-        return [link for link in re.findall(r"\]\(([^)\s]+)\)", self.text) if "://" not in link]
 
     @property
     def errors(self) -> list[str]:
@@ -190,31 +187,38 @@ def documented(one: Any) -> dict[str, str]:
 def with_arguments(name: str, one: Any) -> str:
     """The page with its table of arguments as signature and docstrings have it; one without markers stays as it is."""
     meanings = documented(one)
-    rows = [found.row(_in_markdown(meanings.get(found.name, "…"), name)) for found in arguments(one)]
+    rows = [found.row(_meaning(meanings.get(found.name, "…"), name)) for found in arguments(one)]
     head = ["| argument | templated | default | meaning |", "| --- | --- | --- | --- |"]
     table = "\n".join(["<!-- arguments, by make operator-pages -->", *head, *rows, "", "<!-- end of arguments -->"])
     return TABLE.sub(lambda _: table, Page.of(name).text)
 
 
-def _in_markdown(meaning: str, of: str) -> str:
-    """The meaning with code and links, for the cell of a table; text between backticks stays as it is."""
+def _meaning(meaning: str, of: str) -> str:
     plain = meaning.removesuffix("(templated)").strip().removesuffix(".").replace("|", "\\|")
-    pieces = re.split(r"(`[^`]*`)", plain)
-    return "".join(piece if piece.startswith("`") else _linked(piece, of) for piece in pieces)
+    return in_markdown(plain, of)
 
 
-def _linked(text: str, of: str) -> str:
+def in_markdown(text: str, of: str, folder: str = "") -> str:
+    """A text of a docstring with code and links, for the page of `of`; text between backticks stays as it is.
+
+    `folder`: the way from that page to those of the operators.
+    """
+    pieces = re.split(r"(`[^`]*`)", text)
+    return "".join(piece if piece.startswith("`") else _linked(piece, of, folder) for piece in pieces)
+
+
+def _linked(text: str, of: str, folder: str) -> str:
     headings = _headings()
     text = re.sub(r'"([^"]+)"', lambda quoted: headings.get(quoted[1], quoted[0]), text)
     pieces = re.split(r"(\[[^\]]*\]\([^)]*\))", text)
-    return "".join(piece if piece.startswith("[") else re.sub(r"\b\w+\b", _word(of), piece) for piece in pieces)
+    return "".join(piece if piece.startswith("[") else re.sub(r"\b\w+\b", _word(of, folder), piece) for piece in pieces)
 
 
-def _word(of: str) -> Callable[[re.Match[str]], str]:
+def _word(of: str, folder: str) -> Callable[[re.Match[str]], str]:
     def marked(word: re.Match[str]) -> str:
         if word[0] in ("None", "True", "False") or word[0] in tidemark.errors.__all__:
             return f"`{word[0]}`"
-        return f"[{word[0]}]({kebab(word[0])}.md)" if word[0] != of and word[0] in _names() else word[0]
+        return f"[{word[0]}]({folder}{kebab(word[0])}.md)" if word[0] != of and word[0] in _names() else word[0]
 
     return marked
 
@@ -277,16 +281,6 @@ def region(file: Path, name: str) -> str:
     start, end = marks["START", name], marks["END", name]
     inside = [line for line in lines[start + 1 : end] if not MARKER.match(line)]
     return textwrap.dedent("\n".join(inside)).strip() + "\n"
-
-
-def anchors(page: Path) -> set[str]:
-    """What a link to a heading of the page may end in."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {slug(heading) for heading in headings}
-
-
-def slug(heading: str) -> str:
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 if __name__ == "__main__":

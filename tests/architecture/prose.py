@@ -1,7 +1,7 @@
 """The mechanical rules of the project's prose, and the sentences of a page of Markdown that break them.
 
 A sentence counts a span of code as one word and a link as its text. In a table, `;` and `:` end a sentence, too. Blocks
-of code, comments and the tables of arguments, which come from docstrings, are not prose of a page.
+of code, comments and the regions that `make` writes from docstrings are not prose of a page.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def sentences_of_page(text: str) -> Iterator[Sentence]:
     for token in PARSER.parse(text):
         line = token.map[0] + 1 if token.map else line
         if token.type == "html_block":
-            skipped = "arguments, by make" in token.content or (skipped and "end of arguments" not in token.content)
+            skipped = ", by make" in token.content or (skipped and "<!-- end of " not in token.content)
         elif token.type in ("heading_open", "td_open", "th_open"):
             kind = "cell" if token.type == "td_open" else "heading"
         elif token.type in ("heading_close", "table_close"):

@@ -21,6 +21,7 @@ import sqlglot
 from sqlglot import exp
 
 from tests.airflow.conftest import HOME  # sets Airflow's home before Airflow is imported
+from tests.architecture.anchors import LEVELS_OF_THE_SITE, lost_links
 from tests.architecture.prose import PARSER
 from tidemark.clustering.planning.sql import parse_clustering_sql
 from tidemark.pipes.planning.sql import parse_pipe_sql
@@ -32,6 +33,7 @@ DOCS = ROOT / "provider" / "docs"
 PAGES = [*ROOT.glob("*.md"), ROOT / "provider" / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+RESULTS = ROOT / "tests" / "benchmarks" / "RESULTS.md"
 KINDS = ["Tutorials", "How-to guides", "Reference", "Explanation"]
 LANGUAGES = {"python", "sql", "postgresql", "bash", "ini", "json", "yaml", "text", "{include}"}
 FENCE = re.compile(r"^```(\S*).*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -118,6 +120,24 @@ def test_links_to_elsewhere_are_secure_and_well_formed(page: Path) -> None:
         assert parts.scheme == "https", link
         assert re.fullmatch(r"([a-z0-9-]+\.)+[a-z]{2,}", parts.netloc), link
         assert not re.search(r"\s", link), link
+
+
+@pytest.mark.parametrize("page", [*PAGES, RESULTS], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_a_file_and_to_a_heading_of_it(page: Path) -> None:
+    assert lost_links(page) == []
+
+
+def test_a_link_to_a_heading_that_is_not_there_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    text = "# A\n\n## The `code`, a [link](page.md#a) & 2\n\n## Same\n\n## Same\n\n```text\n# Block\n```\n\n"
+    good = ["#the-code-a-link--2", "page.md#same", "page.md#same-1", "page.md"]
+    bad = ["#block", "page.md#same-2", "other.md", "../README.md#limits"]
+    page.write_text(text + " ".join(f"[x]({link})" for link in (*good, *bad)), encoding="utf-8")
+    assert lost_links(page) == bad
+
+
+def test_the_levels_of_headings_with_anchors_are_those_of_the_site() -> None:
+    assert f"myst_heading_anchors = {LEVELS_OF_THE_SITE}\n" in (DOCS / "conf.py").read_text(encoding="utf-8")
 
 
 @every_page

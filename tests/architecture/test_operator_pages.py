@@ -13,7 +13,6 @@ from tests.architecture.operator_pages import (
     PAGES,
     ROOT,
     Page,
-    anchors,
     arguments,
     assets,
     documented,
@@ -149,17 +148,6 @@ def test_a_page_names_the_errors_of_the_docstring(name: str) -> None:
     words = set(str(PUBLIC[name].__doc__).replace(",", " ").replace(".", " ").replace(";", " ").split())
     named = {*written(name).errors, *INDEX.errors}
     assert [error for error in sorted(ERRORS & words) if error not in named] == []
-
-
-@every_page
-def test_links_lead_to_a_file_and_to_a_heading_of_it(path: Path) -> None:
-    lost = []
-    for link in Page(path, path.read_text(encoding="utf-8")).links:
-        place, _, anchor = link.partition("#")
-        target = (path.parent / place).resolve() if place else path
-        if not target.exists() or (anchor and anchor not in anchors(target)):
-            lost.append(link)
-    assert lost == []
 
 
 @every_name

@@ -103,6 +103,7 @@ def test_each_rule_finds_what_breaks_it(text: str, rules: list[str]) -> None:
         "Text in `code that stands there anew` is free.",
         "```text\nWhat lies there goes on.\n```",
         "    what lies there    # in a block of commands",
+        "<!-- client: lake\nlake.close, by make client-page -->\n\nWhat lies there.\n\n<!-- end of client -->",
         "<!-- arguments, by make operator-pages -->\n| a |\n| --- |\n| what lies there |\n\n<!-- end of arguments -->",
         "The letter R stands for *rule*.",
         "The [link](a-page-whose-name-lies-there.md) counts as its text.",

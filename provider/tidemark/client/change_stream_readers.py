@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumed", "ReadersOfChangeStreams"]
 
 SinkFunction = Callable[["DataFrame", Any], Any]
+"""A function that gets the records of a chunk, and the facts of the chunk."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,9 @@ class ReadersOfChangeStreams:
         read_options: object = None,
         as_json: bool = False,
     ) -> DataFrame:
-        """READ_<name>: the ChangeRecords of a partition in [start, end]. Without a token they name the partitions that
-        exist at start. With the token "ALL" the records of all partitions follow, children after their parents.
+        """The function `READ_<name>`: the ChangeRecords of a partition in [start, end]. Without a token they name the
+        partitions that exist at start. With the token "ALL" the records of all partitions follow, children after their
+        parents.
 
         Times are datetimes with a zone, or their ISO 8601 texts. It ends with what is captured, as a batch does not
         wait. `as_json`: a JSON text a row, as `read_json_<name>`; otherwise `show`, and the rows that are collected,
@@ -149,7 +151,7 @@ class ReadersOfChangeStreams:
         `read_change_stream`.
 
         One row each: commit_timestamp, server_transaction_id, transaction_tag, is_system_transaction,
-        number_of_records_in_transaction, and `records` in their order. With `net` it has the net `changes` by key
+        number_of_records_in_transaction, and `records` in their order. With `net` it has the net changes by key
         instead. A transaction must fit into a task's memory. Raises, before a row is handed out, TransactionIncomplete,
         ChangeStreamNotFound, ConsumerGroupNotFound, InvalidArgument, OutOfRange.
         """
@@ -192,16 +194,16 @@ class ReadersOfChangeStreams:
         return groups.create_group(self._context.store, stream, group, as_group_start(start), if_not_exists)
 
     def pause_consumer_group(self, stream: str, group: str) -> ConsumerGroup:
-        """Hand out nothing until it is resumed. Raises ChangeStreamNotFound, ConsumerGroupNotFound."""
+        """Hand nothing out to the group until it is resumed. Raises ChangeStreamNotFound, ConsumerGroupNotFound."""
         return groups.pause_group(self._context.store, stream, group)
 
     def resume_consumer_group(self, stream: str, group: str) -> ConsumerGroup:
-        """Resume after a pause. Raises as `pause_consumer_group`."""
+        """Hand partitions out to the group again. Raises as `pause_consumer_group`."""
         return groups.resume_group(self._context.store, stream, group)
 
     def reset_consumer_group(self, stream: str, group: str, *, start: datetime | str) -> ConsumerGroup:
-        """Start again at `start`: sinks get the records from there on again. Raises what `create_consumer_group`
-        raises, ConsumerGroupNotFound.
+        """Let the group begin again at `start`: sinks get the records from there on again. Raises what
+        `create_consumer_group` raises, and ConsumerGroupNotFound.
         """
         return groups.reset_group(self._context.store, stream, group, as_group_start(start))
 

@@ -92,7 +92,7 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
         )
 
     def suspend_change_stream(self, name: str) -> ChangeStream:
-        """Watch nothing any more, until `alter_change_stream` says what. Captured records can still be read; commits
+        """Watch no table until `alter_change_stream` names some. Captured records can still be read; commits
         since the last capture are not captured. Raises ChangeStreamNotFound.
         """
         return definitions.suspend(
@@ -112,13 +112,13 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
     def tables_left_out(self, name: str) -> tuple[LeftOut, ...]:
         """The tables of the lake that a change stream FOR ALL does not watch now, and the reasons. These are: no key,
         no row tracking, written by one of its own groups. Once the reason is gone, the next capture adds the table.
-        None for a change stream of tables that were named. Raises ChangeStreamNotFound.
+        Empty for a change stream of tables that were named. Raises ChangeStreamNotFound.
         """
         stream = definitions.get_change_stream(self._context.store, name)
         return tables_left_out(self._context.store, stream, lake_tables(self._context))
 
     def change_streams(self) -> tuple[CatalogStream, ...]:
-        """INFORMATION_SCHEMA.CHANGE_STREAMS: all there are, by name."""
+        """INFORMATION_SCHEMA.CHANGE_STREAMS: all change streams, by name."""
         return catalog.catalog_streams(definitions.list_change_streams(self._context.store))
 
     def change_stream_tables(self) -> tuple[CatalogTable, ...]:

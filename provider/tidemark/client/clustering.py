@@ -46,7 +46,7 @@ class ClusteringOfALake:
         return clustering_information(context.store, log, columns, table=table, errors=errors).to_plain()
 
     def cluster_by(self, table: str, columns: Sequence[str], *, goal: Goal | None = None) -> ClusteredTable:
-        """Let the table be clustered by these columns, and keep it so: `dags/keep_tables_clustered.py` does.
+        """Let the table be clustered by these columns, and keep it so, as the DAG `keep_tables_clustered`.
 
         Rewrites no file. `goal`: depth and budgets of the table. A second run changes nothing. Raises
         ClusteringKeyRefused, TableNotFound.

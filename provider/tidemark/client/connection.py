@@ -43,15 +43,17 @@ def connect(
     use_cached_result: bool = True,
     reuse_rules: ReuseRules = DEFAULT_RULES,
 ) -> Lake:
-    """Streams from a notebook, a script or a test.
+    """A client for a notebook, a script or a test.
 
     `spark`: a session, or a function that starts one, which is called at the first use of Spark. `session_settings` are
     set on it. `control_store`: SQLAlchemy URL; an SQLite one creates itself. `lake_root`: the root of `schema.table` if
     Spark's catalog does not know it, and of the working directory `_tidemark/` (default: a temporary directory). A
-    relative one means that of now, also after `chdir`.
-    `clock` gives aware UTC times. `who` is the actor in the history of manual moves (default: the user's name).
-    `use_cached_result`, `reuse_rules`: whether and how `lake.query` reuses answers. `sources`: the databases of
-    replications by name, each as an address or a URL, `postgresql://user:password@host/db`.
+    relative one means that of now, also after `chdir`. `storage_options`: of fsspec, for tables in an object store.
+
+    `clock` gives aware UTC times. `limits`: of leases and jobs. `who` is the actor in the history of manual moves
+    (default: the user's name). `use_cached_result`, `reuse_rules`: whether and how `lake.query` reuses answers.
+    `sources`: the databases of replications by name, each as an address or a URL, `postgresql://user:password@host/db`.
+
     Raises InvalidArgument for another URL; StoreUnreachable and StoreNotMigrated at the first use.
     """
     if lake_root is not None and not is_absolute(lake_root := os.path.expanduser(lake_root)):

@@ -51,7 +51,7 @@ class ExternalTables:
         return self._refresh(request)
 
     def refresh(self, name: str) -> Refreshed:
-        """Note which files there are now: only then do streams see them (R66). Raises ExternalTableNotFound."""
+        """List the files again. Streams see new files after it alone (R66). Raises ExternalTableNotFound."""
         return self._refresh(ExternalTableRequest(name))
 
     def _refresh(self, request: ExternalTableRequest) -> Refreshed:

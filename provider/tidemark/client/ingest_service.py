@@ -153,7 +153,10 @@ class ServiceClient(ClosedUnlessFailed):
 
 
 class ServiceChannel(ClosedUnlessFailed):
-    """The result of `ServiceClient.open_channel`. One channel has one writer: rows keep their order within it."""
+    """The result of `ServiceClient.open_channel`. One channel has one writer: rows keep their order within it.
+
+    `name`, `table`: as they were given. `offset_token`: the committed one at the open.
+    """
 
     def __init__(self, client: ServiceClient, name: str, table: str, opened: Mapping[str, Any]) -> None:
         self._client, self._place, self._is_closed = client, _place(table, name), False

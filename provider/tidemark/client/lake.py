@@ -136,7 +136,7 @@ class Lake(
         """The stream's unread rows up to now; reading never advances it (R16).
 
         Columns: those of the source in its current schema, METADATA$ACTION (INSERT or DELETE), METADATA$ISUPDATE
-        (boolean), METADATA$ROW_ID (string), as R27 to R31. A stream of every change adds METADATA$COMMIT_VERSION and
+        (boolean), METADATA$ROW_ID (string) (R27 to R31). A stream of every change adds METADATA$COMMIT_VERSION and
         METADATA$COMMIT_TIMESTAMP. Raises StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted,
         VersionVacuumed, IncompatibleSchemaChange, KeyColumnChanged.
         """
@@ -236,7 +236,7 @@ class Lake(
         streams.drop_stream(self._context.store, name, self._context.who)
 
     def export_streams(self, names: Sequence[str] | None = None) -> dict[str, Any]:
-        """These streams, all by default, as a document for `import_streams`, ready for `json.dump`; committed offsets.
+        """A document of these streams, all by default, with their committed offsets: for `import_streams` and JSON.
 
         Raises StreamNotFound.
         """
@@ -245,7 +245,9 @@ class Lake(
     def import_streams(self, document: str | Mapping[str, Any], **how: bool) -> tuple[ImportedStream, ...]:
         """Make the streams of an exported document, all or none; with `if_not_exists` a second run changes nothing.
 
-        `how`, promises and errors: those of `tidemark.streams.worker.transfer.import_streams`.
+        `how`: or_replace, if_not_exists, dry_run, check_sources (true by default) and new_identity, as options of
+        `airflow tidemark streams import`. Raises DocumentUnreadable, ImportRefused, StreamExists, TransactionOpen,
+        SourceRecreated, TrackingInterrupted, StreamStale.
         """
         context = self._context
         return import_streams(context.store, document, who=context.who, tables=context.tables, **how)
@@ -346,12 +348,12 @@ class Lake(
         """One statement in the SQL of the source system, or Spark's, with streams known by their names.
 
         It understands CREATE, ALTER, DROP, SHOW and DESCRIBE STREAM, CHANGES, AT | BEFORE and the system functions of
-        streams. It understands COPY INTO, and the statements of stages, file formats and pipes. It understands those of
-        materialized views and dynamic tables, and queries know their names. It understands those of clustering. A query
-        of a stream reads it (R16). A write that reads one is a transaction of its own and advances it (R13, R21).
-        Everything else is passed to Spark.
-        CREATE STREAM turns row tracking on where it is off, as there (R3), and so do views in their bases. Answers have
-        the columns of the source system; a statement that has none, a status. Raises SqlCompilationError with the place
+        streams. It understands COPY INTO, and the statements of stages, file formats, pipes, clustering, materialized
+        views and dynamic tables. A query of a stream reads it (R16). A write that reads one is a transaction of its own
+        and advances it (R13, R21). Everything else is passed to Spark.
+
+        CREATE STREAM turns row tracking on where it is off (R3), and so do views in their bases. Answers have the
+        columns of the source system; a statement that has none, a status. Raises SqlCompilationError with the place
         in the text, StatementRefused, and what the client's methods raise.
         """
         return run_sql(self, self._context, text, self._variables)
@@ -363,7 +365,7 @@ class Lake(
         return vacuum_table(self._context, table, max_extension_days, dry_run=dry_run, stretch=stretch)
 
     def close(self) -> None:
-        """Remove what this client keeps in work; DataFrames of its streams cannot be read any more."""
+        """Remove the working files of this client. DataFrames of its streams cannot be read any more."""
         self._context.workspace.close()
         self._context.store.close()
 

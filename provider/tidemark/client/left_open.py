@@ -17,7 +17,7 @@ class OpenTransactions(ShownObjects):
     _context: ClientContext
 
     def finish(self, stream: str) -> CommitResult | None:
-        """Finish the transaction that was submitted on the stream and left, with its stored plan; what it delivered.
+        """Finish the transaction that was submitted on the stream and left, with its stored plan. Returns its result.
 
         None: no transaction is open on the stream, or it was never submitted and is given back. Raises StreamNotFound,
         StreamLocked while its holder may be alive, and the error that prevents its end.

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["PipesOfALake"]
 
 GivenFormat = str | Mapping[str, Any] | FileFormat
+"""The name of a file format, or options as `{"TYPE": "CSV", "SKIP_HEADER": 1}`."""
 
 
 class PipesOfALake:

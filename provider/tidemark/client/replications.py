@@ -112,9 +112,9 @@ class ReplicationsOfALake:
         )
 
     def start_replication(self, name: str, *, slot_patience: timedelta = PATIENCE) -> Prepared:
-        """Validate and start it, publish what its selection names, and take up new tables; before each round.
+        """Validate and start a replication, publish its tables, and take up new ones. Call it before each round.
 
-        A second run finds all of it done. Raises what `prepare` of the worker does, such as ReplicationInvalid.
+        A second run finds all of it done. Errors are those of PrepareReplicationOperator, such as ReplicationInvalid.
         """
         context, (replication, address) = self._context, self._found(name)
         targets = PlacedTargets(context, replication.options)
@@ -129,9 +129,9 @@ class ReplicationsOfALake:
         )
 
     def capture_replication(self, name: str) -> CaptureReport | None:
-        """Put into the event log what the source has committed up to now; None where nothing is new.
+        """Put the transactions that the source has committed into the event log. None if there are none.
 
-        Raises what `capture` of the worker does, such as SlotLost and SlotBusy.
+        Errors are those of CaptureEventsOperator, such as SlotLost and SlotBusy.
         """
         context, (replication, address) = self._context, self._found(name)
         open_log = partial(DeltaLog.open, options=context.options)
@@ -155,7 +155,7 @@ class ReplicationsOfALake:
         return {one.name.text: run_backfill_of(context, one, address, partitions=partitions) for one in due}
 
     def apply_replication(self, name: str, tables: Sequence[str] | None = None) -> Mapping[str, ApplyOutcome]:
-        """Apply what was captured to the targets, in one job; of these tables, or of all that can be applied.
+        """Apply captured events to the targets in one job: those of these tables, or of all that can be applied.
 
         An object that fails stops no other: its outcome has the error. Raises JobError if the job as a whole failed.
         """
@@ -171,19 +171,19 @@ class ReplicationsOfALake:
         return {names[uid]: outcome for uid, outcome in outcomes.items()}
 
     def pause_replication(self, name: str, *, at_once: bool = False) -> Replication:
-        """Capture nothing new; what was captured is still applied, but with `at_once`. A second run changes nothing.
+        """Capture nothing new. Captured events are still applied, unless `at_once`. A second run changes nothing.
 
         Raises ReplicationRefused before the start.
         """
         return lifecycle.let_drain(self._context.store, name, by=self._context.by, at_once=at_once)
 
     def resume_replication(self, name: str) -> Replication:
-        """Continue from where it was captured. A second run changes nothing. Raises ReplicationRefused."""
+        """Continue from the captured position. A second run changes nothing. Raises ReplicationRefused."""
         return lifecycle.resume(self._context.store, name, by=self._context.by)
 
     def drop_replication(self, name: str, *, if_exists: bool = False, force: bool = False) -> None:
-        """End it with its slot, its publication and its event log; targets stay. With `if_exists` a second run changes
-        nothing. Raises ReplicationRefused while a job of it may be alive, unless `force`.
+        """End a replication, its slot, its publication and its event log. Targets stay. With `if_exists` a second run
+        changes nothing. Raises ReplicationRefused while a job of it may be alive, unless `force`.
         """
         context = self._context
         try:

@@ -78,7 +78,7 @@ class ResultsOfALake:
         return tuple(one for one in self._context.store.read(cached_results.live) if one.expires_at > now)
 
     def forget_results(self, *, sql: str | None = None, table: str | None = None) -> int:
-        """Let no answer be reused, or none of this text, or none that reads this table; how many there were."""
+        """Let no answer be reused, or none of this text, or none that reads this table. Returns how many ended."""
         path, texts = None if table is None else self._locate(table), frozenset() if sql is None else digests_of(sql)
         going = [
             answer

@@ -61,7 +61,7 @@ class SearchOfALake:
         return definitions.add_search(context.store, found, metadata, targets, by=context.who)
 
     def drop_search_optimization(self, table: str, on: str | None = None) -> Search | None:
-        """Take search paths away, None for all; what is left. The table may be gone. Raises SearchNotFound,
+        """Take search paths away, None for all. Returns the rest. The table may be gone. Raises SearchNotFound,
         TableNotFound.
         """
         return self.drop_search_targets(table, _targets(on))
@@ -78,7 +78,7 @@ class SearchOfALake:
         return definitions.get_search(self._context.store, self._locate(table), table)
 
     def show_search_optimization(self) -> tuple[Search, ...]:
-        """That of all tables, by name."""
+        """The search optimization of each table that has one, by name."""
         return definitions.list_searches(self._context.store)
 
     def keep_search_path(self, table: str) -> KeptSearch:

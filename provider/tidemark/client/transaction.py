@@ -94,7 +94,7 @@ class LakeTransaction:
 
     @property
     def key(self) -> TransactionKey:
-        """The key in the control store."""
+        """The key of the transaction in the control store."""
         return self._key
 
     def stream(self, name: str) -> DataFrame:

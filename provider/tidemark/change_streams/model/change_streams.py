@@ -253,7 +253,7 @@ class PartitionState(StrEnum):
 
 @dataclass(frozen=True)
 class ConsumerGroup:
-    """Readers that share one progress. `start`: where it began; `paused`: plan hands out nothing."""
+    """Readers that share one progress. `start`: where it began; `paused`: it gets no partitions."""
 
     uid: str
     stream_uid: str

@@ -38,9 +38,7 @@ _LONGEST_PAUSE = 600
 class IngestClient(ClosedUnlessFailed):
     """Opens channels, and commits what they buffer: within `max_client_lag`, all channels of a table together.
 
-    `only_writer`: whether nobody else writes its tables, which matters on S3 alone. `history`: whether it writes the
-    history of channels beside each table, once a minute. `locate_new`: the URI of a table that may not exist yet. Use
-    it as a context manager: its end flushes and closes all channels, or discards what is buffered after an error.
+    Use it as a context manager: its end flushes and closes all channels, or discards what is buffered after an error.
     """
 
     def __init__(
@@ -57,6 +55,9 @@ class IngestClient(ClosedUnlessFailed):
         locate_new: Callable[[str], str] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        """`only_writer`: whether nobody else writes its tables, which matters on S3 alone. `history`: whether it writes
+        the history of channels beside each table, once a minute. `locate_new`: the URI of a table that may not exist.
+        """
         self._name, self._engine, self._locate, self._options = name, engine, locate, options
         self._only_writer, self._history = only_writer, history
         self._locate_new = locate_new or locate
@@ -127,7 +128,9 @@ class IngestClient(ClosedUnlessFailed):
             self._quarantine.try_complete(key, record)
 
     def shorten_log(self, table: str) -> None:
-        """Remove commits that the table's log retention lets go. A second run does nothing. Raises KernelFailed."""
+        """Remove commits that are older than the table's log retention. A second run does nothing. Raises
+        KernelFailed.
+        """
         self._writer(table).shorten_log()
 
     def drop_channel(self, name: str, table: str) -> None:
@@ -146,12 +149,12 @@ class IngestClient(ClosedUnlessFailed):
         self._writer(table).fulfil(SetToken(key=key_of(name), table=table, token=token))
 
     def idle_channels(self, table: str, *, idle_since: datetime) -> list[str]:
-        """The channels of a table without a row or a token since then, by name."""
+        """The channels of a table without a row or a token since `idle_since`, by name."""
         records = self._writer(table).latest_records()
         return sorted(key for key, record in records.items() if record.last_ingest < millis(idle_since))
 
     def sweep(self, table: str, *, idle_since: datetime) -> list[str]:
-        """Remove the channels of a table without a row or a token since then, with their tokens. Their names.
+        """Remove the channels of a table without a row or a token since `idle_since`. Returns their names.
 
         A channel that is used again in this moment stays.
         """
@@ -162,7 +165,8 @@ class IngestClient(ClosedUnlessFailed):
         return swept
 
     def pause(self, table: str, seconds: float) -> datetime:
-        """Let nobody commit rows to a table for some seconds, at most ten minutes; rows wait in buffers. The end, UTC.
+        """Let nobody commit rows to a table for some seconds, at most ten minutes; rows wait in buffers. Returns
+        the end, UTC.
 
         DML then meets no commit of a channel. Raises InvalidArgument, RowsNotCommitted.
         """

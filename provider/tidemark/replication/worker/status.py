@@ -86,7 +86,7 @@ class ReplicationStatus:
 
     @property
     def alerts(self) -> tuple[str, ...]:
-        """The same in words."""
+        """The texts of the alerts, worst first."""
         return tuple(alert.text for alert in self.raised)
 
     @property

@@ -115,7 +115,7 @@ class WrittenAnswer:
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """An answer in the index."""
+    """A stored answer. `text`: of its query. `written`: its files. `ended_as`: why it may not be reused any more."""
 
     uid: str
     key: str

@@ -40,9 +40,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Choice:
-    """The files that can hold rows, in the order of the table, among `total`. `exact`: the term says the whole
-    predicate.
-    """
+    """The files that can hold rows, in the order of the table, among `total`, and the `steps` that left others out."""
 
     files: tuple[AddFile, ...]
     total: int

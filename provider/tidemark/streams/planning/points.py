@@ -27,14 +27,14 @@ _FORMS = "a version number, or a time with a zone, as 2026-01-31T12:00:00Z"
 
 @dataclass(frozen=True)
 class Version:
-    """A version of the table: `at` it, its changes lie behind the stream; `before` it, they come."""
+    """A version of the table. The stream begins with its changes if it is `before` it, and behind them if `at` it."""
 
     version: int
 
 
 @dataclass(frozen=True)
 class Timestamp:
-    """A moment, with its zone."""
+    """A time with its zone."""
 
     when: datetime
 
