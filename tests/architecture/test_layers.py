@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 import tidemark
+from tests.architecture.rooms import ROOMS
 
 PACKAGE = Path(tidemark.__file__).parent
 REPOSITORY = PACKAGE.parent.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-ROOMS = ("change_streams", "changes", "delivery", "replication", "results", "streams")
 SPARK_SIDE = ("model", "sql", "lake", "kafka", "jobs", "*.model", "*.planning", "*.sources", "*.driver")
 WORKER_SIDE = (
     "control", "hooks", "operators", "sensors", "triggers", "task_groups", "plugins", "links", "lineage",
@@ -33,6 +33,7 @@ BLOCKED = {
         ("airflow", "sqlalchemy", "alembic", "pyspark", "delta"),
     ),
 }
+READS_A_DATABASE = "tidemark.channels.driver.sources.sql_query"  # of a source, no state; so in pyproject.toml
 IMPORT_ALL = """
 import importlib, sys
 
@@ -59,6 +60,7 @@ def test_each_side_can_be_imported_without_the_packages_of_the_other(side: str) 
     rooms, blocked = BLOCKED[side]
     modules = [_dotted(file) for file in MODULES if _place(file) in rooms]
     modules = [name for name in modules if "migrations" not in name and not name.endswith("__main__")]
+    modules = [name for name in modules if name != READS_A_DATABASE]
     code = IMPORT_ALL.format(blocked=blocked, modules=modules)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -9,27 +9,12 @@ from pathlib import Path
 import pytest
 
 import tidemark
+from tests.architecture.rooms import ROOMS, WORDS
 from tidemark.control.history import DROPPED_BY
 from tidemark.control.object_kinds import KINDS, kind_named
 from tidemark.control.schema import SUBJECTS
 
 PACKAGE = Path(tidemark.__file__).parent
-WORDS = {"model", "planning", "store", "worker", "driver"}
-ROOMS = {
-    "acceleration": WORDS - {"driver"},
-    "change_streams": WORDS,
-    "changes": WORDS,
-    "channels": WORDS,
-    "clustering": WORDS,
-    "delivery": WORDS,
-    "materialized": WORDS,
-    "pipes": WORDS,
-    "replication": WORDS | {"sources"},
-    "results": WORDS,
-    "search": WORDS,
-    "streams": WORDS,
-}
-"""A new subject is a new line here, in pyproject.toml, and in `tidemark.hooks._archive`."""
 
 
 @pytest.mark.parametrize("room", sorted(ROOMS))

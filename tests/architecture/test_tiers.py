@@ -11,11 +11,20 @@ from typing import Any
 
 import pytest
 
+from tests.architecture.rooms import ROOMS
 from tests.tiers import ALL_TIERS, LONG
 from tests.waiting import LATER, RUN_NOW
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "provider" / "docs" / "how-to" / "develop.md"
+
+ELSEWHERE = {
+    "changes": "tests/engine/test_standard_rows.py",
+    "delivery": "tests/engine/test_merge_write.py",
+    "results": "tests/engine/test_result_cache.py",
+    "streams": "tests/engine/test_client_streams.py",
+}
+"""The tests with Spark of subjects that have no folder of their name in tests/engine."""
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +93,12 @@ def test_make_test_quick_collects_every_quick_test(tiers: list[dict[str, Any]]) 
     command = subprocess.run(["make", "-n", "test-quick"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     collected = tuple(command.split("-m quick ")[1].split())
     assert [test["id"] for test in tiers if test["quick"] and not test["id"].startswith(collected)] == []
+
+
+def test_each_subject_with_a_driver_has_a_quick_test_with_spark(tiers: list[dict[str, Any]]) -> None:
+    places = {room: ELSEWHERE.get(room, f"tests/engine/{room}/") for room, words in ROOMS.items() if "driver" in words}
+    quick = [test["id"] for test in tiers if test["quick"]]
+    assert [room for room, place in places.items() if not any(one.startswith(place) for one in quick)] == []
 
 
 def test_names_of_long_tests_are_those_of_tests(tiers: list[dict[str, Any]]) -> None:

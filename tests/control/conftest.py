@@ -53,6 +53,15 @@ def store(store_url: str) -> Iterator[ControlStore]:
 
 
 @pytest.fixture(params=IN_TURN)
+def task_store(request: pytest.FixtureRequest) -> str:
+    """The URL of a store of each kind at this release's revision, as tasks open it: on PostgreSQL with the least
+    rights.
+    """
+    url: str = request.getfixturevalue(f"{request.param}_store")
+    return url
+
+
+@pytest.fixture(params=IN_TURN)
 def copied_store(request: pytest.FixtureRequest) -> Iterator[ControlStore]:
     """A store of each kind that keeps its connections; migrating each would take longer. On PostgreSQL it is opened
     with the least rights, as a task opens it.

@@ -55,9 +55,9 @@ def history(store: ControlStore) -> tuple[DoneAct, ...]:
 
 
 @pytest.fixture
-def made(tmp_path: Path, sqlite_store: str) -> Iterator[Monitored]:
+def made(tmp_path: Path, task_store: str) -> Iterator[Monitored]:
     """`orders` was consumed twice, and is one commit behind."""
-    world = Monitored(tmp_path, sqlite_store)
+    world = Monitored(tmp_path, task_store)
     world._clock(hours=3)
     world._stream("orders")
     for run in ("one", "two"):
@@ -142,9 +142,9 @@ def test_a_stream_is_advanced_to_a_version(made: Monitored) -> None:
 
 
 @pytest.fixture
-def views(tmp_path: Path, sqlite_store: str) -> Iterator[ViewWorld]:
+def views(tmp_path: Path, task_store: str) -> Iterator[ViewWorld]:
     """`counts` may be a day old, and was refreshed just now."""
-    world = ViewWorld(tmp_path, sqlite_store)
+    world = ViewWorld(tmp_path, task_store)
     world.view("counts", "source", lag=TargetLag(timedelta(days=1)))
     world.refresh_due("first")
     yield world

@@ -36,8 +36,8 @@ KEY = TransactionKey("d", "r", "t")
 
 
 @pytest.fixture
-def store(sqlite_store: str) -> Iterator[ControlStore]:
-    made = ControlStore(sqlite_store)
+def store(task_store: str) -> Iterator[ControlStore]:
+    made = ControlStore(task_store)
     yield made
     assert drifted(made) == []
     made.close()

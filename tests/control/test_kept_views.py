@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.control.kept_objects import drifted, rows_of
+from tests.control.rights import let_prune
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.guarantees.view_world import ViewWorld
 from tidemark.control.object_list import ObjectsWish
@@ -18,6 +19,7 @@ from tidemark.errors import (
     KeptViewExists,
     KeptViewNotFound,
     KeptViewRefused,
+    KeptViewSuspended,
     StatementRefused,
     TidemarkError,
 )
@@ -26,7 +28,7 @@ from tidemark.materialized.model.jobs import Resolved, ResolveRequest
 from tidemark.materialized.planning.shape import plain_shape, rows_shape
 from tidemark.materialized.worker.defining import Lakes, ViewRequest, create_view
 from tidemark.materialized.worker.statements import words_of_shape
-from tidemark.materialized.worker.views import drop_view, list_views, set_lag, suspend_view, view_history
+from tidemark.materialized.worker.views import drop_view, list_views, resume_view, set_lag, suspend_view, view_history
 from tidemark.model.views import ViewQuery
 from tidemark.streams.worker.object_states import list_objects
 from tidemark.streams.worker.opening import open_table
@@ -36,8 +38,8 @@ MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def world(tmp_path: Path, sqlite_store: str) -> Iterator[ViewWorld]:
-    made = ViewWorld(tmp_path, sqlite_store)
+def world(tmp_path: Path, task_store: str) -> Iterator[ViewWorld]:
+    made = ViewWorld(tmp_path, task_store)
     yield made
     assert drifted(made.store) == []
     made.store.close()
@@ -135,6 +137,21 @@ def test_a_materialized_view_refreshes_the_tables_that_wait_for_it(world: ViewWo
     assert ("0", version) in world.rows("waiting")
 
 
+def test_a_suspended_view_is_not_refreshed_until_it_is_resumed(world: ViewWorld) -> None:
+    world.view("v", "source", lag=TargetLag(MINUTE))
+    world.refresh("v")
+    suspend_view(world.store, "v", by="ann")
+    version = world.source.append()
+    world.clock.go(2 * MINUTE)
+    assert world.refresh_due("early") == ()
+    with pytest.raises(KeptViewSuspended, match="DYNAMIC TABLE v RESUME"):
+        world.refresh("v", "early")
+    assert ("0", version) not in world.rows("v")
+    resume_view(world.store, "v", by="ann")
+    assert [one.view for one in world.refresh_due("later")] == ["v"]
+    assert ("0", version) in world.rows("v")
+
+
 def test_the_answer_to_create_says_in_full_only_of_views_that_are() -> None:
     query = ViewQuery("v", "SELECT 1", '{"type": "struct", "fields": []}', (), {}, "d")
     plain, rows = plain_shape(query, "windows have no changes."), rows_shape(query, "groups are computed")
@@ -143,7 +160,8 @@ def test_the_answer_to_create_says_in_full_only_of_views_that_are() -> None:
     assert words_of_shape(rows_shape(query)) == ""
 
 
-def test_old_refreshes_leave_the_history_but_for_the_last(world: ViewWorld) -> None:
+def test_old_refreshes_leave_the_history_but_for_the_last(world: ViewWorld, request: pytest.FixtureRequest) -> None:
+    let_prune(world.store, request)
     world.view("v", "source")
     for run in ("one", "two", "three"):
         world.source.append()

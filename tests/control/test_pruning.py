@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from tests.control.rights import documented_rights, let_prune
 from tests.guarantees.world import LONG, World, key_of
 from tests.postgresql import PASSWORD, PostgresServer
 from tidemark.control import history
@@ -28,19 +29,6 @@ from tidemark.streams.worker.streams import advance_stream, stream_history
 
 DAY = timedelta(days=1)
 KEEP = 90 * DAY
-
-
-def documented_rights() -> str:
-    """The statement that the docs have for who prunes."""
-    page = Path(__file__).parents[2] / "provider/docs/how-to/use-postgresql.md"
-    return "GRANT DELETE ON " + page.read_text().rpartition("GRANT DELETE ON ")[2].partition(";")[0]
-
-
-def let_prune(store: ControlStore, request: pytest.FixtureRequest) -> None:
-    """The role of tasks has the documented rights in that store."""
-    if store.url.startswith("postgresql"):
-        server: PostgresServer = request.getfixturevalue("postgresql")
-        server.sql(documented_rights(), store.url.rpartition("/")[2])
 
 
 @pytest.fixture(autouse=True)

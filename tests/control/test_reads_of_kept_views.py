@@ -25,9 +25,9 @@ from tidemark.streams.worker.opening import open_table
 
 
 @pytest.fixture
-def world(tmp_path: Path, sqlite_store: str) -> Iterator[ViewWorld]:
+def world(tmp_path: Path, task_store: str) -> Iterator[ViewWorld]:
     """The dynamic table `t` and the materialized view `m`, both refreshed."""
-    made = ViewWorld(tmp_path, sqlite_store)
+    made = ViewWorld(tmp_path, task_store)
     made.view("t", "source")
     made.view("m", "source", kind=KeptKind.MATERIALIZED_VIEW)
     made.source.append()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from tests.control.replication_model import ME, Ends, World, found
-from tests.postgresql import PostgresServer
-from tidemark.control.store import ControlStore
+from tests.control.rights import let_prune
 from tidemark.errors import JobFailed, ObjectNotFound, ReplicationNotFound, SlotLost, SourceUnreachable
 from tidemark.replication.model.recorded_errors import RecordedError
 from tidemark.replication.store import replication_errors as stored_errors
@@ -164,7 +162,7 @@ def test_errors_that_were_not_seen_for_long_are_pruned(world: World, request: py
     world.clock.go(timedelta(days=40))
     lifecycle.settle(world.store, "r", error=SourceUnreachable(source="s", problem="for the 2."), by=ME)
     world.clock.go(timedelta(days=60))
-    may_prune(world.store, request)
+    let_prune(world.store, request)
     dropped = prune(world.store, timedelta(days=90), at_once=2, pause=lambda _: None)
     assert dropped["errors of replications"] == 4
     (left,) = listed(world)
@@ -176,13 +174,3 @@ def test_an_object_that_is_not_there_is_named(world: World) -> None:
     world.start("s.a")
     with pytest.raises(ObjectNotFound):
         listed(world, object_name="s.nothing")
-
-
-def may_prune(store: ControlStore, request: pytest.FixtureRequest) -> None:
-    """With the documented rights."""
-    if store.embedded:
-        return
-    page = Path(__file__).parents[2] / "provider/docs/how-to/use-postgresql.md"
-    rights = "GRANT DELETE ON " + page.read_text().rpartition("GRANT DELETE ON ")[2].partition(";")[0]
-    server: PostgresServer = request.getfixturevalue("postgresql")
-    server.sql(rights, store.url.rpartition("/")[2])

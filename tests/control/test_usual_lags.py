@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,10 +29,11 @@ ROUNDS = 12
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Monitored:
-    found = Monitored(tmp_path / "lake", f"sqlite:///{tmp_path}/control.db")
-    found.store.migrate()
-    return found
+def made(tmp_path: Path, task_store: str) -> Iterator[Monitored]:
+    found = Monitored(tmp_path / "lake", task_store)
+    found.store.require_revision()  # asked once, so that tests count the queries behind it
+    yield found
+    found.store.close()
 
 
 def consumed(made: Monitored, name: str, *, every: float, versions: int = 1, rounds: int = ROUNDS) -> datetime:

@@ -80,6 +80,7 @@ def lake(world: World) -> Iterator[Lake]:
     opened.close()
 
 
+@pytest.mark.quick
 def test_the_second_run_reads_a_file_and_starts_no_spark(world: World, lake: Lake) -> None:
     first = lake.query(SUMS)
     assert (first.cached, first.origin, first.why) == (False, "spark", "no answer of this text is kept")

@@ -1,7 +1,7 @@
 """The rights that the documentation gives are enough for tasks, and no more than they need.
 
-The tests of the control store, and those of guarantees, have these rights on PostgreSQL, too (`copied_store`,
-`postgresql_store`): whatever an operator does in the store is done with them.
+Consumption, change streams and replications are driven here; `test_least_rights_of_other_subjects.py` has the other
+subjects. Tests with `copied_store`, `task_store` or `postgresql_store` have these rights on PostgreSQL, too.
 """
 
 from __future__ import annotations

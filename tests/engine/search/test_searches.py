@@ -55,6 +55,7 @@ SELECTIVE = [
 ]
 
 
+@pytest.mark.quick
 def test_a_search_has_the_rows_of_a_scan_from_few_files_without_a_job_of_spark(kept: SearchWorld, client: Lake) -> None:
     for where, files in SELECTIVE:
         choice = client.explain_search("shop.orders", where)
