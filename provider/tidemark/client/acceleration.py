@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemark.acceleration.model.estimates import Estimate
-    from tidemark.client.lake import Lake
 
 __all__ = ["AccelerationOfALake", "run_acceleration_sql"]
 
@@ -44,7 +43,7 @@ class AccelerationOfALake:
         )
 
 
-def run_acceleration_sql(lake: Lake, context: ClientContext, text: str) -> DataFrame | None:
+def run_acceleration_sql(lake: AccelerationOfALake, context: ClientContext, text: str) -> DataFrame | None:
     """The answer to SELECT SYSTEM$ESTIMATE_QUERY_ACCELERATION('…'); None for any other statement."""
     call = parse_acceleration_sql(text)
     if call is None:

@@ -10,8 +10,8 @@ from tidemark.client.sql_answers import status_answer
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from tidemark.client.channels import ChannelsOfALake
     from tidemark.client.context import ClientContext
-    from tidemark.client.lake import Lake
 
 __all__ = ["run_channel_sql"]
 
@@ -25,7 +25,7 @@ _SHOWN = (
 _NAMES = tuple(column.split()[0] for column in _SHOWN.split(","))
 
 
-def run_channel_sql(lake: Lake, context: ClientContext, text: str) -> DataFrame | None:
+def run_channel_sql(lake: ChannelsOfALake, context: ClientContext, text: str) -> DataFrame | None:
     """The answer to a statement about channels; None for any other. Raises what `Lake.sql` says."""
     statement = parse_channel_sql(text)
     match statement:
@@ -41,7 +41,7 @@ def run_channel_sql(lake: Lake, context: ClientContext, text: str) -> DataFrame 
             return status_answer(context.spark, f"Table {statement.table} takes no rows until {until:%H:%M:%S} UTC.")
 
 
-def _shown(lake: Lake, context: ClientContext, show: ShowChannels) -> DataFrame:
+def _shown(lake: ChannelsOfALake, context: ClientContext, show: ShowChannels) -> DataFrame:
     found = lake.show_channels(like=show.like, table=show.table)
     rows = [
         tuple(getattr(channel, name) for name in _NAMES)

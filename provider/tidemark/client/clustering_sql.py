@@ -15,15 +15,15 @@ from tidemark.sql.names import sql_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from tidemark.client.clustering import ClusteringOfALake
     from tidemark.client.context import ClientContext
-    from tidemark.client.lake import Lake
 
 __all__ = ["run_clustering_sql"]
 
 _DONE = "Statement executed successfully."
 
 
-def run_clustering_sql(lake: Lake, context: ClientContext, text: str) -> DataFrame | None:
+def run_clustering_sql(lake: ClusteringOfALake, context: ClientContext, text: str) -> DataFrame | None:
     """The answer to a statement of clustering; None for any other. Raises what `Lake.sql` says."""
     statement = parse_clustering_sql(text)
     if statement is None:
@@ -47,7 +47,7 @@ def run_clustering_sql(lake: Lake, context: ClientContext, text: str) -> DataFra
     return status_answer(context.spark, _DONE)
 
 
-def _called(lake: Lake, context: ClientContext, call: said.ClusteringCall, table: str) -> DataFrame:
+def _called(lake: ClusteringOfALake, context: ClientContext, call: said.ClusteringCall, table: str) -> DataFrame:
     errors = 10 if call.errors is None else call.errors
     found = lake.clustering_information(table, call.columns or None, errors=errors)
     title = call.title.replace("`", "``")

@@ -11,16 +11,17 @@ from tidemark.errors import LakeError, SourceError, SourceRecreated
 from tidemark.model.streams import Stream, StreamMode
 from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.staleness import Staleness
-from tidemark.streams.planning.stream_sql.listing import name_parts
+from tidemark.streams.planning.stream_sql.listing import listed, name_parts
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.statistics import stream_healths
 from tidemark.streams.worker.status import StreamStatus, status_of
+from tidemark.streams.worker.streams import list_streams
 from tidemark.streams.worker.threads import PATIENCE, for_each_stream
 
 if TYPE_CHECKING:
     from tidemark.client.context import ClientContext
 
-__all__ = ["StreamDescription", "describe", "look_and_describe", "look_and_describe_all"]
+__all__ = ["StreamDescription", "describe", "describe_listed", "look_and_describe", "look_and_describe_all"]
 
 MODES = {mode: mode.name for mode in StreamMode} | {StreamMode.STANDARD: "DEFAULT"}
 
@@ -87,6 +88,30 @@ def look_and_describe_all(
         replace(one or _unknown(stream, silent, now), health=counted.get(stream.uid, StreamHealth()))
         for one, stream in zip(described, stored, strict=True)
     )
+
+
+def describe_listed(
+    context: ClientContext,
+    *,
+    like: str | None,
+    database: str | None,
+    schema: str | None,
+    starts_with: str | None,
+    limit: int | None,
+    from_name: str | None,
+) -> tuple[StreamDescription, ...]:
+    """The streams of `Lake.show_streams`."""
+    stored = {stream.name: stream for stream in list_streams(context.store)}
+    names = listed(
+        stored,
+        like=like,
+        database=database,
+        schema=schema,
+        starts_with=starts_with,
+        limit=limit,
+        from_name=from_name,
+    )
+    return look_and_describe_all(context, [stored[name] for name in names])
 
 
 def _look(tables: Tables, stored: Stream, now: datetime) -> StreamDescription:

@@ -6,39 +6,30 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.changes.driver.every_change import ROWS_PER_PAGE, plan_pages
-from tidemark.changes.driver.plan import plan_changes
 from tidemark.changes.driver.rows import read_changes
-from tidemark.changes.driver.views.read import read_view_changes
-from tidemark.client.acceleration import AccelerationOfALake
 from tidemark.client.change_streams import ChangeStreamsOfALake
-from tidemark.client.channels import ChannelsOfALake
-from tidemark.client.clustering import ClusteringOfALake
 from tidemark.client.context import ClientContext
-from tidemark.client.descriptions import StreamDescription, look_and_describe, look_and_describe_all
+from tidemark.client.descriptions import StreamDescription, describe_listed, look_and_describe
 from tidemark.client.external_tables import ExternalTables
 from tidemark.client.left_open import OpenTransactions
-from tidemark.client.pipes import PipesOfALake
 from tidemark.client.points import Point
+from tidemark.client.reads import changes_between, unread_rows, version_at, windows_between
 from tidemark.client.rebase import RebasedStreams
 from tidemark.client.replays import replay_window
 from tidemark.client.replications import ReplicationsOfALake
 from tidemark.client.results import ResultsOfALake
-from tidemark.client.search import SearchOfALake
-from tidemark.client.sources import find_source, sources_of
-from tidemark.client.sql import run_sql
+from tidemark.client.sources import sources_of
+from tidemark.client.sql import SubjectsOfALake, run_sql
 from tidemark.client.transaction import LakeTransaction
 from tidemark.client.vacuum import vacuum_table
 from tidemark.client.views import ViewsOfALake
 from tidemark.delivery.model.transactions import CommitResult
 from tidemark.errors import InvalidArgument, NotYetSupported
 from tidemark.model.statements import TransactionKey
-from tidemark.model.streams import BaseWindow, StreamMode, StreamWindow
 from tidemark.model.streams import Stream as StoredStream
+from tidemark.model.streams import StreamMode, StreamWindow
 from tidemark.streams.driver.windows import read_window
-from tidemark.streams.model.sources import Source, table_source
 from tidemark.streams.planning.arguments import names_of
-from tidemark.streams.planning.bounds import UNBOUNDED
-from tidemark.streams.planning.stream_sql.listing import listed
 from tidemark.streams.planning.vacuum_results import VacuumResult
 from tidemark.streams.worker import streams
 from tidemark.streams.worker.backlog import WaitingVersion, stream_backlog, stream_table_timestamp
@@ -51,8 +42,6 @@ from tidemark.streams.worker.defining import (
     find_stream,
 )
 from tidemark.streams.worker.has_data import has_data, has_rows
-from tidemark.streams.worker.points import offsets_at, offsets_until
-from tidemark.streams.worker.sources import look_at_sources, window_from
 from tidemark.streams.worker.transfer import ImportedStream, export_streams, import_streams
 
 if TYPE_CHECKING:
@@ -71,14 +60,10 @@ class Lake(
     RebasedStreams,
     OpenTransactions,
     ChangeStreamsOfALake,
-    ChannelsOfALake,
-    ClusteringOfALake,
-    PipesOfALake,
     ReplicationsOfALake,
     ResultsOfALake,
-    SearchOfALake,
+    SubjectsOfALake,
     ViewsOfALake,
-    AccelerationOfALake,
 ):
     """The result of `connect`. Stream names are found in any case (R12)."""
 
@@ -140,10 +125,7 @@ class Lake(
         METADATA$COMMIT_TIMESTAMP. Raises StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted,
         VersionVacuumed, IncompatibleSchemaChange, KeyColumnChanged.
         """
-        context = self._context
-        (head,) = look_at_sources(context.store, (name,), context.tables, UNBOUNDED)
-        window = window_from(streams.get_stream(context.store, name), head.ends, context.store.clock())
-        return read_window(context.spark, window, context.workspace, context.options)
+        return unread_rows(self._context, name)
 
     def transaction(self) -> LakeTransaction:
         """A transaction that starts now: its end of every stream's window is the source's version at this moment."""
@@ -195,9 +177,8 @@ class Lake(
 
         `like` knows % and _ and no case, `starts_with` knows case. At most `limit`, those behind `from_name`.
         """
-        stored = {stream.name: stream for stream in streams.list_streams(self._context.store)}
-        names = listed(
-            stored,
+        return describe_listed(
+            self._context,
             like=like,
             database=database,
             schema=schema,
@@ -205,7 +186,6 @@ class Lake(
             limit=limit,
             from_name=from_name,
         )
-        return look_and_describe_all(self._context, [stored[name] for name in names])
 
     def describe_stream(self, name: str) -> StreamDescription:
         """One stream as in `show_streams`. Raises StreamNotFound."""
@@ -275,14 +255,7 @@ class Lake(
         """
         if information not in INFORMATION:
             raise InvalidArgument(argument="information", value=information, problem=f"one of {list(INFORMATION)}")
-        windows, source = self._windows(table, at, before, end)
-        context, mode = self._context, INFORMATION[information]
-        if source.view is not None:
-            now = context.store.clock()
-            return read_view_changes(context.spark, source.view, windows, mode, now, context.workspace, context.options)
-        (window,) = windows
-        log = context.tables(window.table)
-        return read_changes(context.spark, log, plan_changes(log, window.start, window.end, mode), context.workspace)
+        return changes_between(self._context, table, INFORMATION[information], at=at, before=before, end=end)
 
     def every_change(
         self,
@@ -298,7 +271,7 @@ class Lake(
         A page reads `rows_per_page` rows at most, or one commit. Columns as in `stream`, then METADATA$COMMIT_VERSION
         (bigint) and METADATA$COMMIT_TIMESTAMP (timestamp). `at`, `before`, `end` as in `changes`.
         """
-        windows, source = self._windows(table, at, before, end)
+        windows, source = windows_between(self._context, table, at, before, end)
         if source.view is not None:
             raise NotYetSupported(feature=f"every change of a view ({table})", instead="Ask for its tables' changes.")
         (window,) = windows
@@ -337,12 +310,7 @@ class Lake(
 
     def version_of(self, table: str, *, at: Point | None = None, before: Point | None = None) -> int:
         """The version of the Delta table at a point, now if none is given. Raises TableNotFound, VersionNotFound."""
-        if at is not None and before is not None:
-            raise InvalidArgument(argument="before", value=before, problem="it contradicts at")
-        context = self._context
-        source, point = table_source(context.tables.reference(table)), at if at is not None else before
-        (base,) = offsets_until(context.store, source, context.tables, point, before=before is not None)
-        return context.tables(base.table).state(base.version).version
+        return version_at(self._context, table, at=at, before=before)
 
     def sql(self, text: str) -> DataFrame:
         """One statement in the SQL of the source system, or Spark's, with streams known by their names.
@@ -368,18 +336,6 @@ class Lake(
         """Remove the working files of this client. DataFrames of its streams cannot be read any more."""
         self._context.workspace.close()
         self._context.store.close()
-
-    def _windows(
-        self, table: str, at: Point | None, before: Point | None, end: Point | None
-    ) -> tuple[tuple[BaseWindow, ...], Source]:
-        """The source, and between which versions of each of its tables changes are asked for (R110)."""
-        if (at is None) == (before is None):
-            raise InvalidArgument(argument="at", value=at, problem="give either at or before (R110)")
-        context = self._context
-        source = find_source(context, table)
-        start = offsets_at(context.store, source, context.tables, reader="CHANGES", at=at, before=before)
-        until = offsets_until(context.store, source, context.tables, end)
-        return tuple(BaseWindow(a.table, a.version, b.version) for a, b in zip(start, until, strict=True)), source
 
     def _describe(self, stored: StoredStream) -> StreamDescription:
         return look_and_describe(self._context, stored)

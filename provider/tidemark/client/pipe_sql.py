@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemark.client.context import ClientContext
-    from tidemark.client.lake import Lake
+    from tidemark.client.pipes import PipesOfALake
 
 __all__ = ["run_pipe_sql"]
 
@@ -42,7 +42,7 @@ class _Named(Protocol):
 _One = TypeVar("_One", bound=_Named)
 
 
-def run_pipe_sql(lake: Lake, context: ClientContext, text: str) -> DataFrame | None:
+def run_pipe_sql(lake: PipesOfALake, context: ClientContext, text: str) -> DataFrame | None:
     """The answer to a statement of loads, stages, file formats or pipes; None for any other. Raises what `Lake.sql`
     says.
     """
@@ -67,7 +67,7 @@ def run_pipe_sql(lake: Lake, context: ClientContext, text: str) -> DataFrame | N
             return status_answer(context.spark, _changed(lake, context, statement))
 
 
-def _changed(lake: Lake, context: ClientContext, statement: said.PipeStatement) -> str:
+def _changed(lake: PipesOfALake, context: ClientContext, statement: said.PipeStatement) -> str:
     """The status of a statement that changes an object."""
     match statement:
         case said.CreateStage() | said.CreateFileFormat() | said.CreatePipe():
@@ -96,7 +96,7 @@ def _changed(lake: Lake, context: ClientContext, statement: said.PipeStatement) 
 
 
 def _created(
-    lake: Lake, context: ClientContext, create: said.CreateStage | said.CreateFileFormat | said.CreatePipe
+    lake: PipesOfALake, context: ClientContext, create: said.CreateStage | said.CreateFileFormat | said.CreatePipe
 ) -> str:
     ways = {"or_replace": create.or_replace, "if_not_exists": create.if_not_exists}
     store = context.store
@@ -137,7 +137,7 @@ def _alter_stage(context: ClientContext, alter: said.AlterStage) -> None:
     )
 
 
-def _alter_pipe(lake: Lake, context: ClientContext, alter: said.AlterPipe) -> None:
+def _alter_pipe(lake: PipesOfALake, context: ClientContext, alter: said.AlterPipe) -> None:
     if alter.if_exists and definitions.find_pipe(context.store, alter.name) is None:
         return
     if alter.paused is not None:
@@ -160,7 +160,7 @@ def _dropped(context: ClientContext, drop: said.DropObject) -> str:
     return f"{drop.name} successfully dropped."
 
 
-def _refreshed(lake: Lake, context: ClientContext, refresh: said.RefreshPipe) -> DataFrame:
+def _refreshed(lake: PipesOfALake, context: ClientContext, refresh: said.RefreshPipe) -> DataFrame:
     """A row for each file that came into the queue: File, Status."""
     from pyspark.sql import functions as f
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemark.client.context import ClientContext
-    from tidemark.client.lake import Lake
+    from tidemark.client.search import SearchOfALake
+    from tidemark.client.table_search import TableSearch
     from tidemark.client.temporary_views import TemporaryViews
     from tidemark.search.model.paths import Search
     from tidemark.sql.statements import ParsedStatement
@@ -29,7 +30,7 @@ _DONE = "Statement executed successfully."
 _DESCRIBED = "expression_id INT, method STRING, target STRING, target_data_type STRING, active BOOLEAN"
 
 
-def run_search_sql(lake: Lake, context: ClientContext, text: str) -> DataFrame | None:
+def run_search_sql(lake: SearchOfALake, context: ClientContext, text: str) -> DataFrame | None:
     """The answer to a statement on search optimization; None for any other. Raises what `Lake.sql` says."""
     statement = parse_search_sql(text)
     match statement:
@@ -49,13 +50,12 @@ def run_search_sql(lake: Lake, context: ClientContext, text: str) -> DataFrame |
 
 
 def searched_tables(
-    lake: Lake, context: ClientContext, parsed: ParsedStatement, views: TemporaryViews
+    search: TableSearch, context: ClientContext, parsed: ParsedStatement, views: TemporaryViews
 ) -> dict[str, str]:
     """The table of a query as a view of its files that can hold rows; empty if no file is left out.
 
     Behind Spark Connect it is the path of a log of these files. A text is analysed later there, when the view is gone.
     """
-    search = lake.table_search
     if len(parsed.mentions) != 1 or not search.any:
         return {}
     query = searched_query(parsed.sql, parsed.mentions)
@@ -67,13 +67,12 @@ def searched_tables(
     except TidemarkError:
         return {}  # a view, or no table; Spark says so
     found = search.of(path)
-    return {} if found is None else _pruned(context, lake, query, name, found, views)
+    return {} if found is None else _pruned(context, search, query, name, found, views)
 
 
 def _pruned(
-    context: ClientContext, lake: Lake, query: SearchedQuery, name: str, found: Search, views: TemporaryViews
+    context: ClientContext, search: TableSearch, query: SearchedQuery, name: str, found: Search, views: TemporaryViews
 ) -> dict[str, str]:
-    search = lake.table_search
     snapshot = search.newest(found.table.path)
     choice = search.choice_of(query, snapshot, found)
     if choice is None or not choice.pruned:
@@ -83,7 +82,7 @@ def _pruned(
     return {name: views.of(rows_of_files(context.spark, snapshot, choice.files, context.workspace))}
 
 
-def _described(lake: Lake, context: ClientContext, table: str) -> DataFrame:
+def _described(lake: SearchOfALake, context: ClientContext, table: str) -> DataFrame:
     search = lake.search_optimization(table)
     rows = [
         (

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
     from tidemark.client.context import ClientContext
-    from tidemark.client.lake import Lake
+    from tidemark.client.search import SearchOfALake
     from tidemark.clustering.model.tables import ClusteredTable
     from tidemark.model.streams import TableRef
     from tidemark.search.model.paths import Search
@@ -36,7 +36,7 @@ _ADDED = (
 )
 
 
-def run_show_tables(lake: Lake, context: ClientContext, text: str) -> DataFrame | None:
+def run_show_tables(lake: SearchOfALake, context: ClientContext, text: str) -> DataFrame | None:
     """The rows of Spark's SHOW TABLES with five columns more; None for any other statement.
 
     `cluster_by`: the key, or "". `automatic_clustering` and `search_optimization`: ON or OFF.
@@ -80,7 +80,7 @@ def _clustering(table: ClusteredTable | None) -> tuple[str, str]:
     return in_words(table.key), "OFF" if table.suspended else "ON"
 
 
-def _search(lake: Lake, search: Search | None) -> tuple[str, int | None, int | None]:
+def _search(lake: SearchOfALake, search: Search | None) -> tuple[str, int | None, int | None]:
     if search is None:
         return "OFF", None, None
     return "ON", lake.table_search.progress(search), search.size

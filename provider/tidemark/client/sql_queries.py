@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from tidemark.client.created_tables import create_and_fill, fill_once
+from tidemark.client.reads import changes_between, unread_rows, version_at
 from tidemark.client.search_sql import searched_tables
 from tidemark.client.sql_answers import backlog_answer, rows_answer, status_answer
 from tidemark.client.temporary_views import TemporaryViews
@@ -16,7 +17,7 @@ from tidemark.client.transaction import LakeTransaction
 from tidemark.client.views_in_statements import require_no_view, views_read
 from tidemark.errors import AmbiguousTableName, StatementRefused, TidemarkError
 from tidemark.model.statements import TransactionKey
-from tidemark.model.streams import Addressing, StreamMode
+from tidemark.model.streams import Addressing
 from tidemark.sql.names import sql_name
 from tidemark.sql.statements import ParsedStatement, parse_statement, path_name, splice, with_quoted_metadata_columns
 from tidemark.streams.planning.stream_sql.mentions import tables_read
@@ -33,30 +34,30 @@ from tidemark.streams.planning.stream_sql.statements import (
 )
 from tidemark.streams.planning.stream_sql.tables import created_table, table_statement
 from tidemark.streams.planning.stream_sql.wording import worded
+from tidemark.streams.worker.backlog import stream_backlog, stream_table_timestamp
+from tidemark.streams.worker.has_data import has_data
 from tidemark.streams.worker.streams import list_streams
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemark.client.context import ClientContext
-    from tidemark.client.lake import Lake
+    from tidemark.client.table_search import TableSearch
 
 __all__ = ["pass_on", "run_query"]
 
-INFORMATION = {StreamMode.STANDARD: "default", StreamMode.APPEND_ONLY: "append_only"}
 
-
-def run_query(lake: Lake, context: ClientContext, query: StreamQuery) -> DataFrame:
+def run_query(search: TableSearch, context: ClientContext, query: StreamQuery) -> DataFrame:
     """Put what Spark knows in place of what it does not, and pass the text on.
 
     Raises SqlCompilationError with the place in the text, and what the parts raise.
     """
     with TemporaryViews(context.spark) as views:
-        text = spliced(query, [_replacement(lake, context, query, part, views) for part in query.parts])
-        return pass_on(lake, context, text, consumes=not views.names)
+        text = spliced(query, [_replacement(context, query, part, views) for part in query.parts])
+        return pass_on(search, context, text, consumes=not views.names)
 
 
-def pass_on(lake: Lake, context: ClientContext, text: str, *, consumes: bool = True) -> DataFrame:
+def pass_on(search: TableSearch, context: ClientContext, text: str, *, consumes: bool = True) -> DataFrame:
     """Spark runs the text, with streams known by their names.
 
     A query reads them; a write that reads one is a transaction of its own, and advances it (R13 to R16). Raises
@@ -68,7 +69,7 @@ def pass_on(lake: Lake, context: ClientContext, text: str, *, consumes: bool = T
     except StatementRefused:
         text = with_quoted_metadata_columns(text)
         if any(name.casefold() in known for name in tables_read(text)):
-            made = _created(lake, context, text, known) if consumes else None
+            made = _created(search, context, text, known) if consumes else None
             if made is None:
                 raise
             return made
@@ -78,7 +79,7 @@ def pass_on(lake: Lake, context: ClientContext, text: str, *, consumes: bool = T
         require_no_view(context, target, text)
     read = tuple(known[n.casefold()] for n in parsed.names if n.casefold() in known and n != target)
     if target is None or not read:
-        return _read(lake, context, parsed, read)
+        return _read(search, context, parsed, read)
     if not consumes:
         problem = (
             "CHANGES, AT | BEFORE and BACKLOG cannot be part of a write that reads a stream; query them on their own"
@@ -87,7 +88,7 @@ def pass_on(lake: Lake, context: ClientContext, text: str, *, consumes: bool = T
     return _consume(context, text)
 
 
-def _created(lake: Lake, context: ClientContext, text: str, known: Mapping[str, str]) -> DataFrame | None:
+def _created(search: TableSearch, context: ClientContext, text: str, known: Mapping[str, str]) -> DataFrame | None:
     """The answer to CREATE TABLE … AS SELECT from streams; None for another statement."""
     table = created_table(text)
     if table is None:
@@ -99,7 +100,7 @@ def _created(lake: Lake, context: ClientContext, text: str, known: Mapping[str, 
         text,
         table,
         streams,
-        read=lambda: _read(lake, context, query, streams),
+        read=lambda: _read(search, context, query, streams),
         fill=partial(fill_once, context),
     )
     state = "successfully created" if done else "already exists, statement succeeded"
@@ -113,13 +114,13 @@ def _consume(context: ClientContext, text: str) -> DataFrame:
         return rows_answer(context.spark, transaction.commit())
 
 
-def _read(lake: Lake, context: ClientContext, parsed: ParsedStatement, streams: tuple[str, ...]) -> DataFrame:
+def _read(search: TableSearch, context: ClientContext, parsed: ParsedStatement, streams: tuple[str, ...]) -> DataFrame:
     with TemporaryViews(context.spark) as views:
-        shown = {name: views.of(lake.stream(name)) for name in streams}
+        shown = {name: views.of(unread_rows(context, name)) for name in streams}
         shown |= views_read(context, [name for name in parsed.names if name not in streams], views)
         known = {name.casefold() for name in shown}
         others = [name for name in parsed.names if name.casefold() not in known]
-        found = searched_tables(lake, context, parsed, views) if not known and parsed.target is None else {}
+        found = searched_tables(search, context, parsed, views) if not known and parsed.target is None else {}
         found = found or _tables_of_the_lake(context, others)
         return context.spark.sql(splice(parsed, {**found, **shown}))
 
@@ -141,34 +142,39 @@ def _tables_of_the_lake(context: ClientContext, names: Iterable[str]) -> dict[st
     return found
 
 
-def _replacement(lake: Lake, context: ClientContext, query: StreamQuery, part: QueryPart, views: TemporaryViews) -> str:
+def _replacement(context: ClientContext, query: StreamQuery, part: QueryPart, views: TemporaryViews) -> str:
     """SQL text, ready for Spark, that means what the part means."""
     if isinstance(part, HasDataCall):
-        return ("TRUE" if lake.has_data(part.stream.text) else "FALSE") + _as(part.title)
+        return ("TRUE" if has_data(context.store, part.stream.text, tables=context.tables) else "FALSE") + _as(
+            part.title
+        )
     if isinstance(part, TableTimestampCall):
-        return f"{lake.stream_table_timestamp(part.stream.text)}L" + _as(part.title)
+        return f"{stream_table_timestamp(context.store, part.stream.text, tables=context.tables)}L" + _as(part.title)
     if isinstance(part, BacklogCall):
-        return views.of(backlog_answer(context.spark, lake.stream_backlog(part.stream.text)))
+        return views.of(
+            backlog_answer(context.spark, stream_backlog(context.store, part.stream.text, tables=context.tables))
+        )
     if isinstance(part, TimeTravel):
-        return views.of(_as_it_was(lake, context, query, part)) + _as(part.alias)
-    return views.of(_changes(lake, context, query, part)) + _as(part.alias)
+        return views.of(_as_it_was(context, query, part)) + _as(part.alias)
+    return views.of(_changes(context, query, part)) + _as(part.alias)
 
 
-def _changes(lake: Lake, context: ClientContext, query: StreamQuery, part: ChangesClause) -> DataFrame:
+def _changes(context: ClientContext, query: StreamQuery, part: ChangesClause) -> DataFrame:
     source = sql_name(part.source)
     with worded(query.text, part.source, part.start, part.end):
-        return lake.changes(
+        return changes_between(
+            context,
             source,
-            information=INFORMATION[part.mode],
+            part.mode,
             end=None if part.end is None else point_of(part.end),
             **start_of(part.start),
         )
 
 
-def _as_it_was(lake: Lake, context: ClientContext, query: StreamQuery, part: TimeTravel) -> DataFrame:
+def _as_it_was(context: ClientContext, query: StreamQuery, part: TimeTravel) -> DataFrame:
     source = sql_name(part.source)
     with worded(query.text, part.source, part.point):
-        version = lake.version_of(source, **start_of(part.point))
+        version = version_at(context, source, **start_of(part.point))
         path = context.tables(source).uri
         return context.spark.read.format("delta").option("versionAsOf", version).load(path)
 

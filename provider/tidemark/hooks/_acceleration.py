@@ -5,29 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tidemark.errors import InvalidArgument
-from tidemark.hooks.spark_mode import SparkMode
-
 if TYPE_CHECKING:
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.model.jobs import JobResult, JobSpec
 
-__all__ = ["require_submitted", "run_kept"]
-
-_INSTEAD = {
-    SparkMode.WARM: "jobs share the warm Spark of this host, which runs in one process. Set spark_mode to submit, and "
-    "name a Spark connection to a cluster",
-    SparkMode.CONNECT: "jobs run in a Spark Connect server, which decides on its executors. Set dynamic allocation "
-    "there, or name a Spark connection to a cluster",
-}
-
-
-def require_submitted(mode: SparkMode, factor: int) -> None:
-    """Nothing, or InvalidArgument for a job that is not an application of its own."""
-    if mode in _INSTEAD:
-        argument = "query_acceleration_max_scale_factor"
-        raise InvalidArgument(argument=argument, value=factor, problem=_INSTEAD[mode])
+__all__ = ["run_kept"]
 
 
 def run_kept(hook: TidemarkHook, job: SparkJob, factor: int | None) -> Callable[[JobSpec], JobResult]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 from airflow.providers.common.compat.sdk import redact
@@ -15,7 +15,9 @@ from tidemark.model.jobs import JobSpec
 from tidemark.model.probe import PROBE, ProbeRequest
 
 if TYPE_CHECKING:
-    from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.control.store import ControlStore
+    from tidemark.hooks.settings import TidemarkSettings
+    from tidemark.streams.worker.limits import JobPaths
 
 __all__ = ["answers"]
 
@@ -23,18 +25,29 @@ _PROBE_TAKES_AT_MOST = timedelta(minutes=3)
 _STORE_IS_TRIED_FOR = timedelta(seconds=3)
 
 
-def answers(hook: TidemarkHook) -> list[tuple[bool, str]]:
+class _Connected(Protocol):
+    """The parts of the hook that are tried."""
+
+    @property
+    def settings(self) -> TidemarkSettings: ...
+
+    def open_store(self, *, patience: timedelta | None = None) -> ControlStore: ...
+
+    def job_paths(self) -> JobPaths: ...
+
+
+def answers(hook: _Connected) -> list[tuple[bool, str]]:
     """(well, sentence) for the control store, the lake as this process sees it, and Spark; without a secret."""
     return [(well, str(redact(sentence))) for well, sentence in _answers(hook)]
 
 
-def _answers(hook: TidemarkHook) -> list[tuple[bool, str]]:
+def _answers(hook: _Connected) -> list[tuple[bool, str]]:
     try:
         settings = hook.settings
     except (TidemarkError, AirflowNotFoundException) as error:
         return [(False, str(error))]
     lake = f"Lake {settings.lake_root}"
-    checks: list[tuple[str, Callable[[TidemarkHook], str]]] = [
+    checks: list[tuple[str, Callable[[_Connected], str]]] = [
         ("Control store", _store),
         (lake, _lake),
         ("Spark", _spark),
@@ -42,19 +55,19 @@ def _answers(hook: TidemarkHook) -> list[tuple[bool, str]]:
     return [_checked(hook, subject, check) for subject, check in checks]
 
 
-def _checked(hook: TidemarkHook, subject: str, check: Callable[[TidemarkHook], str]) -> tuple[bool, str]:
+def _checked(hook: _Connected, subject: str, check: Callable[[_Connected], str]) -> tuple[bool, str]:
     try:
         return True, f"{subject}: {check(hook)}."
     except (TidemarkError, AirflowNotFoundException, OSError, ImportError) as error:
         return False, f"{subject}: NOT OK. {str(error).rstrip('.')}."
 
 
-def _store(hook: TidemarkHook) -> str:
+def _store(hook: _Connected) -> str:
     hook.open_store(patience=_STORE_IS_TRIED_FOR).read(lambda connection: None)
     return "reached"
 
 
-def _lake(hook: TidemarkHook) -> str:
+def _lake(hook: _Connected) -> str:
     """A sentence about the lake, after one file was written, read and removed."""
     import fsspec
 
@@ -74,7 +87,7 @@ def _lake(hook: TidemarkHook) -> str:
     return "written and read"
 
 
-def _spark(hook: TidemarkHook) -> str:
+def _spark(hook: _Connected) -> str:
     from tidemark.hooks._submission import master_of, spark_connection
     from tidemark.hooks.connect_driver import is_connect, server_address
     from tidemark.hooks.spark_job import SparkJob
@@ -97,6 +110,6 @@ def _spark(hook: TidemarkHook) -> str:
     return f"{version} at {server_address(connection)} reads what the worker writes, and the worker what it writes"
 
 
-def _probe(hook: TidemarkHook) -> JobSpec:
+def _probe(hook: _Connected) -> JobSpec:
     deadline = datetime.now(UTC) + _PROBE_TAKES_AT_MOST
     return hook.job_paths().spec(PROBE, str(uuid4()), ProbeRequest(), store_id="", deadline=deadline, key=None)

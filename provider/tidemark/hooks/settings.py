@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import InvalidArgument, StoreUrlInvalid
-from tidemark.hooks.spark_mode import SparkMode
+from tidemark.hooks._spark_modes import SparkMode
 from tidemark.model.foreign_json import parsed, whole_number
 from tidemark.model.spark import DELTA_PACKAGE
 from tidemark.streams.planning.executors import DEFAULT_BYTES, MOST_BYTES, ExecutorBounds

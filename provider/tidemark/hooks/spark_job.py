@@ -28,15 +28,14 @@ from tidemark.errors import (
     TidemarkError,
     WarmSparkEnded,
 )
-from tidemark.hooks._acceleration import require_submitted
 from tidemark.hooks._archive import forgetting_the_archive
 from tidemark.hooks._drivers import Drivers, JobFiles
 from tidemark.hooks._files import private_directory, write_private
 from tidemark.hooks._in_cluster import InCluster
 from tidemark.hooks._job_files import alive, local_path, sweep_hourly, worked_for
+from tidemark.hooks._metrics import job_ended
 from tidemark.hooks._process_group import Driver, end_group
-from tidemark.hooks.spark_mode import SparkMode, mode_of
-from tidemark.metrics import job_ended
+from tidemark.hooks.spark_mode import SparkMode, mode_of, require_submitted
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import logging
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from tidemark.errors import InvalidArgument
+from tidemark.hooks._spark_modes import SparkMode
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
     from tidemark.hooks.settings import TidemarkSettings
 
-__all__ = ["SparkMode", "mode_of"]
+__all__ = ["SparkMode", "mode_of", "require_submitted"]
+
+_INSTEAD = {
+    SparkMode.WARM: "jobs share the warm Spark of this host, which runs in one process. Set spark_mode to submit, and "
+    "name a Spark connection to a cluster",
+    SparkMode.CONNECT: "jobs run in a Spark Connect server, which decides on its executors. Set dynamic allocation "
+    "there, or name a Spark connection to a cluster",
+}
 
 log = logging.getLogger(__name__)
-
-
-class SparkMode(Enum):
-    """`warm`: the Connect server of this host, started when it is needed. `submit`: a JVM for each job. `connect`: the
-    server of a Spark connection of that type.
-    """
-
-    WARM = "warm"
-    SUBMIT = "submit"
-    CONNECT = "connect"
 
 
 def mode_of(settings: TidemarkSettings, connection: Connection) -> SparkMode:
@@ -52,6 +49,13 @@ def mode_of(settings: TidemarkSettings, connection: Connection) -> SparkMode:
         log.info("Jobs are submitted: the warm Spark of this host needs the packages %s.", ", ".join(missing))
         return SparkMode.SUBMIT
     return SparkMode.WARM
+
+
+def require_submitted(mode: SparkMode, factor: int) -> None:
+    """Nothing, or InvalidArgument for a job that is not an application of its own."""
+    if mode in _INSTEAD:
+        argument = "query_acceleration_max_scale_factor"
+        raise InvalidArgument(argument=argument, value=factor, problem=_INSTEAD[mode])
 
 
 def _contradiction(named: SparkMode, connection: Connection) -> InvalidArgument:

@@ -103,11 +103,11 @@ class TidemarkHook(BaseHook):
 
         `patience`: the time for retries of an unreachable server, half a minute by default. Raises StoreUrlInvalid.
         """
-        from tidemark import metrics
         from tidemark.control.store import PATIENCE
+        from tidemark.hooks._metrics import names_from
 
         store = self._store(PATIENCE if patience is None else patience)
-        metrics.names_from(self.settings.control_store, partial(self._store, PATIENCE_OF_METRICS))
+        names_from(self.settings.control_store, partial(self._store, PATIENCE_OF_METRICS))
         return store
 
     def _store(self, patience: timedelta) -> ControlStore:
