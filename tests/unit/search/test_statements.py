@@ -13,6 +13,13 @@ from tidemark.search.planning.sql import parse_search_sql, parse_targets
 from tidemark.search.planning.statements import AddSearch, DescribeSearch, DropSearch, EstimateSearch
 
 
+def test_a_path_stays_a_path_and_odd_names_stay_quoted() -> None:
+    path = parse_search_sql("ALTER TABLE delta.`/lake/a b` ADD SEARCH OPTIMIZATION ON EQUALITY(a)")
+    assert isinstance(path, AddSearch)
+    assert path.table == "delta.`/lake/a b`"
+    assert parse_search_sql("DESCRIBE SEARCH OPTIMIZATION ON s.`odd name`") == DescribeSearch("s.`odd name`")
+
+
 def test_equality_of_several_columns_is_a_path_for_each() -> None:
     found = parse_search_sql("ALTER TABLE s.t ADD SEARCH OPTIMIZATION ON EQUALITY(a, b.c), SUBSTRING(d);")
     equal = (Target(Method.EQUALITY, ("a",)), Target(Method.EQUALITY, ("b", "c")))
@@ -32,7 +39,7 @@ def test_equality_of_several_columns_is_a_path_for_each() -> None:
         ("ALTER TABLE t ADD SEARCH OPTIMIZATION ON EQUALITY(*)", AddSearch("t", (Target(Method.EQUALITY),))),
         ("ALTER TABLE t ADD COLUMN search INT", None),
         ("ALTER TABLE t ADD COLUMN c INT COMMENT 'see DROP SEARCH OPTIMIZATION'", None),
-        ("ALTER TABLE `s 1`.t ADD SEARCH OPTIMIZATION", AddSearch("s 1.t", ())),
+        ("ALTER TABLE `s 1`.t ADD SEARCH OPTIMIZATION", AddSearch("`s 1`.t", ())),
         ("SELECT * FROM t", None),
     ],
 )

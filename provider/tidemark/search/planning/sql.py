@@ -9,6 +9,7 @@ from tidemark.model.foreign_json import whole_number
 from tidemark.search.model.paths import Method
 from tidemark.search.model.requests import Target
 from tidemark.search.planning.statements import AddSearch, DescribeSearch, DropSearch, EstimateSearch, SearchStatement
+from tidemark.sql.names import sql_name
 from tidemark.sql.text import BLANK, ONE_NAME, Cursor
 
 __all__ = ["parse_search_sql", "parse_targets"]
@@ -50,7 +51,7 @@ def parse_targets(text: str) -> tuple[Target, ...]:
 def _alter(cursor: Cursor) -> AddSearch | DropSearch:
     cursor.needs("ALTER", "TABLE")
     if_exists = cursor.takes("IF", "EXISTS")
-    table = cursor.name("the name of a table").text
+    table = sql_name(cursor.name("the name of a table"))
     adds = cursor.one_of("ADD", "DROP") == "ADD"
     cursor.needs("SEARCH", "OPTIMIZATION")
     targets = _targets(cursor, only_methods=adds) if cursor.takes("ON") else ()
@@ -61,7 +62,7 @@ def _alter(cursor: Cursor) -> AddSearch | DropSearch:
 def _describe(cursor: Cursor) -> DescribeSearch:
     cursor.one_of("DESCRIBE", "DESC")
     cursor.needs("SEARCH", "OPTIMIZATION", "ON")
-    table = cursor.name("the name of a table").text
+    table = sql_name(cursor.name("the name of a table"))
     cursor.end()
     return DescribeSearch(table)
 
