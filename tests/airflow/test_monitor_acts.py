@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -310,6 +311,34 @@ def test_an_act_needs_a_reason(desk: Desk, paused_pipe: Needing, why: str) -> No
 def test_a_revision_that_was_never_shown_does_nothing(desk: Desk, paused_pipe: Needing, revision: str) -> None:
     seen = desk.sees("pipe", "shop.orders_pipe")
     assert desk.act({**seen, "revision": revision}, "resume").status_code in (409, 422)
+    assert desk.history() == []
+
+
+HALF = "\ud800"  # of a surrogate pair: JSON can have it, and UTF-8 cannot
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"why": HALF},
+        {"revision": HALF},
+        {"values": {"to": HALF}},
+        {"values": {HALF: "x" * 2000}},
+        {"why": float("nan")},
+        {"revision": urlsafe_b64encode(json.dumps({"state": HALF}).encode()).decode()},
+    ],
+)
+def test_a_text_that_utf_8_or_json_cannot_have_is_refused_in_words(
+    desk: Desk, paused_pipe: Needing, more: dict[str, Any]
+) -> None:
+    seen = desk.sees("pipe", "shop.orders_pipe")
+    body = json.dumps({"revision": seen["revision"], "why": "the night", **more})
+    answer = desk.client.post(
+        f"/tidemark/api/v1/objects/pipe/{seen['uid']}/acts/resume",
+        content=body,
+        headers={"Authorization": f"Bearer {token(USER)}", "Content-Type": "application/json"},
+    )
+    assert (answer.status_code, bool(answer.json()["detail"])) == (422, True), answer.text
     assert desk.history() == []
 
 
