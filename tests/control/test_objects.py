@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -316,3 +317,26 @@ def test_the_time_of_an_object_is_that_of_the_store(copied_store: ControlStore, 
     since = rows_of(copied_store)["stream orders"]["since"]
     assert isinstance(since, datetime)
     assert since == clock.now
+
+
+def test_the_worst_10000_of_a_look_fit_into_one_statement_of_sqlite(sqlite_store: str) -> None:
+    """SQLite takes 32,766 values a statement, unless a distribution says otherwise."""
+    store = ControlStore(sqlite_store, keep_connections=True)
+    stream(store)
+    like = store.read(lambda c: dict(c.execute(sa.select(objects)).mappings().one()))
+    names = [f"o{number:05}" for number in range(10_001)]
+    store.write(lambda c: c.execute(objects.insert(), [{**like, "uid": n, "name": n, "folded_name": n} for n in names]))
+    late = {("stream", name): Severity.WARNING for name in names[:-1]} | {("stream", names[-1]): Severity.FAILED}
+
+    def limited(connection: sa.Connection, **how: object) -> object_list.ObjectsPage:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        driver.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
+        wish = ObjectsWish(state="warning", problems=True, search="o")
+        common = {"sort": ObjectOrder.STATE, "descending": False, "now": like["since"], "late": late}
+        return object_list.page(connection, wish, **common, **how)  # type: ignore[arg-type]
+
+    first = store.read(lambda c: limited(c, part=Part(2)))
+    after = store.read(lambda c: limited(c, part=Part(2, 0, first.cursor)))
+    assert first.total == after.total == 9_999  # the failed one is among the worst 10,000
+    assert [one.name for one in (*first.objects, *after.objects)] == names[:4]

@@ -39,7 +39,7 @@ _of = objects.c
 _WORST = tuple(Severity)
 URGENCY = sa.case({severity.value: rank for rank, severity in enumerate(_WORST)}, value=_of.severity, else_=0)
 _PROBLEMS = (Severity.FAILED, Severity.WARNING)
-_MOST_WORSE = 10_000  # fewer than the values that a statement may have
+_MOST_WORSE = 10_000  # with a value each, fewer than a statement may have: 32,766 in SQLite, 65,535 in PostgreSQL
 
 
 class ObjectOrder(StrEnum):
@@ -240,13 +240,21 @@ def _has_severity(said: str, worse: Mapping[Severity, sa.ColumnElement[bool]]) -
 
 def _by_severity(late: Mapping[tuple[str, str], Severity]) -> dict[Severity, sa.ColumnElement[bool]]:
     """For each severity of a problem, the condition for the objects that have it by a look."""
-    worst = sorted(late, key=lambda key: (_WORST.index(late[key]), key))[:_MOST_WORSE]
-    found = {}
-    for severity in _PROBLEMS:
-        having = tuple(among(key for key in worst if late[key] is severity))
-        if having:
-            found[severity] = sa.or_(*having)
-    return found
+    known = (key for key, severity in late.items() if severity in _PROBLEMS and key[0] in KINDS)
+    worst = sorted(known, key=lambda key: (_WORST.index(late[key]), key))[:_MOST_WORSE]
+    having = {severity: [key for key in worst if late[key] is severity] for severity in _PROBLEMS}
+    return {severity: _is_one_of(severity.value, keys) for severity, keys in having.items() if keys}
+
+
+def _is_one_of(name: str, keys: Sequence[tuple[str, str]]) -> sa.ColumnElement[bool]:
+    """The condition for these objects. The rows have that name in the statement, which has each uid once as a value,
+    however often it has the condition. Kinds are our own words, and no values.
+    """
+    given = {f"{name}_{number}": uid for number, (_, uid) in enumerate(keys)}
+    rows = ", ".join(f"('{kind}', :{value})" for value, (kind, _) in zip(given, keys, strict=True))
+    columns = (sa.column("column1", sa.String), sa.column("column2", sa.String))  # as both databases call them
+    told = sa.text(f"VALUES {rows}").bindparams(**given).columns(*columns).cte(f"{name}_by_looks")
+    return sa.tuple_(_of.kind, _of.uid).in_(sa.select(told.c.column1, told.c.column2))
 
 
 def _urgency(worse: Mapping[Severity, sa.ColumnElement[bool]]) -> sa.ColumnElement[int]:
