@@ -159,7 +159,8 @@ def _add_page(app: FastAPI) -> None:
 
     @app.get(f"{API}/openapi.json", include_in_schema=False)
     async def schema(request: Request) -> JSONResponse:
-        return JSONResponse(documented(request.app.openapi()))
+        at = [{"url": request.scope.get("root_path") or "/"}]  # where Airflow has mounted the app
+        return JSONResponse({**documented(request.app.openapi()), "servers": at})
 
 
 def _add_streams(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
