@@ -31,6 +31,7 @@ __all__ = [
     "folded_name_at",
     "live",
     "of_keys",
+    "owner_dags",
     "page",
     "show_all",
 ]
@@ -206,6 +207,16 @@ def of_keys(connection: sa.Connection, keys: Sequence[tuple[str, str]], *, now: 
             wanted = [*live(ObjectsWish(kind=kind)), _of.uid.in_(some)]
             found.update(((kind, row.uid), row) for row in _rows(connection, wanted))
     return _with_lags(connection, [found[key] for key in keys if key in found], now)
+
+
+def owner_dags(connection: sa.Connection, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str | None]:
+    """The owners of these objects by kind and uid, also of those that live no more; None: no owner is known."""
+    query = sa.select(_of.kind, _of.uid, _of.owner_dag)
+    return {
+        (row.kind, row.uid): row.owner_dag
+        for wanted in among(set(keys))
+        for row in connection.execute(query.where(wanted))
+    }
 
 
 def among(keys: Iterable[tuple[str, str]]) -> Iterator[sa.ColumnElement[bool]]:
