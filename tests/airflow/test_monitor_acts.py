@@ -360,6 +360,7 @@ def test_airflows_audit_log_has_each_attempt(desk: Desk, paused_pipe: Needing) -
     with create_session() as session:
         found = session.query(Log).filter(Log.event == "tidemark_act", Log.extra.contains("for the audit")).all()
         told = [(one.owner, json.loads(one.extra)) for one in found]
+        assert {one.dag_id for one in found} == {DAG}  # so the DAG's own page has them
     assert [who for who, _ in told] == ["ana", "ana"]
     assert {(extra["act"], extra["kind"], extra["uid"]) for _, extra in told} == {("resume", "pipe", seen["uid"])}
 
