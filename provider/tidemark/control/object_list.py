@@ -258,14 +258,11 @@ def _by_severity(late: Mapping[tuple[str, str], Severity]) -> dict[Severity, sa.
 
 
 def _is_one_of(name: str, keys: Sequence[tuple[str, str]]) -> sa.ColumnElement[bool]:
-    """The condition for these objects. The rows have that name in the statement, which has each uid once as a value,
-    however often it has the condition. Kinds are our own words, and no values.
+    """The condition for these objects. They are a table of that name in the statement. It has each uid once as a value,
+    however often it has the condition.
     """
-    given = {f"{name}_{number}": uid for number, (_, uid) in enumerate(keys)}
-    rows = ", ".join(f"('{kind}', :{value})" for value, (kind, _) in zip(given, keys, strict=True))
-    columns = (sa.column("column1", sa.String), sa.column("column2", sa.String))  # as both databases call them
-    told = sa.text(f"VALUES {rows}").bindparams(**given).columns(*columns).cte(f"{name}_by_looks")
-    return sa.tuple_(_of.kind, _of.uid).in_(sa.select(told.c.column1, told.c.column2))
+    told = sa.select(_of.kind, _of.uid).where(sa.or_(*among(keys))).cte(f"{name}_by_looks")
+    return sa.tuple_(_of.kind, _of.uid).in_(sa.select(told.c.kind, told.c.uid))
 
 
 def _urgency(worse: Mapping[Severity, sa.ColumnElement[bool]]) -> sa.ColumnElement[int]:
