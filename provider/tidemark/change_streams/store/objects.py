@@ -48,7 +48,7 @@ def _consumer_groups(connection: sa.Connection, uids: Sequence[str]) -> list[Obj
 
 def _entry(row: sa.RowMapping, failed: sa.RowMapping | None) -> ObjectEntry:
     """A group with a failed partition delivers the others; the words count the failed ones, and quote the first. Its
-    run is the one whose error is told.
+    run is the one whose error is quoted.
     """
     uid, name, within = row["uid"], row["name"], row["within"]
     if failed is not None:

@@ -146,8 +146,8 @@ def ask_logs(
     behind: Mapping[str, LogQuestion], tables: Tables, *, rest: float = 0.0, patience: timedelta = PATIENCE
 ) -> dict[str, Seen]:
     """The answers to these questions, by uid. They are waited for in that time. Each thread rests for `rest`
-    seconds after a question, so that other threads of the process get their turn. A log that cannot be read, for
-    whatever reason, keeps no other one from being asked.
+    seconds after a question, so that other threads of the process get their turn. A log that cannot be read,
+    for any reason, keeps no other one from being asked.
     """
 
     def look(question: LogQuestion) -> Seen:

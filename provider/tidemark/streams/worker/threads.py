@@ -154,7 +154,7 @@ def for_each_stream(
     patience: timedelta | None = PATIENCE,
 ) -> list[T | None]:
     """The answer of `ask` for each of the streams, None if it has not answered within `patience` (None: it is waited
-    for). A table that hangs keeps few threads, and no other stream from being read. If `ask` raises, whatever it is,
+    for). A table that hangs keeps few threads, and no other stream from being read. If `ask` raises any error,
     `failed` has the answer for that stream, and the others have theirs.
     """
     about = [{base.table.path for base in stream.bases} for stream in streams]
