@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -313,6 +314,34 @@ def test_a_revision_that_was_never_shown_does_nothing(desk: Desk, paused_pipe: N
     assert desk.history() == []
 
 
+HALF = "\ud800"  # of a surrogate pair: JSON can have it, and UTF-8 cannot
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"why": HALF},
+        {"revision": HALF},
+        {"values": {"to": HALF}},
+        {"values": {HALF: "x" * 2000}},
+        {"why": float("nan")},
+        {"revision": urlsafe_b64encode(json.dumps({"state": HALF}).encode()).decode()},
+    ],
+)
+def test_a_text_that_utf_8_or_json_cannot_have_is_refused_in_words(
+    desk: Desk, paused_pipe: Needing, more: dict[str, Any]
+) -> None:
+    seen = desk.sees("pipe", "shop.orders_pipe")
+    body = json.dumps({"revision": seen["revision"], "why": "the night", **more})
+    answer = desk.client.post(
+        f"/tidemark/api/v1/objects/pipe/{seen['uid']}/acts/resume",
+        content=body,
+        headers={"Authorization": f"Bearer {token(USER)}", "Content-Type": "application/json"},
+    )
+    assert (answer.status_code, bool(answer.json()["detail"])) == (422, True), answer.text
+    assert desk.history() == []
+
+
 def test_an_object_or_an_act_that_is_not_there_is_said(desk: Desk, paused_pipe: Needing) -> None:
     seen = desk.sees("pipe", "shop.orders_pipe")
     assert desk.act({**seen, "uid": "gone"}, "resume").status_code == 404
@@ -331,6 +360,7 @@ def test_airflows_audit_log_has_each_attempt(desk: Desk, paused_pipe: Needing) -
     with create_session() as session:
         found = session.query(Log).filter(Log.event == "tidemark_act", Log.extra.contains("for the audit")).all()
         told = [(one.owner, json.loads(one.extra)) for one in found]
+        assert {one.dag_id for one in found} == {DAG}  # so the DAG's own page has them
     assert [who for who, _ in told] == ["ana", "ana"]
     assert {(extra["act"], extra["kind"], extra["uid"]) for _, extra in told} == {("resume", "pipe", seen["uid"])}
 

@@ -52,7 +52,7 @@ def test_each_route_that_is_read_answers_304_to_who_has_its_answer(ask: Callable
         first = ask(path)
         again = ask(path, known=first.headers["ETag"])
         assert (first.status_code, again.status_code, again.content) == (200, 304, b""), path
-        assert again.headers["Cache-Control"] == "no-cache"
+        assert again.headers["Cache-Control"] == "private, no-cache"
         assert again.headers["X-Content-Type-Options"] == "nosniff"
 
 

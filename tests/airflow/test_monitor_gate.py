@@ -109,7 +109,12 @@ def test_work_that_does_not_end_is_given_up_and_is_no_way_in_for_others(
 
 
 @pytest.mark.parametrize(
-    "answer", [StreamNotFound(stream="s"), StoreNotMigrated(url="sqlite:///x", found=None, needed="1")]
+    "answer",
+    [
+        StreamNotFound(stream="s"),
+        StoreNotMigrated(url="sqlite:///x", found=None, needed="1"),
+        HTTPException(404, "No stream has that name."),
+    ],
 )
 def test_an_answer_that_is_an_error_is_an_answer(clock: Clock, answer: Exception) -> None:
     well = gate(clock)

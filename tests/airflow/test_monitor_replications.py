@@ -18,6 +18,7 @@ from tests.control.replication_model import ME, found
 from tidemark.errors import SourceUnreachable
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.plugins.monitor.actors import actor
+from tidemark.plugins.monitor.connections import open_connection
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS, object_answer
 from tidemark.replication.worker import lifecycle
 from tidemark.replication.worker.objects import request_backfill
@@ -211,11 +212,15 @@ def test_secrets_are_taken_out_of_errors_before_they_are_stored(tmp_path: Path) 
     assert not any(secret in text for text in said for secret in ("it went away", "row security", REASON))
 
 
-def test_the_store_of_a_task_hides_what_airflow_masks(hook: TidemarkHook) -> None:
+def test_the_stores_of_a_task_and_of_the_page_hide_what_airflow_masks(hook: TidemarkHook) -> None:
     from airflow.sdk.log import mask_secret
 
     mask_secret("hunter2-of-the-shop")
-    assert hook.open_store().hide("password=hunter2-of-the-shop failed") == "password=*** failed"
+    hook.open_store().migrate()
+    of_the_page = open_connection(hook.conn_id).store
+    assert of_the_page is not None
+    for store in (hook.open_store(), of_the_page):
+        assert store.hide("password=hunter2-of-the-shop failed") == "password=*** failed"
 
 
 def test_a_replication_or_connection_that_is_not_there_is_404_in_words(ask: Caller) -> None:

@@ -107,3 +107,4 @@ def test_the_document_itself_is_for_readers(airflow_home: Path, app: object) -> 
     found = ask("/api/v1/openapi.json").json()
     assert found["openapi"].startswith("3.")
     assert "ActWish" in found["components"]["schemas"]
+    assert found["servers"] == [{"url": "/tidemark"}]  # below which its paths are

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+import time
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from tidemark.control.object_needs import Place, place_of_cursor
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 from tidemark.model.streams import StreamMode, TableRef
+from tidemark.plugins.monitor.watch import Watch
 from tidemark.streams.worker.object_needs import NOTHING_KNOWN, Known, NeedsPage, live_keys, look_at, needs_page
+from tidemark.streams.worker.object_states import list_objects
+from tidemark.streams.worker.risks import Limit, risk_report
 from tidemark.streams.worker.sources import open_table
 from tidemark.streams.worker.streams import create_stream
 
@@ -117,10 +121,7 @@ def test_a_stream_that_no_look_has_an_answer_of_is_counted_as_not_looked_at(
 ) -> None:
     """Also if an earlier look had one, and then its lake hangs."""
     goes_on = threading.Event()
-    for name in "ab":
-        table = SyntheticTable(tmp_path / name)
-        source = TableRef(f"shop.{name}", table.uri, table.table_id)
-        create_stream(copied_store, name=name, source=source, mode=StreamMode.STANDARD, at_version=0, who="ana")
+    _streams(copied_store, tmp_path, "ab")
     keys = sorted(copied_store.read(live_keys))
 
     def left(known: Known, **wish: str) -> int:
@@ -139,6 +140,54 @@ def test_a_stream_that_no_look_has_an_answer_of_is_counted_as_not_looked_at(
     goes_on.set()
     assert left(now_hanging) == 2
     assert now_hanging.seen == both.seen
+
+
+def test_a_log_that_fails_unexpectedly_is_told_in_words_and_keeps_no_other_from_being_looked_at(
+    copied_store: ControlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _streams(copied_store, tmp_path, "ab")
+
+    def damaged(table: TableRef) -> Any:
+        if table.name == "shop.a":
+            raise KeyError("add")
+        return open_table(table)
+
+    found = {one.name: one for one in list_objects(copied_store, damaged, ObjectsWish())}
+    assert found["a"].state == "unreadable"
+    assert found["a"].notice == "Its log could not be read: KeyError. The log of the process has the details."
+    assert (found["b"].notice, found["b"].lag_amount) == (None, 0)
+    assert "KeyError: 'add'" in caplog.text
+    report = risk_report(copied_store, None, damaged, Limit(timedelta(hours=1)))
+    assert report.unknown == (("a", found["a"].notice),)
+
+
+def test_a_round_that_fails_is_logged_and_the_next_one_begins_with_other_objects(
+    copied_store: ControlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _streams(copied_store, tmp_path, "abc")
+    _, *others = sorted(copied_store.read(live_keys))
+    clock, asked = copied_store.clock, iter([True])
+
+    def failing_once() -> datetime:
+        if next(asked, False):
+            raise ValueError("a fault")
+        return clock()
+
+    copied_store.clock = failing_once
+    watch = Watch(every=0, most=1, rest=0)
+    until = time.monotonic() + 30
+    while len(watch.known.looked) < 2 and time.monotonic() < until:
+        watch.wake(copied_store, open_table)
+        time.sleep(0.01)
+    assert watch.known.looked >= set(others)
+    assert "ValueError: a fault" in caplog.text
+
+
+def _streams(store: ControlStore, root: Path, names: str) -> None:
+    for name in names:
+        table = SyntheticTable(root / name)
+        source = TableRef(f"shop.{name}", table.uri, table.table_id)
+        create_stream(store, name=name, source=source, mode=StreamMode.STANDARD, at_version=0, who="ana")
 
 
 def test_soon_stale_streams_are_dated_by_the_retention_and_others_by_the_look(

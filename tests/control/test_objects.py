@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -11,12 +12,13 @@ import sqlalchemy as sa
 from tests.control.change_stream_model import ChangeStreamWorld, Clock, segment
 from tests.control.kept_objects import drifted, rows_of
 from tests.control.replication_model import Ends, World, found
+from tidemark.change_streams.store.schema import group_partitions
 from tidemark.change_streams.worker.definitions import drop_change_stream, suspend
 from tidemark.change_streams.worker.groups import create_group, drop_group, pause_group, resume_group
 from tidemark.change_streams.worker.waves import begin_chunks, chunk_failed, plan_wave
 from tidemark.control import object_list
 from tidemark.control.cursors import Part
-from tidemark.control.object_kinds import Severity
+from tidemark.control.object_kinds import Severity, kind_named
 from tidemark.control.object_list import ObjectOrder, ObjectsWish, ShownObject
 from tidemark.control.objects import dag_of, touch
 from tidemark.control.schema import objects
@@ -158,6 +160,27 @@ def test_change_streams_and_their_groups_show_what_becomes_of_them(world: Change
     assert {name: one.state for name, one in shown(store).items()} == {"change_stream s": "suspended"}
     drop_change_stream(store, "s")
     assert shown(store) == {}
+
+
+def test_of_many_failed_partitions_one_row_is_read_which_counts_them_and_quotes_the_first(
+    world: ChangeStreamWorld,
+) -> None:
+    create_group(world.store, "s", "g", "earliest")
+    like = world.store.read(lambda c: dict(c.execute(sa.select(group_partitions)).mappings().first() or {}))
+    rows = [
+        {**like, "token": f"!{number:03}", "failed_run": f"dag{number}/run/task/-1", "error": f"error {number}"}
+        for number in range(400)
+    ]
+
+    def insert(connection: sa.Connection) -> None:
+        connection.execute(group_partitions.insert(), rows)
+        touch(connection, "consumer_group", [like["group_uid"]])
+
+    world.store.write(insert)
+    entries = kind_named("consumer_group").entries
+    (entry,) = world.store.read(lambda c: entries(c, [like["group_uid"]]))
+    assert entry.problem == "400 partitions failed, !000: error 0"
+    assert entry.met_in == ("dag0/run/task/-1",)
 
 
 def test_a_group_that_may_soon_lose_records_is_a_warning_by_the_time_alone(world: ChangeStreamWorld) -> None:
@@ -316,3 +339,26 @@ def test_the_time_of_an_object_is_that_of_the_store(copied_store: ControlStore, 
     since = rows_of(copied_store)["stream orders"]["since"]
     assert isinstance(since, datetime)
     assert since == clock.now
+
+
+def test_the_worst_10000_of_a_look_fit_into_one_statement_of_sqlite(sqlite_store: str) -> None:
+    """SQLite takes 32,766 values a statement, unless a distribution says otherwise."""
+    store = ControlStore(sqlite_store, keep_connections=True)
+    stream(store)
+    like = store.read(lambda c: dict(c.execute(sa.select(objects)).mappings().one()))
+    names = [f"o{number:05}" for number in range(10_001)]
+    store.write(lambda c: c.execute(objects.insert(), [{**like, "uid": n, "name": n, "folded_name": n} for n in names]))
+    late = {("stream", name): Severity.WARNING for name in names[:-1]} | {("stream", names[-1]): Severity.FAILED}
+
+    def limited(connection: sa.Connection, **how: object) -> object_list.ObjectsPage:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        driver.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
+        wish = ObjectsWish(state="warning", problems=True, search="o")
+        common = {"sort": ObjectOrder.STATE, "descending": False, "now": like["since"], "late": late}
+        return object_list.page(connection, wish, **common, **how)  # type: ignore[arg-type]
+
+    first = store.read(lambda c: limited(c, part=Part(2)))
+    after = store.read(lambda c: limited(c, part=Part(2, 0, first.cursor)))
+    assert first.total == after.total == 9_999  # the failed one is among the worst 10,000
+    assert [one.name for one in (*first.objects, *after.objects)] == names[:4]

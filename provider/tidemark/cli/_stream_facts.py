@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import TidemarkError
-
 if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.model.streams import OffsetMove, Stream
@@ -25,16 +23,18 @@ def rows_of(hook: TidemarkHook, streams: Sequence[Stream], healths: Mapping[str,
     answered. So a list continues; the wait for a table is bounded.
     """
     from tidemark.streams.model.health import StreamHealth
+    from tidemark.streams.worker.background import why_unreadable
     from tidemark.streams.worker.status import status_of
     from tidemark.streams.worker.threads import PATIENCE, for_each_stream
 
     def status(stream: Stream) -> StreamStatus | str:
-        try:
-            return status_of(stream, hook.open_table)
-        except (TidemarkError, OSError) as error:
-            return type(error).__name__
+        return status_of(stream, hook.open_table)
 
-    answers = for_each_stream(streams, status, patience=PATIENCE)
+    def failed(_: Stream, error: BaseException) -> StreamStatus | str:
+        why_unreadable(error)  # logs an unexpected one
+        return type(error).__name__
+
+    answers = for_each_stream(streams, status, failed=failed, patience=PATIENCE)
     return [
         _row(stream, healths.get(stream.uid, StreamHealth()), answer)
         for stream, answer in zip(streams, answers, strict=True)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from tidemark.errors import LakeError, SourceError, SourceRecreated
+from tidemark.errors import SourceError, SourceRecreated
 from tidemark.model.streams import Stream, StreamMode
 from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.staleness import Staleness
 from tidemark.streams.planning.stream_sql.listing import listed, name_parts
+from tidemark.streams.worker.background import why_unreadable
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.statistics import stream_healths
 from tidemark.streams.worker.status import StreamStatus, status_of
@@ -82,7 +83,12 @@ def look_and_describe_all(
     """
     now = context.store.clock()
     silent = f"its lake has not answered for {patience.total_seconds():.0f} s"
-    described = for_each_stream(stored, lambda stream: _look(context.tables, stream, now), patience=patience)
+    described = for_each_stream(
+        stored,
+        lambda stream: _look(context.tables, stream, now),
+        failed=lambda stream, error: _without_log(stream, error, now),
+        patience=patience,
+    )
     counted = stream_healths(context.store, [stream.uid for stream in stored])
     return tuple(
         replace(one or _unknown(stream, silent, now), health=counted.get(stream.uid, StreamHealth()))
@@ -115,14 +121,15 @@ def describe_listed(
 
 
 def _look(tables: Tables, stored: Stream, now: datetime) -> StreamDescription:
-    try:
-        status = status_of(stored, tables, now=now)
-        reason = None if status.problem is None else str(status.problem)
-        return describe(stored, status, now=now, invalid_reason=reason)
-    except SourceError as error:
+    status = status_of(stored, tables, now=now)
+    reason = None if status.problem is None else str(status.problem)
+    return describe(stored, status, now=now, invalid_reason=reason)
+
+
+def _without_log(stored: Stream, error: BaseException, now: datetime) -> StreamDescription:
+    if isinstance(error, SourceError):
         return describe(stored, None, now=now, invalid_reason=str(error))
-    except (LakeError, OSError) as error:
-        return _unknown(stored, str(error) or type(error).__name__, now)
+    return _unknown(stored, why_unreadable(error), now)
 
 
 def _unknown(stored: Stream, problem: str, now: datetime) -> StreamDescription:

@@ -141,7 +141,6 @@ def _typed(kind: Kind, value: Any) -> Any:
         return value
     if not isinstance(value, str) or "\0" in value:
         raise ValueError("it has a value of another type")
-    value.encode()  # a store takes no half of a surrogate pair
     found = value if isinstance(value, kind) else datetime.fromisoformat(value)
     if not isinstance(found, kind) or (isinstance(found, datetime) and found.tzinfo is None):
         raise ValueError("it has a value of another type")

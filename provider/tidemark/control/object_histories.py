@@ -93,12 +93,15 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True)
 class Field:
-    """A figure of a point. `private`: only readers of the DAG of the point's run see it."""
+    """A figure of a point. `private`: only readers of the DAG of the point's run see it. `owned`: a reason, or the name
+    of a person. Only readers of the DAGs that own the object and the one that the point is `of` see it.
+    """
 
     name: str
     words: str
     unit: Unit
     private: bool = False
+    owned: bool = False
 
 
 AT = Field("at", "When", Unit.TIME)
@@ -118,10 +121,13 @@ class Chart:
 
 @dataclass(frozen=True)
 class Point:
-    """One entry of a history. `key`: its place, which no later entry changes. `values`: by the names of the fields."""
+    """One entry of a history. `key`: its place, which no later entry changes. `values`: by the names of the fields.
+    `of`: kind and uid of the part of the object that it is of.
+    """
 
     key: Key
     values: Mapping[str, Any]
+    of: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

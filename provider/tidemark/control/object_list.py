@@ -31,6 +31,7 @@ __all__ = [
     "folded_name_at",
     "live",
     "of_keys",
+    "owner_dags",
     "page",
     "show_all",
 ]
@@ -39,7 +40,7 @@ _of = objects.c
 _WORST = tuple(Severity)
 URGENCY = sa.case({severity.value: rank for rank, severity in enumerate(_WORST)}, value=_of.severity, else_=0)
 _PROBLEMS = (Severity.FAILED, Severity.WARNING)
-_MOST_WORSE = 10_000  # fewer than the values that a statement may have
+_MOST_WORSE = 10_000  # with a value each, fewer than a statement may have: 32,766 in SQLite, 65,535 in PostgreSQL
 
 
 class ObjectOrder(StrEnum):
@@ -208,6 +209,16 @@ def of_keys(connection: sa.Connection, keys: Sequence[tuple[str, str]], *, now: 
     return _with_lags(connection, [found[key] for key in keys if key in found], now)
 
 
+def owner_dags(connection: sa.Connection, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str | None]:
+    """The owners of these objects by kind and uid, also of those that live no more; None: no owner is known."""
+    query = sa.select(_of.kind, _of.uid, _of.owner_dag)
+    return {
+        (row.kind, row.uid): row.owner_dag
+        for wanted in among(set(keys))
+        for row in connection.execute(query.where(wanted))
+    }
+
+
 def among(keys: Iterable[tuple[str, str]]) -> Iterator[sa.ColumnElement[bool]]:
     """Conditions for the objects with these kinds and uids, of one kind and 500 objects at most each."""
     ordered = sorted(keys)
@@ -240,13 +251,18 @@ def _has_severity(said: str, worse: Mapping[Severity, sa.ColumnElement[bool]]) -
 
 def _by_severity(late: Mapping[tuple[str, str], Severity]) -> dict[Severity, sa.ColumnElement[bool]]:
     """For each severity of a problem, the condition for the objects that have it by a look."""
-    worst = sorted(late, key=lambda key: (_WORST.index(late[key]), key))[:_MOST_WORSE]
-    found = {}
-    for severity in _PROBLEMS:
-        having = tuple(among(key for key in worst if late[key] is severity))
-        if having:
-            found[severity] = sa.or_(*having)
-    return found
+    known = (key for key, severity in late.items() if severity in _PROBLEMS and key[0] in KINDS)
+    worst = sorted(known, key=lambda key: (_WORST.index(late[key]), key))[:_MOST_WORSE]
+    having = {severity: [key for key in worst if late[key] is severity] for severity in _PROBLEMS}
+    return {severity: _is_one_of(severity.value, keys) for severity, keys in having.items() if keys}
+
+
+def _is_one_of(name: str, keys: Sequence[tuple[str, str]]) -> sa.ColumnElement[bool]:
+    """The condition for these objects. They are a table of that name in the statement. It has each uid once as a value,
+    however often it has the condition.
+    """
+    told = sa.select(_of.kind, _of.uid).where(sa.or_(*among(keys))).cte(f"{name}_by_looks")
+    return sa.tuple_(_of.kind, _of.uid).in_(sa.select(told.c.kind, told.c.uid))
 
 
 def _urgency(worse: Mapping[Severity, sa.ColumnElement[bool]]) -> sa.ColumnElement[int]:

@@ -15,5 +15,10 @@ def word_of(text: str) -> str:
 
 
 def value_of(word: str) -> Any:
-    """The value of the JSON text of such a word. Raises ValueError or RecursionError for another one."""
-    return json.loads(urlsafe_b64decode(word + "=" * (-len(word) % 4)))
+    """The value of the JSON text of such a word. Raises ValueError or RecursionError for another one.
+
+    A text with half of a surrogate pair is in no such word. Neither a store nor an answer takes it.
+    """
+    value = json.loads(urlsafe_b64decode(word + "=" * (-len(word) % 4)))
+    json.dumps(value, ensure_ascii=False).encode()
+    return value

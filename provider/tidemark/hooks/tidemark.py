@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidemark.streams.worker.limits import JobPaths, RunJob
     from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["DEFAULT_CONN_ID", "TidemarkHook"]
+__all__ = ["DEFAULT_CONN_ID", "TidemarkHook", "without_secrets"]
 
 DEFAULT_CONN_ID = "tidemark_default"
 PATIENCE_OF_METRICS = timedelta(seconds=2)  # a metric is a hint
@@ -114,7 +114,7 @@ class TidemarkHook(BaseHook):
         from tidemark.control.store import ControlStore
 
         origin = self.origin_of("control_store")
-        return ControlStore(self.settings.control_store, patience=patience, hide=_without_secrets, origin=origin)
+        return ControlStore(self.settings.control_store, patience=patience, hide=without_secrets, origin=origin)
 
     def runtime(self, run: RunJob) -> Runtime:
         """The runtime of the worker's steps, with `run` to run their jobs. One also asks Spark's catalog for
@@ -219,7 +219,7 @@ def _option(name: str) -> str:
     return os.environ.get(f"TIDEMARK_{name.upper()}") or conf.get("tidemark", name, fallback="") or ""
 
 
-def _without_secrets(text: str) -> str:
+def without_secrets(text: str) -> str:
     """The text, masked as in Airflow's logs."""
     from airflow.sdk.log import redact  # type: ignore[attr-defined]
 

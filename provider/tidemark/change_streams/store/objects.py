@@ -43,29 +43,36 @@ def _consumer_groups(connection: sa.Connection, uids: Sequence[str]) -> list[Obj
         .where(_group.uid.in_(uids), _group.dropped_at.is_(None))
     )
     failures = _failures(connection, uids)
-    return [_entry(row, failures.get(row["uid"], ())) for row in connection.execute(query).mappings()]
+    return [_entry(row, failures.get(row["uid"])) for row in connection.execute(query).mappings()]
 
 
-def _entry(row: sa.RowMapping, failed: Sequence[sa.RowMapping]) -> ObjectEntry:
-    """A group with a failed partition delivers the others; the words count the failed ones, and quote the first."""
+def _entry(row: sa.RowMapping, failed: sa.RowMapping | None) -> ObjectEntry:
+    """A group with a failed partition delivers the others; the words count the failed ones, and quote the first. Its
+    run is the one whose error is quoted.
+    """
     uid, name, within = row["uid"], row["name"], row["within"]
-    if failed:
-        number = f"{len(failed)} partitions" if len(failed) > 1 else "a partition"
-        said = f"{number} failed, {failed[0]['token']}: {failed[0]['error'] or 'no error is known'}"
-        runs = tuple(sorted({one["failed_run"] for one in failed}))
-        return ObjectEntry(uid, name, "failing", Severity.FAILED, said, within, runs)
+    if failed is not None:
+        number = f"{failed['failed']} partitions" if failed["failed"] > 1 else "a partition"
+        said = f"{number} failed, {failed['token']}: {failed['error'] or 'no error is known'}"
+        return ObjectEntry(uid, name, "failing", Severity.FAILED, said, within, (failed["failed_run"],))
     if row["paused"]:
         return ObjectEntry(uid, name, "paused", Severity.WAITING, within=within)
     return ObjectEntry(uid, name, "running", Severity.OK, within=within)
 
 
-def _failures(connection: sa.Connection, uids: Sequence[str]) -> dict[str, list[sa.RowMapping]]:
+def _failures(connection: sa.Connection, uids: Sequence[str]) -> dict[str, sa.RowMapping]:
+    """For each group with failed partitions the first of them, and how many there are: one row a group."""
     failed = _partition.group_uid.in_(uids) & _partition.failed_run.is_not(None)
-    columns = (_partition.group_uid, _partition.token, _partition.failed_run, _partition.error)
-    found: dict[str, list[sa.RowMapping]] = {}
-    for row in connection.execute(sa.select(*columns).where(failed).order_by(_partition.token)).mappings():
-        found.setdefault(row["group_uid"], []).append(row)
-    return found
+    counted = (
+        sa.select(_partition.group_uid, sa.func.min(_partition.token).label("token"), sa.func.count().label("failed"))
+        .where(failed)
+        .group_by(_partition.group_uid)
+        .subquery()
+    )
+    first = (_partition.group_uid == counted.c.group_uid) & (_partition.token == counted.c.token)
+    columns = (_partition.group_uid, _partition.token, _partition.failed_run, _partition.error, counted.c.failed)
+    query = sa.select(*columns).join(counted, first)
+    return {row["group_uid"]: row for row in connection.execute(query).mappings()}
 
 
 def consumer_group_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:

@@ -11,6 +11,7 @@ from typing import Literal
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import OffsetMove, WindowKind
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act, actor_of_key
+from tidemark.plugins.monitor.owned import OF_OTHERS, actor_for_reader, is_of_others
 from tidemark.plugins.monitor.status_cache import CachedStatus, NotYet, Unreadable
 from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.stream_state import LogFacts, NoLog, StreamState, state_of
@@ -54,7 +55,9 @@ class LagAnswer:
 
 @dataclass(frozen=True)
 class MoveAnswer:
-    """One act on an offset: from where to where, when, by whom and why."""
+    """One act on an offset: from where to where, when, by whom and why. Persons and reasons are for those who may read
+    the DAG that owns the stream.
+    """
 
     number: int | None
     from_version: int
@@ -191,8 +194,10 @@ class StreamDetails:
     looked_at: datetime | None
 
 
-def stream_answer(row: OverviewRow, status: CachedStatus, *, now: datetime, readable: Collection[str]) -> StreamAnswer:
-    """A row of the store with what its source's log says."""
+def stream_answer(
+    row: OverviewRow, status: CachedStatus, *, now: datetime, readable: Collection[str], owner: str | None
+) -> StreamAnswer:
+    """A row of the store with what its source's log says. `owner`: the DAG that owns the stream."""
     stream = row.stream
     return StreamAnswer(
         uid=stream.uid,
@@ -206,7 +211,7 @@ def stream_answer(row: OverviewRow, status: CachedStatus, *, now: datetime, read
         comment=stream.comment,
         created_at=stream.created_at,
         advanced_at=stream.anchor,
-        commit=None if row.commit is None else _move(None, row.commit, readable),
+        commit=None if row.commit is None else _move(None, row.commit, readable, owner),
         held=None if row.held is None else _held(row.held, readable),
         lag=lag_answer(status, now),
         health=_health(row.health, readable),
@@ -238,9 +243,9 @@ def lag_answer(status: CachedStatus, now: datetime) -> LagAnswer:
     )
 
 
-def move_answer(numbered: NumberedMove, readable: Collection[str]) -> MoveAnswer:
-    """A kept move of an offset."""
-    return _move(numbered.number, numbered.move, readable)
+def move_answer(numbered: NumberedMove, readable: Collection[str], owner: str | None) -> MoveAnswer:
+    """A kept move of an offset. `owner`: the DAG that owns the stream."""
+    return _move(numbered.number, numbered.move, readable, owner)
 
 
 def transaction_answer(
@@ -283,9 +288,11 @@ def _log_facts(status: CachedStatus) -> LogFacts | NoLog:
     return status.log_facts
 
 
-def _move(number: int | None, move: OffsetMove, readable: Collection[str]) -> MoveAnswer:
-    who = actor_of_act(move.who, move.run, readable)
-    return MoveAnswer(number, move.from_version, move.to_version, move.moved_at, move.why, who)
+def _move(number: int | None, move: OffsetMove, readable: Collection[str], owner: str | None) -> MoveAnswer:
+    hidden = is_of_others([owner], readable)
+    who = actor_for_reader(actor_of_act(move.who, move.run, readable), hidden=hidden)
+    why = OF_OTHERS if hidden else move.why
+    return MoveAnswer(number, move.from_version, move.to_version, move.moved_at, why, who)
 
 
 def _health(health: StreamHealth, readable: Collection[str]) -> HealthAnswer:

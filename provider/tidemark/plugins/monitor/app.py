@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.exception_handlers import http_exception_handler
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -127,6 +129,7 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
         app.add_exception_handler(kind, _in_words)
     app.add_exception_handler(Exception, _in_general_words)
     app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
     _add_page(app)
     _add_streams(app, gates, clock)
     _add_replications(app, gates, clock)
@@ -156,7 +159,8 @@ def _add_page(app: FastAPI) -> None:
 
     @app.get(f"{API}/openapi.json", include_in_schema=False)
     async def schema(request: Request) -> JSONResponse:
-        return JSONResponse(documented(request.app.openapi()))
+        at = [{"url": request.scope.get("root_path") or "/"}]  # where Airflow has mounted the app
+        return JSONResponse({**documented(request.app.openapi()), "servers": at})
 
 
 def _add_streams(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
@@ -278,6 +282,15 @@ async def _refused(request: Request, error: Exception) -> Response:
     if words is None or "text/html" not in request.headers.get("accept", ""):
         return await http_exception_handler(request, error)
     return HTMLResponse(_REFUSED.format(words=words), status_code=error.status_code)
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    """Each fault of a question by its place, as FastAPI has them, without the value. A value or a name may be nothing
+    that UTF-8 or JSON can have.
+    """
+    assert isinstance(error, RequestValidationError)
+    faults = [{name: fault[name] for name in ("type", "loc", "msg")} for fault in error.errors()]
+    return Response(json.dumps({"detail": faults}), 422, media_type="application/json")
 
 
 def _words(error: Exception) -> str:

@@ -12,7 +12,7 @@ from airflow.sdk.configuration import conf
 from tidemark.control.engines import Bounds
 from tidemark.control.store import ControlStore
 from tidemark.control.urls import SQLITE, parse_url
-from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook, without_secrets
 from tidemark.streams.worker.sources import Tables
 
 __all__ = ["STORE_THREADS", "MonitoredConnection", "connection_ids", "open_connection"]
@@ -48,8 +48,10 @@ def open_connection(conn_id: str) -> MonitoredConnection:
 
 @lru_cache(maxsize=16)
 def _store(url: str) -> ControlStore:
-    """One engine a URL. A page must not migrate, and had better say soon that a store does not answer."""
-    return ControlStore(url, embedded=False, patience=_PATIENCE, bounds=Bounds(STORE_THREADS))
+    """One engine a URL. A page must not migrate, and had better say soon that a store does not answer. An act settles
+    objects as tasks do, so their problems are masked as well.
+    """
+    return ControlStore(url, embedded=False, patience=_PATIENCE, hide=without_secrets, bounds=Bounds(STORE_THREADS))
 
 
 def _is_missing_file(url: str) -> bool:

@@ -73,10 +73,10 @@ class Gate:
                 if self._store is not None:
                     self._store.cut()
                 raise self._refusal(_NO_ANSWER) from error
-            except (TidemarkError, SQLAlchemyError, OSError) as error:
+            except (TidemarkError, SQLAlchemyError, OSError, HTTPException) as error:
                 if _is_an_answer(error):
                     self._shut_until = None
-                else:
+                elif not isinstance(error, HTTPException):  # which is the gate's own refusal
                     self._shut()
                 raise
             self._shut_until = None
@@ -118,6 +118,8 @@ class Gate:
 
 def _is_an_answer(error: Exception) -> bool:
     """Of the store; another one means that it has failed, and will fail the next reader as well."""
+    if isinstance(error, HTTPException):
+        return error.status_code < 500
     return isinstance(error, StoreNotMigrated | StoreTooNew) or not isinstance(
         error, StoreError | SQLAlchemyError | OSError
     )
@@ -128,7 +130,11 @@ class Gates:
 
     def __init__(self) -> None:
         self._gates: dict[str, Gate] = {}
+        self._lock = Lock()
 
     def to(self, conn_id: str) -> Gate:
         """The one gate of that connection."""
-        return self._gates.setdefault(conn_id, Gate(conn_id))
+        with self._lock:
+            if conn_id not in self._gates:
+                self._gates[conn_id] = Gate(conn_id)
+            return self._gates[conn_id]

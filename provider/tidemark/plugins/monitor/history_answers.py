@@ -20,6 +20,7 @@ from tidemark.control.object_histories import (
 from tidemark.control.object_list import ShownObject
 from tidemark.control.sentences import one_text
 from tidemark.plugins.monitor.actors import Actor, actor
+from tidemark.plugins.monitor.owned import OF_OTHERS, actor_for_reader, is_of_others
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 from tidemark.plugins.monitor.status_cache import Looks, NotYet, Unreadable
 
@@ -29,7 +30,7 @@ __all__ = ["HistoryAnswer", "KeptHistory", "history_answer"]
 @dataclass(frozen=True)
 class FieldAnswer:
     """A figure that points have. `unit`: time, number, version, rows, bytes, seconds, text, texts or run.
-    `private`: only readers of the DAG of the point's run see its text.
+    `private`: only readers of the DAG of the point's run, or of the DAGs that own the object, see its text.
     """
 
     name: str
@@ -87,13 +88,14 @@ class HistoryAnswer:
 @dataclass(frozen=True)
 class KeptHistory:
     """All that the store has for the answer, as it was at one moment, and what a look has added. `trouble`: why the
-    lake has not told it.
+    lake has not told it. `owners`: the DAGs that own the objects which points are of, by kind and uid.
     """
 
     connection: str
     one: ShownObject
     parts: tuple[ShownPart, ...]
     replications: int
+    owners: Mapping[tuple[str, str], str | None]
     looked_at: datetime | None = None
     not_looked_at: int = 0
     trouble: str | None = None
@@ -124,48 +126,54 @@ def history_answer(
         name=one.name,
         view=one.view,
         elsewhere=one_text(WITHOUT.get(one.kind), kept.trouble),
-        parts=tuple(_part(part, readable) for part in kept.parts),
+        parts=tuple(_part(part, kept, readable) for part in kept.parts),
         replications=kept.replications,
         looked_at=kept.looked_at,
         not_looked_at=kept.not_looked_at,
     )
 
 
-def _part(shown: ShownPart, readable: Collection[str]) -> PartAnswer:
+def _part(shown: ShownPart, kept: KeptHistory, readable: Collection[str]) -> PartAnswer:
     part = shown.part
     return PartAnswer(
         name=part.name,
         words=part.words,
         fields=tuple(_field(field) for field in part.fields),
         charts=tuple(_chart(chart) for chart in part.charts),
-        points=tuple(_point(part, point, readable) for point in shown.points),
+        points=tuple(_point(part, point, kept, readable) for point in shown.points),
         cursor=shown.cursor,
     )
 
 
 def _field(field: Field) -> FieldAnswer:
-    return FieldAnswer(field.name, field.words, field.unit.value, field.private)
+    return FieldAnswer(field.name, field.words, field.unit.value, field.private or field.owned)
 
 
 def _chart(chart: Chart) -> ChartAnswer:
     return ChartAnswer(chart.name, chart.title, chart.words, chart.fields, chart.shape.value)
 
 
-def _point(part: HistoryPart, point: Point, readable: Collection[str]) -> Mapping[str, Any]:
+def _point(part: HistoryPart, point: Point, kept: KeptHistory, readable: Collection[str]) -> Mapping[str, Any]:
+    owners = (kept.one.owner_dag, None if point.of is None else kept.owners.get(point.of))
+    of_others = is_of_others(owners, readable)
     runs = {
-        field.name: _actor(point.values.get(field.name), readable) for field in part.fields if field.unit is Unit.RUN
+        field.name: _actor(point.values.get(field.name), readable, hidden=field.owned and of_others)
+        for field in part.fields
+        if field.unit is Unit.RUN
     }
-    hidden = any(one is None or one.kind == "hidden" for one in runs.values())
-    return {field.name: _value(field, point, runs, hidden=hidden) for field in part.fields}
+    of_hidden_run = any(one is None or one.kind == "hidden" for one in runs.values())
+    hidden = {field.name: OF_OTHERS for field in part.fields if field.owned and of_others}
+    hidden |= {field.name: FOR_OTHERS for field in part.fields if field.private and of_hidden_run}
+    return {field.name: _value(field, point, runs, hidden.get(field.name)) for field in part.fields}
 
 
-def _value(field: Field, point: Point, runs: Mapping[str, Actor | None], *, hidden: bool) -> Any:
+def _value(field: Field, point: Point, runs: Mapping[str, Actor | None], hidden: str | None) -> Any:
     if field.name in runs:
         found = runs[field.name]
         return None if found is None else {name: said for name, said in asdict(found).items() if said is not None}
     value = point.values.get(field.name)
-    return FOR_OTHERS if field.private and hidden and value is not None else value
+    return value if hidden is None or value is None else hidden
 
 
-def _actor(said: str | None, readable: Collection[str]) -> Actor | None:
-    return None if said is None else actor(said, readable)
+def _actor(said: str | None, readable: Collection[str], *, hidden: bool) -> Actor | None:
+    return None if said is None else actor_for_reader(actor(said, readable), hidden=hidden)

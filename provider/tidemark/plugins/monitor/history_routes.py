@@ -11,7 +11,7 @@ from fastapi import FastAPI, HTTPException, Query
 
 from tidemark.control.object_histories import MOST, history_of, looked_history
 from tidemark.control.object_kinds import KINDS
-from tidemark.control.object_list import find
+from tidemark.control.object_list import find, owner_dags
 from tidemark.errors import InvalidArgument
 from tidemark.plugins.monitor.access import ReadableDags
 from tidemark.plugins.monitor.asking import API, NO_NUL, Connection, Cursor, gate_to, refusals
@@ -76,4 +76,5 @@ def _read(
         raise HTTPException(422, str(error)) from error
     looked = looked_history(kind)
     question = None if looked is None else looked.question(connection, one.uid)
-    return KeptHistory(conn_id, one, parts, replications.count(connection)), question
+    owners = owner_dags(connection, (point.of for shown in parts for point in shown.points if point.of is not None))
+    return KeptHistory(conn_id, one, parts, replications.count(connection), owners), question

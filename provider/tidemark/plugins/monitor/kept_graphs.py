@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
-
-from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.control.lineage_graph import Graph
 from tidemark.control.object_lineage import read_graph
 from tidemark.control.store import ControlStore
-from tidemark.errors import TidemarkError
+from tidemark.streams.worker.background import log_failure
 from tidemark.streams.worker.threads import OwnThreads
 
 __all__ = ["KeptGraphs"]
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -79,13 +75,12 @@ class KeptGraphs:
             if place.reading:
                 return
             place.reading = True
-        self._threads.submit(lambda: self._in_background(place, store))
+        answer = self._threads.submit(lambda: self._in_background(place, store))
+        answer.add_done_callback(partial(log_failure, words="The lineage was not read again"))
 
     def _in_background(self, place: _Place, store: ControlStore) -> None:
         try:
             self._read(place, store)
-        except (TidemarkError, SQLAlchemyError, OSError) as error:
-            log.warning("The lineage was not read again: %s", error)
         finally:
             with self._lock:
                 place.reading = False

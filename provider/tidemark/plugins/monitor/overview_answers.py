@@ -17,6 +17,7 @@ from tidemark.control.object_needs import REASONS
 from tidemark.hooks.advised_commands import commands_for
 from tidemark.plugins.monitor.actors import Actor, actor
 from tidemark.plugins.monitor.object_answers import for_reader
+from tidemark.plugins.monitor.owned import OF_OTHERS, is_of_others
 from tidemark.streams.worker.object_needs import Need
 
 __all__ = [
@@ -29,9 +30,6 @@ __all__ = [
     "need_answer",
     "offered_answer",
 ]
-
-
-OF_OTHERS = "only readers of the object's DAG see the name and the reason"
 
 
 @dataclass(frozen=True)
@@ -183,7 +181,7 @@ def need_answer(need: Need, readable: Collection[str], may: Callable[[str | None
     shown = for_reader(need.shown, readable)
     run = None if need.run is None else actor(need.run, readable)
     allowed = may(shown.owner_dag)
-    hidden = shown.owner_dag is not None and shown.owner_dag not in readable  # whose run may have stopped it
+    hidden = is_of_others([shown.owner_dag], readable)  # whose run may have stopped it
     told = replace(need, stopped_for=None) if hidden else need
     return NeedAnswer(
         kind=shown.kind,
@@ -220,7 +218,7 @@ def acts_answer(conn_id: str, found: ActsPart, now: datetime, readable: Collecti
 def _kept_act(one: DoneAct, readable: Collection[str]) -> KeptAct:
     names = ("number", "kind", "uid", "name", "act", "who", "why", "done_at", "values")
     told = KeptAct(**{name: getattr(one, name) for name in names})
-    hidden = one.owner_dag is not None and one.owner_dag not in readable
+    hidden = is_of_others([one.owner_dag], readable)
     return replace(told, who="", why=OF_OTHERS, values={}) if hidden else told
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
 from tidemark.control.cursors import Part
+from tidemark.control.object_list import owner_dags
+from tidemark.control.object_needs import Key
 from tidemark.errors import StreamNotFound
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Stream
@@ -31,6 +33,7 @@ __all__ = ["MOVES", "PageWish", "details", "looked_at", "streams_page"]
 
 MOVES = 200
 TRANSACTIONS = 10
+_KIND = "stream"
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,10 @@ class PageWish:
 
 @dataclass(frozen=True)
 class _Kept:
-    """All that the store has for a stream's details, as it was at one moment."""
+    """All that the store has for a stream's details, as it was at one moment. `owner`: the DAG that owns it."""
 
     row: OverviewRow
+    owner: str | None
     transactions: tuple[StoredTransaction, ...]
     moves: tuple[NumberedMove, ...]
     replications: int
@@ -60,7 +64,7 @@ async def streams_page(
     """One look at the store, with what the looks at the logs have found. `patience`: how long these are waited for.
     Raises StoreError.
     """
-    monitored, found, beside = await gate.ask(lambda monitored: (monitored, *_kept_page(monitored, wish)))
+    monitored, found, owners, beside = await gate.ask(lambda monitored: (monitored, *_kept_page(monitored, wish)))
     looks = await gate.status_cache.statuses([row.stream for row in found.rows], monitored.tables, patience=patience)
     statuses = looks.answers
     return StreamsAnswer(
@@ -72,7 +76,11 @@ async def streams_page(
         limit=wish.part.limit,
         offset=wish.part.offset,
         cursor=found.cursor,
-        streams=tuple(stream_answer(row, statuses[row.stream.uid], now=now, readable=readable) for row in found.rows),
+        streams=tuple(
+            stream_answer(row, statuses[uid], now=now, readable=readable, owner=owners.get((_KIND, uid)))
+            for row in found.rows
+            for uid in (row.stream.uid,)
+        ),
         replications=beside,
         looked_at=looked_at(looks, now),
         not_looked_at=looks.missing,
@@ -98,10 +106,10 @@ async def details(
     return StreamDetails(
         connection=monitored.conn_id,
         now=now,
-        stream=stream_answer(kept.row, looks.answers[stream.uid], now=now, readable=readable),
+        stream=stream_answer(kept.row, looks.answers[stream.uid], now=now, readable=readable, owner=kept.owner),
         table_id=stream.source.table_id,
         transactions=tuple(transaction_answer(one, readable, asked_for=asked_for) for one in kept.transactions),
-        moves=tuple(move_answer(one, readable) for one in kept.moves[:MOVES]),
+        moves=tuple(move_answer(one, readable, kept.owner) for one in kept.moves[:MOVES]),
         older_moves=len(kept.moves) > MOVES,
         replications=kept.replications,
         looked_at=looked_at(looks, now),
@@ -113,13 +121,17 @@ def looked_at(looks: Looks, now: datetime) -> datetime | None:
     return None if looks.ago is None else now - timedelta(seconds=looks.ago)
 
 
-def _kept_page(monitored: MonitoredConnection, wish: PageWish) -> tuple[StreamsPage, int]:
-    """The streams, and how many replications there are."""
+def _kept_page(monitored: MonitoredConnection, wish: PageWish) -> tuple[StreamsPage, Mapping[Key, str | None], int]:
+    """The streams with the DAGs that own them, and how many replications there are."""
     if monitored.store is None:
-        return StreamsPage(0, ()), 0
-    return monitored.store.read(
-        lambda connection: (overview.page(connection, **vars(wish)), replications.count(connection))
-    )
+        return StreamsPage(0, ()), {}, 0
+
+    def read(connection: sa.Connection) -> tuple[StreamsPage, Mapping[Key, str | None], int]:
+        found = overview.page(connection, **vars(wish))
+        owners = owner_dags(connection, [(_KIND, row.stream.uid) for row in found.rows])
+        return found, owners, replications.count(connection)
+
+    return monitored.store.read(read)
 
 
 def _kept_stream(monitored: MonitoredConnection, name: str, asked_for: TransactionKey | None) -> _Kept:
@@ -134,7 +146,8 @@ def _kept(connection: sa.Connection, name: str, asked_for: TransactionKey | None
     newest = transactions.of_stream(connection, stream.uid, TRANSACTIONS)
     moves = overview.newest_moves(connection, stream.uid, limit=MOVES + 1)
     shown = (*_older(connection, stream.uid, newest, asked_for), *newest)
-    return _Kept(row, shown, moves, replications.count(connection))
+    owner = owner_dags(connection, [(_KIND, stream.uid)]).get((_KIND, stream.uid))
+    return _Kept(row, owner, shown, moves, replications.count(connection))
 
 
 def _named(connection: sa.Connection, name: str, asked_for: TransactionKey | None) -> Stream:

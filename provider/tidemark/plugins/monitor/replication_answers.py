@@ -10,6 +10,7 @@ from typing import Literal
 
 from tidemark.control.cursors import Key, Listed
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act
+from tidemark.plugins.monitor.owned import OF_OTHERS, actor_for_reader, is_of_others
 from tidemark.replication.model.recorded_errors import RecordedError
 from tidemark.replication.model.replication import BackfillProgress, ObjectState, ReplicationTransition
 from tidemark.replication.planning.positions import position_text
@@ -27,6 +28,7 @@ __all__ = [
     "Urgency",
     "error_answer",
     "fitting",
+    "moved_keys",
     "object_answer",
     "replication_answer",
     "replication_transition_answer",
@@ -114,7 +116,9 @@ class ReplicationsAnswer:
 
 @dataclass(frozen=True)
 class ReplicationTransitionAnswer:
-    """A move of the replication, or of one of its objects. `position`: where it led to, as the source writes it."""
+    """A move of the replication, or of one of its objects. `position`: where it led to, as the source writes it.
+    Persons and reasons are for those who may read the DAGs that own the replication and the object.
+    """
 
     moved_at: datetime
     object: str | None
@@ -244,9 +248,13 @@ def object_answer(status: ObjectStatus, of: ReplicationStatus, readable: Collect
 
 
 def replication_transition_answer(
-    move: ReplicationTransition, names: Mapping[str, str], readable: Collection[str]
+    move: ReplicationTransition,
+    names: Mapping[str, str],
+    readable: Collection[str],
+    owners: Mapping[tuple[str, str], str | None],
 ) -> ReplicationTransitionAnswer:
-    """A kept move; `names`: of objects by their uids."""
+    """A kept move. `names`: of objects by their uids. `owners`: see `moved_keys`."""
+    hidden = is_of_others([owners.get(key) for key in moved_keys(move)], readable)
     return ReplicationTransitionAnswer(
         moved_at=move.at,
         object=None if move.object_uid is None else names.get(move.object_uid, move.object_uid),
@@ -254,9 +262,15 @@ def replication_transition_answer(
         before=move.before,
         after=move.after,
         position=None if move.position is None else position_text(move.position),
-        why=move.by.why,
-        who=actor_of_act(move.by.who, move.by.run, readable),
+        why=OF_OTHERS if hidden else move.by.why,
+        who=actor_for_reader(actor_of_act(move.by.who, move.by.run, readable), hidden=hidden),
     )
+
+
+def moved_keys(move: ReplicationTransition) -> tuple[tuple[str, str], ...]:
+    """Kind and uid of the objects that a move is of. Their owners decide who may know its person and its reason."""
+    replication = ("replication", move.replication_uid)
+    return (replication,) if move.object_uid is None else (replication, ("replicated_table", move.object_uid))
 
 
 def error_answer(error: RecordedError, of: ReplicationStatus, readable: Collection[str]) -> ErrorAnswer:

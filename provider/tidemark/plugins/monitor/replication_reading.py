@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tidemark.control.cursors import Part
+from tidemark.control.object_list import owner_dags
 from tidemark.errors import ReplicationNotFound
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.replication_answers import (
@@ -15,6 +16,7 @@ from tidemark.plugins.monitor.replication_answers import (
     ReplicationsAnswer,
     error_answer,
     fitting,
+    moved_keys,
     object_answer,
     replication_answer,
     replication_transition_answer,
@@ -59,6 +61,7 @@ def replication_details(
     status = describe(monitored.store, name)
     moves = history(monitored.store, name, limit=REPLICATION_MOVES + 1)
     errors = replication_errors(monitored.store, name, limit=REPLICATION_ERRORS + 1)
+    owners = monitored.store.read(lambda c: owner_dags(c, (key for move in moves for key in moved_keys(move))))
     replication = status.replication
     names = status.names
     found = fitting(status.objects, wish.search)
@@ -78,7 +81,7 @@ def replication_details(
         offset=wish.part.offset,
         cursor=cursor,
         objects=tuple(object_answer(one, status, readable) for one in shown),
-        moves=tuple(replication_transition_answer(one, names, readable) for one in moves[:REPLICATION_MOVES]),
+        moves=tuple(replication_transition_answer(one, names, readable, owners) for one in moves[:REPLICATION_MOVES]),
         older_moves=len(moves) > REPLICATION_MOVES,
         errors=tuple(error_answer(one, status, readable) for one in errors[:REPLICATION_ERRORS]),
         older_errors=len(errors) > REPLICATION_ERRORS,

@@ -12,7 +12,7 @@ SECURITY = {
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
-    "Cache-Control": "no-cache",
+    "Cache-Control": "private, no-cache",  # answers differ by the rights of who asks
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Future
@@ -13,8 +12,8 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from tidemark.errors import TidemarkError
 from tidemark.model.streams import Stream
+from tidemark.streams.worker.background import why_unreadable
 from tidemark.streams.worker.questions import LogQuestion, stream_question
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.status import StreamStatus
@@ -23,8 +22,6 @@ from tidemark.streams.worker.threads import OwnThreads
 __all__ = ["CachedStatus", "Looks", "NotYet", "StatusCache", "Unreadable"]
 
 _Key = tuple[Hashable, ...]
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -171,12 +168,7 @@ def _took_place(answer: Future[Any]) -> bool:
 
 def _told(answer: Future[Any]) -> Any:
     error = answer.exception()
-    if error is None:
-        return answer.result()
-    if not isinstance(error, TidemarkError | OSError):
-        log.error("Reading the log of a source failed unexpectedly", exc_info=error)
-        return Unreadable(f"Its log could not be read: {type(error).__name__}.")
-    return Unreadable(str(error) or type(error).__name__)
+    return answer.result() if error is None else Unreadable(why_unreadable(error))
 
 
 async def _answered(answers: Iterable[Future[Any]], patience: float) -> None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
-
-from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.control.object_needs import Key
 from tidemark.control.store import ControlStore
-from tidemark.errors import TidemarkError
+from tidemark.streams.worker.background import log_failure
 from tidemark.streams.worker.object_needs import NOTHING_KNOWN, Known, live_keys, look_at, without_ended
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.threads import OwnThreads
 
 __all__ = ["Watch"]
-
-log = logging.getLogger(__name__)
 
 
 class Watch:
@@ -26,7 +22,7 @@ class Watch:
 
     A round looks at `most` objects at once. Those in trouble are first, then those that were asked longest ago. At
     most one round runs, and the next one begins `every` seconds after it. Nobody looks while nobody asks. A round that
-    fails leaves what was known.
+    fails leaves what was known, and the next one begins with other objects.
 
     Reading logs is work for the processor, and requests of the same process wait for it. So the threads of a round rest
     after each log for `rest` seconds.
@@ -55,13 +51,12 @@ class Watch:
             if self._running or not due:
                 return
             self._running = True
-        self._threads.submit(lambda: self._round(store, tables))
+        answer = self._threads.submit(lambda: self._round(store, tables))
+        answer.add_done_callback(partial(log_failure, words="Logs were not looked at for the overview"))
 
     def _round(self, store: ControlStore, tables: Tables) -> None:
         try:
             self._look(store, tables)
-        except (TidemarkError, SQLAlchemyError, OSError) as error:
-            log.warning("Logs were not looked at for the overview: %s", error)
         finally:
             with self._lock:
                 self._running, self._ended = False, self._clock()
@@ -72,6 +67,6 @@ class Watch:
         troubled = sorted(known.late)[: self._most // 2]
         others = sorted(living.difference(troubled), key=lambda key: (self._asked.get(key, float("-inf")), key))
         chosen = [*troubled, *others[: self._most - len(troubled)]]
+        asked = {key: at for key, at in self._asked.items() if key in living}
+        self._asked = asked | dict.fromkeys(chosen, self._clock())  # before the look, which may fail by one of them
         self._known = look_at(store, tables, known, chosen, rest=self._rest)
-        now = self._clock()
-        self._asked = {key: at for key, at in self._asked.items() if key in living} | dict.fromkeys(chosen, now)

@@ -55,7 +55,8 @@ def _moved(row: sa.RowMapping) -> Point:
         "why": row["why"],
         "by": row["run"] or row["who"],
     }
-    return Point((row["id"],), values)
+    of = None if row["object_uid"] is None else ("replicated_table", row["object_uid"])
+    return Point((row["id"],), values, of)
 
 
 def _errors(connection: sa.Connection, uid: str, portion: Portion) -> list[Point]:
@@ -189,8 +190,8 @@ _MOVES = HistoryPart(
         Field("act", "Act", Unit.TEXT),
         Field("before", "From", Unit.TEXT),
         Field("after", "To", Unit.TEXT),
-        Field("why", "Why", Unit.TEXT),
-        Field("by", "Who", Unit.RUN),
+        Field("why", "Why", Unit.TEXT, owned=True),
+        Field("by", "Who", Unit.RUN, owned=True),
     ),
     (),
     (int,),

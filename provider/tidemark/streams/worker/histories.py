@@ -80,7 +80,7 @@ _FROM, _TO = Field("from_version", "From", Unit.VERSION), Field("to_version", "T
 _MOVES = HistoryPart(
     "moves",
     "Moves of the offset, the newest first",
-    (AT, _FROM, _TO, Field("why", "Why", Unit.TEXT), Field("by", "Who", Unit.RUN)),
+    (AT, _FROM, _TO, Field("why", "Why", Unit.TEXT, owned=True), Field("by", "Who", Unit.RUN, owned=True)),
     (
         Chart(
             "offset",

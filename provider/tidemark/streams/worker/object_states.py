@@ -16,10 +16,10 @@ from tidemark.control.object_list import ObjectsWish, ShownObject, find, fitting
 from tidemark.control.object_needs import Key
 from tidemark.control.store import ControlStore
 from tidemark.control.usual_lags import UsualLag, may_be_behind, usual_lags
-from tidemark.errors import TidemarkError
 from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.stream_state import SOON, LogFacts, NoLog, StreamState, state_of
 from tidemark.streams.store import streams
+from tidemark.streams.worker.background import why_unreadable
 from tidemark.streams.worker.questions import LogQuestion, stream_question
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.status import StreamStatus
@@ -146,20 +146,24 @@ def ask_logs(
     behind: Mapping[str, LogQuestion], tables: Tables, *, rest: float = 0.0, patience: timedelta = PATIENCE
 ) -> dict[str, Seen]:
     """The answers to these questions, by uid. They are waited for in that time. Each thread rests for `rest`
-    seconds after a question, so that other threads of the process get their turn.
+    seconds after a question, so that other threads of the process get their turn. A log that cannot be read,
+    for any reason, keeps no other one from being asked.
     """
 
     def look(question: LogQuestion) -> Seen:
         try:
             return question.ask(tables)
-        except (TidemarkError, OSError) as error:
-            return str(error) or type(error).__name__
         finally:
             time.sleep(rest)
 
     questions = tuple(behind.values())
     about = [one.about for one in questions]
-    return dict(zip(behind, for_each(questions, look, about=about, patience=patience), strict=True))
+    answers = for_each(questions, look, about=about, failed=_why, patience=patience)
+    return dict(zip(behind, answers, strict=True))
+
+
+def _why(_: LogQuestion, error: BaseException) -> Seen:
+    return why_unreadable(error)
 
 
 def _of_streams(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, LogQuestion]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,6 +20,7 @@ from tidemark.streams.planning.names import is_of_a_view
 from tidemark.streams.planning.staleness import Staleness
 from tidemark.streams.store import health as counted
 from tidemark.streams.store import streams as stored_streams
+from tidemark.streams.worker.background import why_unreadable
 from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.status import StreamStatus, status_of
@@ -156,9 +157,14 @@ def _assessments(
     wait(answers, timeout=patience.total_seconds())
     problem = f"its lake has not answered for {patience.total_seconds():.0f} s"
     return [
-        (None, (stream.name, problem)) if answer.cancel() or not answer.done() else answer.result()
+        (None, (stream.name, problem)) if answer.cancel() or not answer.done() else _assessed(stream, answer)
         for (stream, _), answer in zip(streams, answers, strict=True)
     ]
+
+
+def _assessed(stream: Stream, answer: Future[Assessment]) -> Assessment:
+    error = answer.exception()
+    return answer.result() if error is None else (None, (stream.name, why_unreadable(error)))
 
 
 def _streams(connection: sa.Connection, names: Sequence[str] | None) -> list[tuple[Stream, StreamHealth]]:

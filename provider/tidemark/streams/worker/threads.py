@@ -147,13 +147,18 @@ def _do(work: _Work) -> None:
 
 
 def for_each_stream(
-    streams: Sequence[Stream], ask: Callable[[Stream], T], *, patience: timedelta | None = PATIENCE
+    streams: Sequence[Stream],
+    ask: Callable[[Stream], T],
+    *,
+    failed: Callable[[Stream, BaseException], T],
+    patience: timedelta | None = PATIENCE,
 ) -> list[T | None]:
     """The answer of `ask` for each of the streams, None if it has not answered within `patience` (None: it is waited
-    for). A table that hangs keeps few threads, and no other stream from being read. Raises what `ask` raises.
+    for). A table that hangs keeps few threads, and no other stream from being read. If `ask` raises any error,
+    `failed` has the answer for that stream, and the others have theirs.
     """
     about = [{base.table.path for base in stream.bases} for stream in streams]
-    return for_each(streams, ask, about=about, patience=patience)
+    return for_each(streams, ask, about=about, failed=failed, patience=patience)
 
 
 def for_each(
@@ -161,10 +166,18 @@ def for_each(
     ask: Callable[[Thing], T],
     *,
     about: Sequence[Collection[str]],
+    failed: Callable[[Thing, BaseException], T],
     patience: timedelta | None = PATIENCE,
 ) -> list[T | None]:
     """As `for_each_stream`, of anything. `about`: for each thing the paths of the tables that are read."""
     threads = OwnThreads("tidemark-stream-log", most=_LOGS_AT_ONCE, each=READS_OF_ONE_TABLE)
     answers = [threads.submit(partial(ask, thing), about=paths) for thing, paths in zip(things, about, strict=True)]
     wait(answers, timeout=None if patience is None else patience.total_seconds())
-    return [None if answer.cancel() or not answer.done() else answer.result() for answer in answers]
+    return [_answer_of(thing, answer, failed) for thing, answer in zip(things, answers, strict=True)]
+
+
+def _answer_of(thing: Thing, answer: Future[T], failed: Callable[[Thing, BaseException], T]) -> T | None:
+    if answer.cancel() or not answer.done():
+        return None
+    error = answer.exception()
+    return answer.result() if error is None else failed(thing, error)
