@@ -50,6 +50,7 @@ BETWEEN_MODULES = {
     "lake.searched": "views read their tables by it",
     "lake.table_search": "what the client knows of search paths, for its statements",
     "channel.spec": "how rows are converted",
+    "channel.is_spent": "the client forgets it",
     "service.ask": "a request of its channels",
 }
 """Members that other modules of the client need, and users do not, each with its use."""
