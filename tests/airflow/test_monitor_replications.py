@@ -52,6 +52,8 @@ def test_only_those_who_may_read_assets_may_see_replications(ask: Caller, route:
 def test_replications_come_with_state_lag_and_alerts(ask: Caller) -> None:
     listed = ask("/api/v1/replications").json()
     assert [one["name"] for one in listed["replications"]] == ["crm", "shop"]
+    assert [one["name"] for one in walked(ask, "/api/v1/replications", "replications")] == ["crm", "shop"]
+    assert ask("/api/v1/replications", limit=1, offset=1).json()["replications"] == listed["replications"][1:]
     crm, shop = listed["replications"]
     assert (crm["state"], crm["objects"], crm["behind"]) == ("paused", 0, 0)
     assert (shop["state"], shop["source"], shop["objects"], shop["behind"]) == ("running", "shop_database", 7, 2)

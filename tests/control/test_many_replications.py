@@ -11,11 +11,12 @@ import sqlalchemy as sa
 
 from tests.control.change_stream_model import Clock
 from tests.control.replication_model import Ends, World
+from tidemark.control.cursors import Part
 from tidemark.control.store import ControlStore
 from tidemark.replication.model.replication import Actor, Selection
 from tidemark.replication.store.schema import replicated_objects
 from tidemark.replication.worker import lifecycle
-from tidemark.replication.worker.status import describe, describe_all, table_lags
+from tidemark.replication.worker.status import ReplicationStatus, describe, describe_all, describe_part, table_lags
 
 FEW, MANY = 1, 20
 
@@ -57,9 +58,22 @@ def test_twenty_replications_take_as_many_queries_as_one(copied_store: ControlSt
     everything = describe_all(store)
     assert [one.replication.name for one in everything] == ["r", *(f"r{number:02}" for number in range(MANY - FEW))]
     assert everything[0].objects == described[0].objects
+    assert _by_parts(store) == list(everything)
+    assert queries(store, lambda: describe_part(store, Part(3))) == needed[0]
     assert [one.last_runs.get(None) for one in everything[1:3]] == ["dag/run-0/task/-1", "dag/run-1/task/-1"]
     assert [len(one.objects) for one in everything[1:]] == [1] * (MANY - FEW)
     assert len(store.read(lambda c: table_lags(c, uids, store.clock() + timedelta(hours=1)))) == len(uids)
+
+
+def _by_parts(store: ControlStore) -> list[ReplicationStatus]:
+    found, part = list[ReplicationStatus](), Part(3)
+    while True:
+        shown = describe_part(store, part)
+        found += shown.replications
+        if shown.cursor is None:
+            assert len(found) == shown.total
+            return found
+        part = Part(3, cursor=shown.cursor)
 
 
 def _lag_queries(store: ControlStore, uids: list[str]) -> int:

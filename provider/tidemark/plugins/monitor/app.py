@@ -199,10 +199,12 @@ def _add_streams(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
 
 def _add_replications(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
     @app.get(f"{API}/replications", responses=refusals("connection"))
-    async def replications(readable: ReadableDags, connection: Connection = None) -> ReplicationsAnswer:
-        """Every replication: its state, its lag, its alerts, and how many of its objects are behind."""
+    async def replications(
+        readable: ReadableDags, part: AskedPart, connection: Connection = None
+    ) -> ReplicationsAnswer:
+        """A page of replications: their states, lags and alerts, and how many of their objects are behind."""
         return await gate_to(gates, connection).ask(
-            lambda monitored: replication_reading.replications_answer(monitored, now=clock(), readable=readable)
+            lambda monitored: replication_reading.replications_answer(monitored, part, now=clock(), readable=readable)
         )
 
     @app.get(f"{API}/replication", responses=refusals("replication"))

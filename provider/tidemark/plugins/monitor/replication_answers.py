@@ -105,12 +105,18 @@ class ReplicationAnswer:
 
 @dataclass(frozen=True)
 class ReplicationsAnswer:
-    """Every replication, by name. `store`: `absent` if no task has made the control store yet."""
+    """One page of replications, by name. `store`: `absent` if no task has made the control store yet. `cursor`: for the
+    page that follows; None on the last one.
+    """
 
     connection: str
     connections: tuple[str, ...]
     store: Literal["ready", "absent"]
     now: datetime
+    total: int
+    limit: int
+    offset: int
+    cursor: str | None
     replications: tuple[ReplicationAnswer, ...]
 
 

@@ -22,7 +22,7 @@ from tidemark.plugins.monitor.replication_answers import (
     replication_transition_answer,
 )
 from tidemark.replication.worker.errors import replication_errors
-from tidemark.replication.worker.status import describe, describe_all, history
+from tidemark.replication.worker.status import DescribedPart, describe, describe_part, history
 
 __all__ = ["REPLICATION_ERRORS", "REPLICATION_MOVES", "ObjectsWish", "replication_details", "replications_answer"]
 
@@ -39,16 +39,20 @@ class ObjectsWish:
 
 
 def replications_answer(
-    monitored: MonitoredConnection, *, now: datetime, readable: Collection[str]
+    monitored: MonitoredConnection, part: Part, *, now: datetime, readable: Collection[str]
 ) -> ReplicationsAnswer:
-    """Every replication as a whole. Raises StoreError."""
-    found = () if monitored.store is None else describe_all(monitored.store)
+    """A page of the replications, each as a whole. Raises StoreError, CursorInvalid."""
+    found = DescribedPart(0, (), None) if monitored.store is None else describe_part(monitored.store, part)
     return ReplicationsAnswer(
         connection=monitored.conn_id,
         connections=connection_ids(),
         store="absent" if monitored.store is None else "ready",
         now=now,
-        replications=tuple(replication_answer(one, readable) for one in found),
+        total=found.total,
+        limit=part.limit,
+        offset=part.offset,
+        cursor=found.cursor,
+        replications=tuple(replication_answer(one, readable) for one in found.replications),
     )
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from tidemark.control.cursors import Listed, Part
 from tidemark.control.object_kinds import Lag
 from tidemark.control.store import ControlStore
 from tidemark.replication.model.replication import (
@@ -28,11 +29,13 @@ from tidemark.replication.store.replications import StoredReplication
 
 __all__ = [
     "Alert",
+    "DescribedPart",
     "ObjectStatus",
     "ReplicationStatus",
     "describe",
     "describe_all",
     "describe_object",
+    "describe_part",
     "history",
     "table_lags",
 ]
@@ -146,6 +149,33 @@ def describe(store: ControlStore, name: str) -> ReplicationStatus:
 def describe_all(store: ControlStore) -> tuple[ReplicationStatus, ...]:
     """All replications that were not dropped, by name. The number of queries does not depend on how many they are."""
     return store.read(lambda connection: _described(connection, replications.live(connection), store.clock()))
+
+
+_BY_NAME = Listed[StoredReplication](
+    "replications", (str, str), lambda one: (one.replication.name.casefold(), one.replication.uid)
+)
+
+
+@dataclass(frozen=True)
+class DescribedPart:
+    """A part of the replications, by name. `total`: how many there are. `cursor`: for the part that follows; None on
+    the last one.
+    """
+
+    total: int
+    replications: tuple[ReplicationStatus, ...]
+    cursor: str | None
+
+
+def describe_part(store: ControlStore, part: Part) -> DescribedPart:
+    """That part of the replications that were not dropped. Objects of the others are not read. Raises CursorInvalid."""
+
+    def look(connection: sa.Connection) -> DescribedPart:
+        found = replications.live(connection)
+        shown, cursor = _BY_NAME.taken(found, part)
+        return DescribedPart(len(found), _described(connection, shown, store.clock()), cursor)
+
+    return store.read(look)
 
 
 def describe_object(store: ControlStore, name: str, object_name: str) -> ObjectStatus:

@@ -15,13 +15,15 @@ const KINDS = {
 const view = document.getElementById("view");
 
 export async function showReplications(signal) {
-  const found = await fetchJson("api/v1/replications", { connection: address.get("connection") }, signal);
-  drawHeader("replications", "replications", found.replications.length);
+  const found = await fetchJson("api/v1/replications",
+    { connection: address.get("connection"), limit: PAGE, offset: offsetWish() }, signal);
+  drawHeader("replications", "replications", found.total);
   keepingFocus(() => {
     if (!view.querySelector("#list")) {
       view.replaceChildren(h("div", { id: "tools" }, connections(found), sourceBox()), h("div", { id: "list" }));
     }
-    view.querySelector("#list").replaceChildren(found.replications.length === 0 ? nothingYet(found) : table(found));
+    view.querySelector("#list").replaceChildren(
+      ...(found.total === 0 ? [nothingYet(found)] : [table(found), found.total > found.limit ? pages(found, "replication", "replications") : ""]));
   });
 }
 
