@@ -53,7 +53,7 @@ def test_replications_come_with_state_lag_and_alerts(ask: Caller) -> None:
     listed = ask("/api/v1/replications").json()
     assert [one["name"] for one in listed["replications"]] == ["crm", "shop"]
     assert [one["name"] for one in walked(ask, "/api/v1/replications", "replications")] == ["crm", "shop"]
-    assert ask("/api/v1/replications", limit=1, offset=1).json()["replications"] == listed["replications"][1:]
+    assert [one["name"] for one in ask("/api/v1/replications", offset=1).json()["replications"]] == ["shop"]
     crm, shop = listed["replications"]
     assert (crm["state"], crm["objects"], crm["behind"]) == ("paused", 0, 0)
     assert (shop["state"], shop["source"], shop["objects"], shop["behind"]) == ("running", "shop_database", 7, 2)
