@@ -92,6 +92,18 @@ def test_every_view_of_the_table_is_one_of_the_pages_and_asks_its_route() -> Non
     assert asked == {f"api/v1/{name.split('/')[1]}" for name in routes()}
 
 
+def test_modules_of_the_page_import_what_they_call_and_nothing_else() -> None:
+    texts = {file.name: re.sub(r"//[^\n]*", "", file.read_text(encoding="utf-8")) for file in PAGE.glob("*.js")}
+    offered = {name for text in texts.values() for name in re.findall(r"^export (?:async )?function (\w+)", text, re.M)}
+    for file, text in texts.items():
+        body = re.sub(r"import \{[^}]*\} from [^\n]*", "", text)
+        taken = {name for names in re.findall(r"import \{([^}]*)\} from", text) for name in re.findall(r"\w+", names)}
+        own = set(re.findall(r"(?:function|const|let|class) (\w+)", body))
+        called = set(re.findall(r"(?<![\w.])(\w+)\(", body)) & offered - own
+        assert called - taken == set(), file
+        assert {name for name in taken if not re.search(rf"\b{name}\b", body)} == set(), file
+
+
 def test_every_route_describes_its_refusals_and_its_answer() -> None:
     for name, what in routes().items():
         answers = what["responses"]

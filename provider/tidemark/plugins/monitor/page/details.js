@@ -1,5 +1,6 @@
 // One stream: where it stands, its open window, what its transactions delivered, and the history of its offset.
 
+import { linkTo } from "./address.js";
 import { badge, behind, columns, failing, h, moment, number, pairs, scroll, section, staleIn, stateOf, svg, utc, who } from "./elements.js";
 import { historyLink, newestOf } from "./lists.js";
 
