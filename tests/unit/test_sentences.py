@@ -20,5 +20,5 @@ def test_a_sentence_ends_before_the_next_part() -> None:
 
 def test_a_history_that_cannot_be_read_says_why_after_where_it_is() -> None:
     one = ShownObject("landing_table", "a", "u", None, None, "open", Severity.OK, None, None)
-    kept = KeptHistory("c", one, (), 0, trouble="Its log could not be read.")
+    kept = KeptHistory("c", one, (), 0, {}, trouble="Its log could not be read.")
     assert history_answer(kept, ("c",), NOW, ()).elsewhere == f"{WITHOUT['landing_table']} Its log could not be read."
