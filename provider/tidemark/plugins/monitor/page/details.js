@@ -1,6 +1,6 @@
 // One stream: where it stands, its open window, what its transactions delivered, and the history of its offset.
 
-import { linkTo } from "./address.js";
+import { address, linkTo } from "./address.js";
 import { badge, behind, columns, failing, h, moment, number, pairs, scroll, section, staleIn, stateOf, svg, utc, who } from "./elements.js";
 import { historyLink, newestOf } from "./lists.js";
 
@@ -12,7 +12,7 @@ export function drawDetails(found) {
   const one = found.stream;
   return h(
     "article", {},
-    h("p", {}, h("a", { href: linkTo({ view: "streams" }, found.connections.length > 1 ? found.connection : ""), id: "back" }, "← All streams"), historyLink("stream", one.name, found.connection)),
+    h("p", {}, h("a", { href: linkTo({ view: "streams" }, address.get("connection")), id: "back" }, "← All streams"), historyLink("stream", one.name, found.connection)),
     h("div", { class: "top" }, facts(one, found), section("History of the offset", plot(found))),
     section("Consumptions", consumptions(one.health, found)),
     section("Open window", one.held ? openWindow(one.held, found) : h("p", { class: "quiet" }, "None: the stream is free.")),
