@@ -25,7 +25,6 @@ OURS = {  # who parses JSON besides, and whose text that is
     "replication/store/histories.py": "the control store",
     "control/object_list.py": "the control store",
     "control/object_acts.py": "the control store",
-    "control/words.py": "own tokens",
     "control/samples.py": "the control store",
     "control/migrations/versions/v0011_words_of_replications.py": "the control store",
     "control/migrations/versions/v0013_objects.py": "the control store",

@@ -122,7 +122,7 @@ def key_of(cursor: str, of: str, kinds: Sequence[Kind]) -> Key:
         if name != of or len(plain) != len(kinds):
             raise ValueError("it is one of another list")
         return tuple(_typed(kind, value) for kind, value in zip(kinds, plain, strict=True))
-    except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:
         raise CursorInvalid(cursor=cursor) from error
 
 

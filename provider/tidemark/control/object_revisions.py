@@ -60,7 +60,7 @@ def facts_of_token(token: str) -> Facts:
     """The facts of such a word. Raises InvalidArgument for another one."""
     try:
         found = value_of(token)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidArgument(argument="revision", value=token, problem="it is not one that was shown") from error
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise InvalidArgument(argument="revision", value=token, problem="it is not one that was shown")

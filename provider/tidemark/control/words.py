@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
+
+from tidemark.model.foreign_json import parsed_line
 
 __all__ = ["value_of", "word_of"]
 
@@ -15,10 +16,8 @@ def word_of(text: str) -> str:
 
 
 def value_of(word: str) -> Any:
-    """The value of the JSON text of such a word. Raises ValueError or RecursionError for another one.
+    """The value of the JSON text of such a word. Raises ValueError for another one.
 
     A text with half of a surrogate pair is in no such word. Neither a store nor an answer takes it.
     """
-    value = json.loads(urlsafe_b64decode(word + "=" * (-len(word) % 4)))
-    json.dumps(value, ensure_ascii=False).encode()
-    return value
+    return parsed_line(urlsafe_b64decode(word + "=" * (-len(word) % 4)))
