@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from tidemark.errors import SourceError, SourceRecreated
 from tidemark.model.streams import Stream, StreamMode
 from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.staleness import Staleness
-from tidemark.streams.planning.stream_sql.listing import listed, name_parts
+from tidemark.streams.planning.stream_sql.listing import name_parts
 from tidemark.streams.worker.background import why_unreadable
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.statistics import stream_healths
@@ -97,27 +97,11 @@ def look_and_describe_all(
 
 
 def describe_listed(
-    context: ClientContext,
-    *,
-    like: str | None,
-    database: str | None,
-    schema: str | None,
-    starts_with: str | None,
-    limit: int | None,
-    from_name: str | None,
+    context: ClientContext, choose: Callable[[Iterable[str]], Iterable[str]]
 ) -> tuple[StreamDescription, ...]:
-    """The streams of `Lake.show_streams`."""
+    """The streams that are chosen by their names, in the order of the choice."""
     stored = {stream.name: stream for stream in list_streams(context.store)}
-    names = listed(
-        stored,
-        like=like,
-        database=database,
-        schema=schema,
-        starts_with=starts_with,
-        limit=limit,
-        from_name=from_name,
-    )
-    return look_and_describe_all(context, [stored[name] for name in names])
+    return look_and_describe_all(context, [stored[name] for name in choose(stored)])
 
 
 def _look(tables: Tables, stored: Stream, now: datetime) -> StreamDescription:

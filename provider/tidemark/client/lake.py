@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.changes.driver.every_change import ROWS_PER_PAGE, plan_pages
@@ -30,6 +31,7 @@ from tidemark.model.streams import Stream as StoredStream
 from tidemark.model.streams import StreamMode, StreamWindow
 from tidemark.streams.driver.windows import read_window
 from tidemark.streams.planning.arguments import names_of
+from tidemark.streams.planning.stream_sql.listing import listed
 from tidemark.streams.planning.vacuum_results import VacuumResult
 from tidemark.streams.worker import streams
 from tidemark.streams.worker.backlog import WaitingVersion, stream_backlog, stream_table_timestamp
@@ -177,8 +179,8 @@ class Lake(
 
         `like` knows % and _ and no case, `starts_with` knows case. At most `limit`, those behind `from_name`.
         """
-        return describe_listed(
-            self._context,
+        choose = partial(
+            listed,
             like=like,
             database=database,
             schema=schema,
@@ -186,6 +188,7 @@ class Lake(
             limit=limit,
             from_name=from_name,
         )
+        return describe_listed(self._context, choose)
 
     def describe_stream(self, name: str) -> StreamDescription:
         """One stream as in `show_streams`. Raises StreamNotFound."""

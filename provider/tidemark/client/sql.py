@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidemark.client.acceleration import AccelerationOfALake, run_acceleration_sql
 from tidemark.client.change_stream_sql import define_change_stream, with_change_streams
@@ -27,6 +26,8 @@ from tidemark.client.sources import sources_of
 from tidemark.client.sql_answers import show_answer, status_answer, terse_answer
 from tidemark.client.sql_queries import pass_on, run_query
 from tidemark.client.view_sql import run_view_sql
+from tidemark.results.worker.zones import zone_of
+from tidemark.streams.planning.stream_sql.listing import listed
 from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
 from tidemark.streams.planning.stream_sql.statements import DescribeStream, SetVariable, ShowStreams, StreamQuery
 from tidemark.streams.worker.statements import Desk, run_statement
@@ -104,8 +105,8 @@ def _desk(context: ClientContext) -> Desk:
 
 
 def _shown(context: ClientContext, show: ShowStreams) -> DataFrame:
-    found = describe_listed(
-        context,
+    choose = partial(
+        listed,
         like=show.like,
         database=show.database,
         schema=show.schema,
@@ -114,16 +115,14 @@ def _shown(context: ClientContext, show: ShowStreams) -> DataFrame:
         from_name=show.from_name,
     )
     answer = terse_answer if show.terse else show_answer
-    return answer(context.spark, found)
+    return answer(context.spark, describe_listed(context, choose))
 
 
 def _zone(context: ClientContext) -> tzinfo:
     """The zone of the session; UTC where Spark's name for it is one that Python does not know."""
     name = str(context.spark.conf.get("spark.sql.session.timeZone"))
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        pass
+    if (known := zone_of(name)) is not None:
+        return known
     try:
         return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or UTC
     except ValueError:
