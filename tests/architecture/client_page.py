@@ -1,4 +1,4 @@
-"""What a notebook can use of the client, and what provider/docs/reference/client.md says of it.
+"""The public members of the Python client, and the page of them, provider/docs/reference/client.md.
 
 `make client-page` writes the page's regions anew. The comment that begins a region names its members, in the order of
 the page: `tx` is a class, `tx.commit` a method. Signatures and meanings come from the source. The classes that these

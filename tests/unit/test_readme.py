@@ -1,4 +1,4 @@
-"""What the README and the docs say can be done: targets exist, names are real."""
+"""Targets and names in the README and the docs exist."""
 
 from __future__ import annotations
 
