@@ -5,12 +5,11 @@ import { address, linkTo, turn } from "./address.js";
 import { chart, rows, table } from "./charts.js";
 import { h, number, section } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { fetchLooked, keepingFocus, looked } from "./lists.js";
+import { fetchLooked, isDrawn, keepingFocus, looked, toTheMinute } from "./lists.js";
 import { states, tree } from "./trees.js";
 
 const POINTS = 200;
 const view = document.getElementById("view");
-let drawn = "";
 
 export async function showHistory(signal) {
   const wish = {
@@ -34,9 +33,7 @@ async function drawWithActs(found, wish, signal) {
 // What somebody reads or has opened stays where it is: the same answer draws nothing.
 function draw(found, wish) {
   drawHeader(`${spoken(found.kind)} ${found.name}`, "objects", found.replications);
-  const said = JSON.stringify([{ ...found, now: null, looked_at: found.looked_at && Math.floor(new Date(found.now) / 60000) }, wish]);
-  if (said === drawn && view.querySelector("#history")) return;
-  drawn = said;
+  if (isDrawn([{ ...toTheMinute(found), now: null }, wish], "#history")) return;
   const open = new Set([...view.querySelectorAll("details[open]")].map((one) => one.id));
   keepingFocus(() => {
     view.replaceChildren(article(found, wish));

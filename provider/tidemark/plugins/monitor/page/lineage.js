@@ -4,7 +4,7 @@
 import { address, linkTo, turn } from "./address.js";
 import { airflowLink, amount, badge, columns, fetchJson, h, moment, number, pairs, scroll, span, svg } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, keepingFocus } from "./lists.js";
+import { connections, isDrawn, keepingFocus } from "./lists.js";
 import { Graph, layout } from "./vendor/dagre.mjs";
 
 const MOST = 200;
@@ -15,7 +15,6 @@ const NODE = { least: 130, most: 270, height: 46 };
 const SOON = 2000;
 
 const view = document.getElementById("view");
-let drawn = "";
 let placed = { key: "", width: 0, height: 0, nodes: new Map(), edges: [] };
 
 export async function showLineage(signal) {
@@ -33,9 +32,7 @@ export async function showLineage(signal) {
 // What somebody reads or has opened stays where it is.
 function draw(found) {
   drawHeader("lineage", "lineage", found.replications);
-  const said = JSON.stringify({ ...found, now: null, looked_at: null });
-  if (said === drawn && view.querySelector("#lineage")) return;
-  drawn = said;
+  if (isDrawn({ ...found, now: null, looked_at: null }, "#lineage")) return;
   place(found);
   const open = view.querySelector("#edges")?.open ?? false;
   const before = view.querySelector("#lineage")?.parentElement;

@@ -95,21 +95,21 @@ export function keepingFocus(draw) {
   after?.focus({ preventScroll: true });
 }
 
-let drawn = { words: "", list: null };
+let drawn = "";
 
-// Whether the same answer is on the page already: what somebody has selected there stays. Ages are told anew each minute.
-export function isDrawn(found, wish) {
-  const minute = Math.floor(new Date(found.now) / 60000);
-  const words = JSON.stringify([location.search, minute, { ...found, now: null, looked_at: found.looked_at && minute }, wish]);
-  const list = document.getElementById("list");
-  if (list !== null && list === drawn.list && list.childElementCount > 0 && words === drawn.words) return true;
-  drawn = { words, list: null };
-  return false;
+// Whether the same answer is on the page already, below the element of that selector: what somebody reads, has selected or
+// has opened there stays.
+export function isDrawn(answer, selector) {
+  const words = JSON.stringify(answer);
+  const same = words === drawn && document.querySelector(selector) !== null;
+  drawn = words;
+  return same;
 }
 
-// To be called when the list of that answer is drawn.
-export function noteDrawn() {
-  drawn = { ...drawn, list: document.getElementById("list") };
+// The answer with its times to the minute: ages are told anew each minute.
+export function toTheMinute(found) {
+  const minute = Math.floor(new Date(found.now) / 60000);
+  return { ...found, now: minute, looked_at: found.looked_at && minute };
 }
 
 // A column's heading; a click sorts by it, or turns the order round. It counts from the address as it is by then: the

@@ -3,7 +3,7 @@
 import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, amount, badge, h, moment, number, scroll, span } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, fetchLooked, heading, historyLink, isDrawn, keepingFocus, looked, noteDrawn, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, fetchLooked, heading, historyLink, isDrawn, keepingFocus, looked, nothingFits, PAGE, pages, searchBox, toTheMinute } from "./lists.js";
 
 const COLUMNS = [
   ["State", "state"], ["Kind", "kind"], ["Object", "name"], ["Since", "since"], ["Lag", null], ["Owner", null],
@@ -33,7 +33,7 @@ export async function showObjects(signal) {
 
 function draw(found, wish) {
   drawHeader("objects", "objects", found.kinds.replication ?? 0);
-  if (isDrawn(found, wish)) return;
+  if (isDrawn([toTheMinute(found), wish], "#list > *")) return;
   keepingFocus(() => {
     if (!view.querySelector("#problems")) view.replaceChildren(tools(found), h("div", { id: "list" }));
     offerKinds(found);
@@ -42,7 +42,6 @@ function draw(found, wish) {
     if (found.total === 0) list.replaceChildren(asked ? nothingFits("object", "objects", showAll) : nothingYet(found));
     else list.replaceChildren(pages(found, "object", "objects"), table(found, wish), pages(found, "object", "objects"), looked(found) ?? "");
   });
-  noteDrawn();
 }
 
 function showAll() {

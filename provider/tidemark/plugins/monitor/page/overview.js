@@ -5,7 +5,7 @@ import { address, linkTo, turn } from "./address.js";
 import { command } from "./copying.js";
 import { airflowLink, amount, badge, fetchJson, h, moment, number, say, span } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, keepingFocus, nothingFits, PAGE, searchBox } from "./lists.js";
+import { connections, isDrawn, keepingFocus, nothingFits, PAGE, searchBox, toTheMinute } from "./lists.js";
 
 const view = document.getElementById("view");
 const SOON = 2000;
@@ -39,18 +39,13 @@ export async function showOverview(signal) {
   draw(found, history, wish);
 }
 
-// What somebody reads or has opened stays where it is: the same answer draws nothing.
-let drawn = "";
-
 function draw(found, history, wish) {
   drawHeader("overview", "overview", found.objects.replication ?? 0);
-  const minute = Math.floor(new Date(found.now) / 60000);
-  const said = JSON.stringify([minute, { ...found, now: null, looked_at: null, not_looked_at: found.total === 0 ? found.not_looked_at : null }, { ...history, now: null }, drawnFor(wish)]);
-  if (said === drawn && view.querySelector("#needs")) {
+  const listed = { ...toTheMinute(found), looked_at: null, not_looked_at: found.total === 0 ? found.not_looked_at : null };
+  if (isDrawn([listed, { ...history, now: null }, drawnFor(wish)], "#needs")) {
     figures(found);
     return;
   }
-  drawn = said;
   const open = new Set([...view.querySelectorAll("details[open]")].map((one) => one.id));
   keepingFocus(() => {
     if (!view.querySelector("#needs")) view.replaceChildren(tools(found), h("div", { id: "figures", class: "quiet" }, h("span", { role: "status" }), " ", h("span", {})), h("div", { id: "needs" }));

@@ -3,13 +3,12 @@
 import { address, linkTo } from "./address.js";
 import { amount, badge, bytes, columns, fetchJson, h, moment, number, scroll, section, span, who } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, keepingFocus } from "./lists.js";
+import { connections, isDrawn, keepingFocus, toTheMinute } from "./lists.js";
 
 const BADGES = { failed: "bad", warning: "warn", waiting: "note", ok: "good" };
 const SOON = 2000;
 
 const view = document.getElementById("view");
-let drawn = "";
 
 // Airflow leaves the place of an index as it is if a task is not mapped.
 function given(name) {
@@ -38,10 +37,7 @@ export async function showRun(signal) {
 
 function draw(found) {
   drawHeader([found.dag_id, found.run_id, found.task_id].filter(Boolean).join(", "), "run", 1);
-  const minute = Math.floor(new Date(found.now) / 60000);
-  const said = JSON.stringify([minute, { ...found, now: null }]);
-  if (said === drawn && view.querySelector("#owned")) return;
-  drawn = said;
+  if (isDrawn(toTheMinute(found), "#owned")) return;
   keepingFocus(() => view.replaceChildren(...[
     found.connections.length > 1 ? h("div", { id: "tools" }, connections(found)) : null,
     found.run_id === null ? null : touched(found),

@@ -4,7 +4,7 @@ import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, behind, h, moment, number, scroll, staleIn, stateOf, who } from "./elements.js";
 import { drawDetails } from "./details.js";
 import { drawHeader } from "./header.js";
-import { connections, fetchLooked, heading, isDrawn, keepingFocus, looked, noteDrawn, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, fetchLooked, heading, isDrawn, keepingFocus, looked, nothingFits, PAGE, pages, searchBox, toTheMinute } from "./lists.js";
 
 const COLUMNS = [
   ["Stream", "name"],
@@ -56,7 +56,7 @@ function drawStream(found) {
 
 function drawList(found, wish) {
   drawHeader("streams", "streams", found.replications);
-  if (isDrawn(found, wish)) return;
+  if (isDrawn([toTheMinute(found), wish], "#list > *")) return;
   keepingFocus(() => {
     if (!view.querySelector("#tools")) view.replaceChildren(tools(found), h("div", { id: "list" }));
     const list = view.querySelector("#list");
@@ -64,7 +64,6 @@ function drawList(found, wish) {
     if (found.total === 0) list.replaceChildren(asked ? nothingFits("stream", "streams", showAll) : nothingYet(found));
     else list.replaceChildren(pages(found, "stream", "streams"), table(found, wish), pages(found, "stream", "streams"), looked(found) ?? "");
   });
-  noteDrawn();
 }
 
 function showAll() {
