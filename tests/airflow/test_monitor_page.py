@@ -383,7 +383,7 @@ def test_a_link_leads_to_a_window_and_the_window_to_its_run(page: Page) -> None:
 
 
 def test_what_changes_is_seen_without_a_reload(page: Page, monitored: Monitored) -> None:
-    page.open("?search=payments")
+    page.open(f"{STREAMS}&search=payments")
     page.until(lambda: "up to date" in page.row("payments"))
     page.press("tr[data-stream=payments] th a", "")
     monitored.tables["payments"].append()
