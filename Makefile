@@ -19,11 +19,11 @@ QUICK := tests/unit tests/control tests/architecture $(shell grep -rl "mark.quic
 
 # Half the CPU of jobs that live for seconds; long ones want the defaults.
 SHORT_LIVED_JVM := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC
-# Classes as .ci/fetch-jars left them: a third less CPU for each Spark that starts.
-CLASSES := -XX:SharedArchiveFile=$(CURDIR)/.cache/spark.jsa -Xlog:cds=off -Xlog:cds+dynamic=off
+# Classes as .ci/fetch-jars left them: a third less CPU for each Spark that starts. White space would end the option.
+CLASSES := $(if $(word 2,$(CURDIR)),,-XX:SharedArchiveFile=$(CURDIR)/.cache/spark.jsa -Xlog:cds=off -Xlog:cds+dynamic=off)
 
-# Airflow and Tidemark with nothing of the user's: a home of their own, no connection.
-AIRFLOW := env AIRFLOW_HOME="$(HOME_DIR)" AIRFLOW__CORE__DAGS_FOLDER="$(CURDIR)/dags" AIRFLOW__CORE__LOAD_EXAMPLES=False \
+# Airflow and Tidemark with nothing of the user's: a home of their own, no connection, no database, store or lake.
+AIRFLOW := env $(addprefix -u ,$(filter AIRFLOW_% TIDEMARK_%,$(.VARIABLES))) AIRFLOW_HOME="$(HOME_DIR)" AIRFLOW__CORE__DAGS_FOLDER="$(CURDIR)/dags" AIRFLOW__CORE__LOAD_EXAMPLES=False \
   PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONWARNINGS=ignore JAVA_TOOL_OPTIONS="$(or $(JAVA_TOOL_OPTIONS),$(SHORT_LIVED_JVM) $(CLASSES))"
 
 .PHONY: help setup test test-quick test-all coverage compat demo demo-replication demo-ingest soak ui lint bench clean check-java

@@ -35,5 +35,5 @@ with DAG(
     recluster = AutoClusterOperator.partial(
         task_id="recluster",
         max_active_tis_per_dagrun=2,  # Sparks at once
-        map_index_template="{{ task.tables }}",
+        map_index_template="{{ task.tables if task.tables is string else (task.tables | join(', ') | truncate(200)) }}",
     ).expand(tables=plan.output)

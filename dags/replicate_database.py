@@ -75,7 +75,15 @@ with DAG(
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    params={"keep_days": Param(7, type="number", minimum=0, description="how long events are kept at least")},
+    params={
+        "keep_days": Param(7, type="number", minimum=0, description="how long events are kept at least"),
+        "only_writer": Param(False, type="boolean", description="no capture runs beside it; a lake on S3 needs that"),
+    },
     tags=["tidemark", "example"],
 ) as retention:
-    ExpireEventLogOperator(task_id="expire", replication=REPLICATION, keep_days="{{ params.keep_days }}")
+    ExpireEventLogOperator(
+        task_id="expire",
+        replication=REPLICATION,
+        keep_days="{{ params.keep_days }}",
+        only_writer="{{ params.only_writer }}",
+    )

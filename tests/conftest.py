@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import coverage
 import hypothesis
 import pytest
 
@@ -20,11 +21,9 @@ from tests.tiers import ALL_TIERS, is_quick, tier_of, wait_of
 from tidemark.model.spark import AVRO_PACKAGE, MARIADB_PACKAGE, POSTGRESQL_PACKAGE, S3_SETTINGS
 from tidemark.testing import SHORT_LIVED_JVM
 
-CLASSES = Path(__file__).parents[1] / ".cache" / "spark.jsa"  # left by .ci/fetch-jars; a JVM goes on without it
-os.environ.setdefault(
-    "JAVA_TOOL_OPTIONS",
-    f"{SHORT_LIVED_JVM} -XX:SharedArchiveFile={CLASSES} -Xlog:cds=off -Xlog:cds+dynamic=off",
-)  # for the drivers that tests submit
+CLASSES = Path(__file__).parents[1] / ".cache" / "spark.jsa"  # left by .ci/fetch-jars, unless its path has white space
+ARCHIVE = f" -XX:SharedArchiveFile={CLASSES} -Xlog:cds=off -Xlog:cds+dynamic=off" if CLASSES.exists() else ""
+os.environ.setdefault("JAVA_TOOL_OPTIONS", f"{SHORT_LIVED_JVM}{ARCHIVE}")  # for the drivers that tests submit
 
 # It runs hundreds of tests: a heap that need not grow saves full collections. Only what runs ten times as often as
 # by default is compiled for speed, which saves a fifth of the CPU: most paths of Spark's planner run a few times.
@@ -204,6 +203,12 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.load_profile("the same")
     if (file := config.getoption("--seconds-to")) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Seconds(Path(file)))
+
+
+def pytest_sessionfinish() -> None:
+    """Keeps what coverage counted: a worker that takes long to end is killed, and its figures would be lost."""
+    if running := coverage.Coverage.current():
+        running.save()
 
 
 class Seconds:

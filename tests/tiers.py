@@ -23,10 +23,23 @@ LONG = (
     "tests/architecture/test_layers.py::test_each_side_can_be_imported_without_the_packages_of_the_other",
     "tests/architecture/test_tiers.py",
     "tests/architecture/test_wheel.py",
+    "tests/control/test_migrations.py",
+    "tests/control/test_objects_of_an_earlier_release.py",
+    "tests/control/test_pruning.py",
+    "tests/control/test_reading_chunks.py",
     "tests/control/test_replications_at_random.py",
+    "tests/control/test_stream_transfer.py",
+    "tests/unit/channels/test_sources.py::test_an_api_that_refuses_or_answers_something_else_is_an_error",
     "tests/unit/lake/test_corrupt_logs.py",
-    "tests/unit/triggers/test_waiting.py::test_it_survives_the_triggerer_and_keeps_its_deadline",
-)  # except these, which take a quarter of the time of all of them
+    "tests/unit/lake/test_file_listing.py",
+    "tests/unit/lake/test_log_tails.py",
+    "tests/unit/lake/test_object_store_logs.py",
+    "tests/unit/planning/test_groups.py",
+    "tests/unit/triggers/test_pipe_triggers.py",
+    "tests/unit/triggers/test_waiting.py",
+    "tests/unit/triggers/test_watchers.py",
+    "tests/unit/warm_spark/test_warm_servers.py",
+)  # except these, which wait for a clock or a server, and take a third of the time of all of them
 
 
 def nightly(reason: str, proven_by: str | None = None) -> pytest.MarkDecorator:

@@ -18,7 +18,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from flights.replay_plan import Flight
 from flights.year import flights_between
+from replication.target import read_rows
 
 TABLE = "nyc.departures"
 WRITERS = ("EWR", "JFK", "LGA", "late")
@@ -145,15 +146,7 @@ def _kill_two(writers: dict[str, subprocess.Popen[bytes]], url: str, outbox: Pat
 
 def _compare(home: Path, sent: list[dict[str, Any]]) -> int:
     """Compare the table with all that was sent, row for row, without Spark."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from tidemark.lake.delta_log import DeltaLog
-
-    place = home / "lake" / TABLE.replace(".", "/")
-    log = DeltaLog.open(str(place))
-    files = [add.path for commit in log.commits(0, log.head()) for add in commit.adds]
-    rows = pa.concat_tables([pq.read_table(place / file) for file in files]).to_pylist()
+    rows = read_rows(home / "lake" / TABLE.replace(".", "/"), [field.name for field in fields(Flight)])
     there, wanted = Counter(map(_key, rows)), Counter(map(_key, sent))
     if there == wanted:
         print(f"{len(sent):,} rows were sent, and the table has each of them once.")

@@ -29,11 +29,13 @@ class Channel:
         self._url = "{}/v1/tables/{}/channels/{}".format(url.rstrip("/"), *quoted)
         self._bearer = bearer
         self._continuation = ""
+        self._opens: tuple[int, int] | None = None
 
     def open(self) -> int:
         """The number of lines that the table has. An earlier writer of this channel can write no more."""
         answer = self._call("PUT", "")
         self._continuation = answer["next_continuation_token"]
+        self._opens = _opens(answer["channel_status"])
         return int(answer["channel_status"]["last_committed_offset_token"] or 0)
 
     def append(self, lines: list[str], last: int) -> None:
@@ -44,7 +46,10 @@ class Channel:
 
     def flush(self) -> int:
         """The number of lines that the table has, once all that were handed over are in it."""
-        return int(self._call("POST", "/flush")["last_committed_offset_token"] or 0)
+        status = self._call("POST", "/flush")
+        if _opens(status) != self._opens:
+            raise SystemExit(f"{status['opened_by']} has opened the channel, and this writer can write no more")
+        return int(status["last_committed_offset_token"] or 0)
 
     def _call(self, method: str, path: str, body: bytes | None = None) -> Any:
         headers = {"Authorization": f"Bearer {self._bearer}", "Content-Type": "application/x-ndjson"}
@@ -57,6 +62,11 @@ class Channel:
                 if error.code not in (BUSY, UNAVAILABLE):
                     raise SystemExit(f"{error.code} {error.read().decode()}") from None
                 time.sleep(int(error.headers.get("Retry-After") or 1))
+
+
+def _opens(status: dict[str, Any]) -> tuple[int, int]:
+    """The numbers that no other open of the channel has."""
+    return status["created_on_ms"], status["client_sequencer"]
 
 
 def send(channel: Channel, file: str) -> int:

@@ -17,15 +17,10 @@ __all__ = ["read_rows"]
 def read_rows(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of a local table's newest version. Raises TableNotFound."""
     from tidemark.lake.delta_log import DeltaLog
+    from tidemark.lake.live_files import live_files
 
     log = DeltaLog.open(str(path))
-    files: dict[tuple[str, str | None], AddFile] = {}
-    for commit in log.commits(-1, log.head()):
-        for removed in commit.removes:
-            files.pop(removed.key, None)
-        for added in commit.adds:
-            files[added.key] = added
-    return [row for file in files.values() for row in _live_rows(log, path, file, columns)]
+    return [row for file in live_files(log, log.head()) for row in _live_rows(log, path, file, columns)]
 
 
 def _live_rows(log: DeltaLog, path: Path, file: AddFile, columns: Sequence[str]) -> list[dict[str, Any]]:

@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tidemark.delivery.model.transactions import CommitResult
-from tidemark.hooks._metrics import OwnNames, emit, job_ended, names_from, send, streams_tag, tag_of, wanted
+from tidemark.hooks._metrics import (
+    OwnNames,
+    emit,
+    job_ended,
+    look_within,
+    names_from,
+    send,
+    streams_tag,
+    tag_of,
+    wanted,
+)
 from tidemark.model.metrics import METRICS, Together
 
 if TYPE_CHECKING:
@@ -43,10 +53,13 @@ _OF_SEVERAL: Mapping[Together, Callable[[Iterable[float]], float]] = {
 
 
 def delivered(result: CommitResult) -> None:
-    """Reports a commit: rows written, and for each stream its window, its versions, and its lag in seconds."""
+    """Reports a commit: rows and bytes written, and for each stream its window, its versions, and its lag."""
     together = streams_tag([window.stream for window in result.windows])
     if result.evidence:
         emit("rows_delivered", result.rows, together)
+    sizes = [proof.bytes for proof in result.evidence if proof.bytes is not None]
+    if sizes:
+        emit("bytes_delivered", sum(sizes), together)
     for window in result.windows:
         stream = {"stream": window.stream}
         emit("windows_delivered" if result.evidence else "windows_empty", 1, stream)
@@ -129,8 +142,8 @@ def emit_gauges(conn_id: str = "tidemark_default") -> int:
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.streams.worker.gauges import look_for_gauges
 
-    hook = TidemarkHook(conn_id)
-    return observed(look_for_gauges(hook.open_store(), hook.open_table))
+    hook, within = TidemarkHook(conn_id), look_within()
+    return observed(look_for_gauges(hook.open_store(), hook.open_table, within=within))
 
 
 def observed(readings: Iterable[Reading]) -> int:

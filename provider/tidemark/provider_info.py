@@ -70,6 +70,7 @@ def get_provider_info() -> dict[str, object]:
             "tidemark.triggers.watchers",
             "tidemark.triggers.pipes",
             "tidemark.triggers.views",
+            "tidemark.triggers.notifications",
             "tidemark.triggers.yarn",
         ),
         "hooks": _modules("tidemark.hooks.tidemark"),
@@ -202,6 +203,14 @@ _OPTIONS: dict[str, object] = {
         "example": "tidemark_default,tidemark_finance",
         "default": "",
     },
+    "acting_roles": {
+        "description": "Roles of Airflow, separated by commas, whose holders may act on any object. They need no right "
+        "to edit the DAG that owns it. Empty: none.",
+        "version_added": "0.1.0",
+        "type": "string",
+        "example": "Op,DataSupport",
+        "default": "",
+    },
     "metrics_objects": {
         "description": "How many objects of a kind have metrics of their own, the first by name; all others share the "
         "tag other. 0: none has.",
@@ -209,6 +218,14 @@ _OPTIONS: dict[str, object] = {
         "type": "integer",
         "example": "200",
         "default": "1000",
+    },
+    "look_minutes": {
+        "description": "Minutes in which each object should have a look at its logs, 1 to 525600. A gauge counts those "
+        "that had none.",
+        "version_added": "0.1.0",
+        "type": "integer",
+        "example": "120",
+        "default": "60",
     },
     "driver_environment": {
         "description": "Names of the worker's environment variables that drivers get beside the usual ones, if the "

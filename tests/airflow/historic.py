@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import sqlalchemy as sa
+
 from tests.airflow.monitored import DAG
 from tests.airflow.needing import BY, Needing
 from tests.control.change_stream_model import ChangeStreamWorld, Clock, segment
@@ -13,6 +15,7 @@ from tests.unit.channels.token_table import Tokens
 from tests.unit.lake.delta_directories import born
 from tests.unit.search.tables import METADATA
 from tidemark.change_streams.model.change_streams import Partition
+from tidemark.change_streams.store.schema import partitions
 from tidemark.change_streams.worker.groups import create_group
 from tidemark.change_streams.worker.waves import begin_chunks, chunk_failed, chunk_written, commit_wave, plan_wave
 from tidemark.channels.store import landing_tables
@@ -20,6 +23,8 @@ from tidemark.clustering.model.tables import ClusteredTable, How, Recluster, Rec
 from tidemark.clustering.store import reclusterings, tables
 from tidemark.control.object_histories import HISTORIES
 from tidemark.control.object_list import ObjectsWish, show_all
+from tidemark.control.samples import keep_sample
+from tidemark.control.schema import all_tables
 from tidemark.control.store import ControlStore
 from tidemark.materialized.model.definitions import KeptKind
 from tidemark.model.statements import TransactionKey
@@ -30,11 +35,13 @@ from tidemark.search.planning.sql import parse_targets
 from tidemark.search.store import searches
 from tidemark.search.worker.definitions import add_search
 
-__all__ = ["HIDDEN", "HTML", "RUNS", "Changes", "Historic"]
+__all__ = ["CAPTURE", "HIDDEN", "HTML", "RUNS", "Changes", "Historic", "copy_rows", "old_partitions", "tokens"]
 
 HTML = "shop.<img src=x onerror=alert(1)>"
 HIDDEN = str(TransactionKey("not_for_all", "r", "load"))
 """A run of a DAG that nobody may read."""
+CAPTURE = str(TransactionKey(DAG, "hourly__1", "capture"))
+"""The task that captures the change stream."""
 RUNS = 12
 """So many runs of the pipe, and so many reclusterings."""
 
@@ -116,10 +123,21 @@ def tokens(store: ControlStore, landing: Path, at: datetime) -> Tokens:
     """The landing table at that path, with two channels, one of them with markup in its name, and their history."""
     table = TableRef("shop.landing", landing.as_uri(), "id-1", Addressing.PATH)
     store.write(lambda c: landing_tables.register(c, table, by=BY, at=at))
+    ingested = {"rows": 1200, "errors": 3}
+    store.write(lambda c: keep_sample(c, landing_tables.KIND, "id-1", at=at, run=BY, figures=ingested))
     made = Tokens(landing, at - timedelta(minutes=3))
     for number in range(3):
         made.minute(**{"ORDERS": str(7 * number), HTML: f"file_{number}"})
     return made
+
+
+def copy_rows(source: ControlStore, target: ControlStore) -> None:
+    """All rows of the one store are those of the other, which may be in another database."""
+    target.write(lambda c: [c.execute(table.delete()) for table in reversed(all_tables().sorted_tables)])
+    for table in all_tables().sorted_tables:
+        rows = source.read(lambda c, t=table: [dict(row) for row in c.execute(sa.select(t)).mappings()])
+        if rows:
+            target.write(lambda c, t=table, r=rows: c.execute(t.insert(), r))
 
 
 class Changes:
@@ -130,7 +148,7 @@ class Changes:
     def __init__(self, root: Path, url: str, now: datetime) -> None:
         clock = Clock(now - timedelta(hours=2))
         self.store = ControlStore(url, clock=clock)
-        world = self.world = ChangeStreamWorld(self.store, root / "changes", clock)
+        world = self.world = ChangeStreamWorld(self.store, root / "changes", clock, run=CAPTURE)
         create_group(self.store, "s", "mirror", "earliest")
         left, right = world.active()
         self._batch(left, right)
@@ -139,7 +157,7 @@ class Changes:
         self._batch(first, second)
         world.batch(closed=[second, right], opened=[(second.lo, right.hi)])
         for number in range(2):
-            self._wave(f"wave {number}", fails=number == 1)
+            self._wave(f"{DAG}/wave__{number}", fails=number == 1)
 
     def _batch(self, *of: Partition) -> None:
         at = self.world.clock.now + timedelta(seconds=1)
@@ -147,13 +165,29 @@ class Changes:
 
     def _wave(self, run: str, *, fails: bool) -> None:
         planned = plan_wave(self.store, "s", "mirror", run=run, max_chunks=10, max_rows=100)
-        for number, chunk in enumerate(begin_chunks(self.store, planned.chunks, run)):
+        task = f"{run}/read/0"
+        for number, chunk in enumerate(begin_chunks(self.store, planned.chunks, run, task=task)):
             if fails and number == 0:
-                chunk_failed(self.store, chunk, HIDDEN, "it is secret")
+                chunk_failed(self.store, chunk, run, "it is secret", task=HIDDEN)
             else:
                 chunk_written(self.store, chunk, chunk.expected, {})
         if not fails:
             commit_wave(self.store, "s", "mirror", run=run)
+
+
+def old_partitions(store: ControlStore, count: int, now: datetime) -> None:
+    """Ended partitions of the change stream, `old-0` the first of them, long before the others."""
+    first = now - timedelta(days=30)
+
+    def insert(connection: sa.Connection) -> None:
+        uid = connection.execute(sa.select(partitions.c.stream_uid).limit(1)).scalar_one()
+        like = {"stream_uid": uid, "lo": 0, "hi": 65_536, "parents": "[]", "batch": 0, "hot": 0, "quiet": 0}
+        for number in range(count):
+            start = first + timedelta(minutes=number)
+            values = {**like, "token": f"old-{number}", "start_at": start, "end_at": start + timedelta(minutes=1)}
+            connection.execute(partitions.insert().values(values))
+
+    store.write(insert)
 
 
 def halves(one: Partition) -> list[tuple[int, int]]:

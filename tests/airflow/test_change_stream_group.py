@@ -68,6 +68,19 @@ def test_no_wave_at_all_is_refused_when_the_file_is_parsed() -> None:
         reading(waves=0)
 
 
+def test_a_dag_that_allows_no_run_of_a_task_is_refused_when_it_is_to_be_triggered_again() -> None:
+    asked: Any = {"change_stream": "s", "consumer_group": "g", "write_as": "append", "target": "db.target"}
+    kinds: Any = (["manual"], ["manual", "operator_triggered"])
+    for runs in kinds:
+        with DAG("allowing", schedule=None, allowed_run_types=runs):
+            change_stream_partitions("deliver", **asked)
+            if "operator_triggered" in runs:
+                change_stream_partitions("again", trigger_again=True, **asked)
+                continue
+            with pytest.raises(InvalidArgument, match="lacks 'operator_triggered'"):
+                change_stream_partitions("again", trigger_again=True, **asked)
+
+
 def test_a_paused_group_is_handed_out_nothing(
     run_dag: RunDag, world: ChangeStreamWorld, spark_submit: Callable[[str], Path]
 ) -> None:

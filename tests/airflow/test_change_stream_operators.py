@@ -168,6 +168,17 @@ def test_the_statements_of_spanner_are_run_by_a_task_and_a_retry_of_them_finds_i
     assert not started.exists()
 
 
+def test_none_as_a_template_renders_it_is_left_out(run_dag: RunDag, music: Path, hook: TidemarkHook) -> None:
+    none = "{{ none }}"
+    make = one(CreateChangeStreamOperator, "make_none", change_stream="s", watch=none, keys=none)
+    assert run_dag(make).returned("it")["tables"] == []
+    run_dag(one(AlterChangeStreamOperator, "watch_none", change_stream="s", watch="music.singers", restart=none))
+    left = {"watch": none, "keys": none, "restart": none, "options": {"exclude_insert": True}}
+    altered = run_dag(one(AlterChangeStreamOperator, "alter_none", change_stream="s", **left))
+    assert altered.returned("it")["tables"] == ["music.singers"]
+    assert get_change_stream(hook.open_store(), "s").options.exclude_insert
+
+
 def test_a_watch_list_may_be_rendered(run_dag: RunDag, music: Path, hook: TidemarkHook) -> None:
     dag = one(CreateChangeStreamOperator, "native_watch", change_stream="s", watch="{{ params.watch }}")
     assert run_dag(dag).returned("it")["tables"] == ["music.singers"]

@@ -117,5 +117,5 @@ def test_a_notifier_that_cannot_report_says_why(landing: Path, tmp_path: Path) -
     committed(landing, 1, "A", "1", ago=timedelta(hours=30))
     with pytest.raises(TableNotFound):
         ChannelIdleNotifier(tables="shop.nowhere")({})
-    with pytest.raises(InvalidArgument, match="no notifier class"):
+    with pytest.raises(InvalidArgument, match="not a notifier class"):
         ChannelIdleNotifier(tell="pathlib.Path")({})

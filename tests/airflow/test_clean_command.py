@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.airflow.command_line import run_airflow
 from tests.airflow.test_job_files import a_job, set_time
 from tests.object_store import BUCKET, ObjectStore, running_object_store
 from tidemark.cli.clean import clean
@@ -133,6 +134,31 @@ def test_a_link_in_the_lake_goes_and_what_it_leads_to_stays(
     assert ran(capsys)["log-only tables"] == (1, 0)
     assert not link.is_symlink()
     assert precious.exists()
+
+
+@pytest.fixture
+def kept_by_airflow(places: tuple[Path, Path], tmp_path: Path) -> Iterator[Path]:
+    """The workspace of the lake of `tidemark_default`, which is in the metadata database."""
+    extra = {"control_store": f"sqlite:///{tmp_path}/kept.db", "lake_root": str(tmp_path / "kept")}
+    added = ("--conn-type", "tidemark", "--conn-extra", json.dumps(extra))
+    run_airflow("connections", "add", "tidemark_default", *added)
+    yield tmp_path / "kept" / "_tidemark"
+    run_airflow("connections", "delete", "tidemark_default")
+
+
+def test_answers_go_from_the_lake_of_a_connection_that_airflow_keeps_and_from_no_other(
+    places: tuple[Path, Path], kept_by_airflow: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = datetime.now(UTC) - timedelta(days=8)
+    for workspace in (places[1], kept_by_airflow):
+        answer = workspace / "results" / "killed"
+        answer.mkdir(parents=True)
+        (answer / "part-0.parquet").write_bytes(b"PAR1")
+        for file in (answer / "part-0.parquet", answer):
+            set_time(file, old)
+    assert ran(capsys)["answers of queries"] == (1, 0)
+    assert list((kept_by_airflow / "results").iterdir()) == []
+    assert len(everything(places[1] / "results")) == 2
 
 
 @pytest.fixture(scope="module")

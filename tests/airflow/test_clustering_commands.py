@@ -18,6 +18,9 @@ from tidemark.operators.auto_cluster import AutoClusterOperator
 
 pytestmark = pytest.mark.airflow
 
+_COLUMNS = json.dumps({"clusteringColumns": [["SingerId"]], "domainName": "delta.clustering"})
+KEY = {"domainMetadata": {"domain": "delta.clustering", "configuration": _COLUMNS, "removed": False}}
+
 
 @pytest.fixture
 def store(airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_store: str) -> ControlStore:
@@ -25,9 +28,7 @@ def store(airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
     monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
     monkeypatch.setenv("TIDEMARK_CONTROL_STORE", sqlite_store)
     table = singers(tmp_path / "lake", "shop.singers")
-    key = json.dumps({"clusteringColumns": [["SingerId"]], "domainName": "delta.clustering"})
-    domain = {"domainMetadata": {"domain": "delta.clustering", "configuration": key, "removed": False}}
-    commit(table, 1, domain, add("a", **_stats(1, 5)), add("b", **_stats(5, 9)), add("c"))
+    commit(table, 1, KEY, add("a", **_stats(1, 5)), add("b", **_stats(5, 9)), add("c"))
     return ControlStore(sqlite_store)
 
 
@@ -80,14 +81,32 @@ def test_tables_are_listed_suspended_and_resumed(store: ControlStore) -> None:
 
 
 def test_a_table_within_its_goal_is_left_alone_and_starts_no_spark(store: ControlStore) -> None:
-    operator = AutoClusterOperator(task_id="keep", tables="shop.singers", depth=2)
+    operator = AutoClusterOperator(task_id="keep", tables="shop.singers", depth=3)
     (done,) = operator.execute(of_run())
-    assert (done["how"], done["why"], done["depth_before"]) == ("nothing", "depth 2 is within 2", 2.0)
+    assert (done["how"], done["why"], done["depth_before"]) == (
+        "nothing",
+        "depth 2 with 1 file without statistics is within 3",
+        2.0,
+    )
     (kept,) = list_clustered(store)
     assert kept.seen is not None
     assert (kept.seen.version, kept.seen.files, kept.seen.exact) == (1, 2, True)
     plan = AutoClusterOperator(task_id="plan", plan_only=True)
     assert plan.execute(of_run()) == [kept.table.path]
+
+
+def test_a_plan_has_no_more_entries_than_airflow_maps_over(
+    store: ControlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "2")
+    for name in ("shop.one", "shop.two"):
+        commit(singers(tmp_path / "lake", name), 1, KEY, add("a", **_stats(1, 5)))
+    for name in ("shop.singers", "shop.one", "shop.two"):
+        AutoClusterOperator(task_id="keep", tables=name, depth=3).execute(of_run())
+    paths = [one.table.path for one in list_clustered(store)]
+    groups = AutoClusterOperator(task_id="plan", plan_only=True).execute(of_run())
+    assert groups == [paths[:2], paths[2:]]
+    assert len(AutoClusterOperator(task_id="keep", tables=groups[0]).execute(of_run())) == 2
 
 
 @pytest.mark.parametrize(

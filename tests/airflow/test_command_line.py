@@ -59,3 +59,21 @@ def test_every_act_says_what_a_second_run_does_and_can_be_rehearsed() -> None:
         loses = command.name in ("drop", "reset", "advance", "recover") or "--overwrite" in flags
         assert loses == ("--yes" in flags)
     assert found == ACTS
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(f"{look} x --limit {{}}" for look in ("views history", "clustering history", "search show")),
+        *("acceleration list --limit {}", "replications errors x --limit {}", "objects run x y z --map-index {}"),
+    ],
+)
+def test_a_number_that_no_list_can_have_is_refused(
+    words: str, airflow_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A negative LIMIT is all rows for SQLite, and an error for PostgreSQL."""
+    for bad in ("-1", "99999999999", "x"):
+        with pytest.raises(SystemExit) as refused:
+            run_airflow("tidemark", *words.format(bad).split())
+        assert refused.value.code == 2
+        assert "is no whole number from" in capsys.readouterr().err

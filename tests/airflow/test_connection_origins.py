@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
+import traceback
 from pathlib import Path
 
 import pytest
+from airflow.sdk import Connection, configuration
+from airflow.sdk.bases.secrets_backend import BaseSecretsBackend
+from airflow.sdk.exceptions import ErrorType
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import ErrorResponse
 
 from tests.unit.lake.delta_directories import born
 from tidemark.errors import (
+    ConnectionUnreadable,
     InvalidArgument,
     NotYetSupported,
     SparkMasterUnfit,
@@ -79,6 +86,70 @@ def test_a_default_is_named_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     say(monkeypatch, control_store="sqlite:////tmp/x.db")
     with pytest.raises(TableNotFound, match=r"the default: the connection 'mine' does not set it"):
         TidemarkHook("mine").table("shop.orders")
+
+
+class NotJson(ConnectionError, ValueError):
+    """An answer of a gateway: `requests` has such errors, of both kinds."""
+
+
+class FailingBackend(BaseSecretsBackend):
+    """A vault that does not answer."""
+
+    def get_connection(self, conn_id: str, team_name: str | None = None) -> Connection | None:
+        raise ConnectionError("the vault is sealed")
+
+
+class BackendBehindGateway(BaseSecretsBackend):
+    """A vault whose gateway answers a page."""
+
+    def get_connection(self, conn_id: str, team_name: str | None = None) -> Connection | None:
+        raise NotJson("the vault is sealed")
+
+
+class FailingApi:
+    """The supervisor of a task, of which Airflow's API server is away, or has no connection."""
+
+    def __init__(self, error: ErrorType) -> None:
+        self.answer = ErrorResponse(error=error, detail={"message": "503"})
+
+    def send(self, message: object) -> ErrorResponse:
+        return self.answer
+
+
+@pytest.mark.parametrize("backend", [FailingBackend, BackendBehindGateway])
+def test_a_default_connection_that_cannot_be_read_is_no_missing_one(
+    monkeypatch: pytest.MonkeyPatch, backend: type[BaseSecretsBackend]
+) -> None:
+    monkeypatch.setattr(configuration, "_secrets_backend_cache", {})  # backends are built once per process
+    monkeypatch.setenv("AIRFLOW__SECRETS__BACKEND", f"{__name__}.{backend.__name__}")
+    with pytest.raises(ConnectionUnreadable, match=rf"'tidemark_default'.*{backend.__name__} failed with .*is sealed"):
+        _ = TidemarkHook().settings
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ('{"conn_type": "tidemark", "password": "s3cr3t-pw"', InvalidArgument),
+        ("tidemark://:s3cr3t-pw@/?control_store=postgresql://tide@pg/tide", ConnectionUnreadable),
+    ],
+)
+def test_a_default_connection_that_does_not_parse_is_neither_missing_nor_shown(
+    monkeypatch: pytest.MonkeyPatch, text: str, refusal: type[Exception]
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", text)
+    with pytest.raises(refusal, match=r"EnvironmentVariablesBackend") as refused:
+        _ = TidemarkHook().settings
+    assert "s3cr3t" not in "".join(traceback.format_exception(refused.value))
+    monkeypatch.delenv("AIRFLOW_CONN_TIDEMARK_DEFAULT")
+    assert str(TidemarkHook().settings.control_store).startswith("sqlite:")
+
+
+def test_an_api_server_that_is_away_does_not_lead_to_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", FailingApi(ErrorType.API_SERVER_ERROR), raising=False)
+    with pytest.raises(ConnectionUnreadable, match=r"ExecutionAPISecretsBackend failed with .*API_SERVER_ERROR"):
+        _ = TidemarkHook().settings
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", FailingApi(ErrorType.CONNECTION_NOT_FOUND))
+    assert str(TidemarkHook().settings.control_store).startswith("sqlite:")
 
 
 def test_a_setting_that_does_not_parse_says_where_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,13 +89,13 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
         (
             lambda **a: RefreshExternalTableOperator(external_table="f", **a),
             "file_format",
-            [None, "parquet", " CSV ", "{{ f }}"],
+            [None, "None", "parquet", " CSV ", "{{ f }}"],
             ["parket", 5],
         ),
         (
             lambda **a: RefreshExternalTableOperator(external_table="f", **a),
             "location",
-            [None, "{{ l }}"],
+            [None, "None", "{{ l }}"],
             ["/files", "s3://user:secret@bucket/files"],
         ),
         (
@@ -118,7 +118,7 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
         (lambda task_id, **a: StaleStreamNotifier(**a), "hours_left", [0, "{{ h }}"], ["long"]),
         (lambda task_id, **a: StaleStreamNotifier(**a), "failures", [None, 3], ["many"]),
         (ConsumerGroupStaleSensor, "hours_left", [None, 2, "{{ h }}"], [-1, "long"]),
-        (ConsumerGroupStaleSensor, "consumer_group", [None, "{{ g }}"], ["g"]),
+        (ConsumerGroupStaleSensor, "consumer_group", [None, "None", "{{ g }}"], ["g"]),
         (lambda **a: BackfillDoneSensor(replication="r", **a), "fail_on", [None, "failed, stopped"], ["ended", 5]),
         (lambda **a: BackfillDoneSensor(replication="r", **a), "objects", [None, "a.b"], [5]),
         (lambda **a: ChannelLagSensor(table="a.b", **a), "lag_seconds", [5, "5", "{{ l }}"], [None, "long", -1]),
@@ -131,8 +131,13 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
             ["close", None],
         ),
         (lambda **a: AlterChannelOperator(**{**ALTER, **a}), "channel", ["c", '"C"', "{{ c }}"], ["", 5, "a\nb"]),
-        (lambda **a: AlterChannelOperator(**{**ALTER, **a}), "token", [None, "", "7", "{{ t }}"], [7]),
-        (lambda **a: AlterChannelOperator(**{**ALTER, "action": "drop", **a}), "token", [None, "{{ t }}"], ["7"]),
+        (lambda **a: AlterChannelOperator(**{**ALTER, **a}), "token", [None, "", "None", "7", "{{ t }}"], [7]),
+        (
+            lambda **a: AlterChannelOperator(**{**ALTER, "action": "drop", **a}),
+            "token",
+            [None, "None", "{{ t }}"],
+            ["7"],
+        ),
         (
             lambda **a: AlterPipeOperator(**{"pipe": "p", "action": "resume", **a}),
             "action",
@@ -190,11 +195,11 @@ def test_a_writer_that_the_group_cannot_have_is_refused_as_it_closes(streams: An
 @pytest.mark.parametrize(
     ("streams", "writer"),
     [
-        (["s", "u"], {"stream": "U"}),
+        (["s", "u"], {"stream": ["U", "S"], "write_as": "m:f"}),
         ("{{ params.s }}", {"stream": "t"}),
         ("s", {"stream": "{{ params.s }}"}),
         ("s", {"quarantine": "{{ params.q }}"}),
-        (["s", "u"], READS_U),
+        ("u", READS_U),
     ],
 )
 def test_a_writer_that_fits_or_is_not_known_yet_is_left_to_the_task(streams: Any, writer: Any) -> None:

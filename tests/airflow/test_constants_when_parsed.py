@@ -205,6 +205,7 @@ ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
             ["", [], [1]],
         ),
         (lambda **a: KeepChannelsOperator(tables="a.b", **a), "idle_days", [1, "7.5", "{{ d }}"], [-1, "long"]),
+        (lambda **a: KeepChannelsOperator(tables="a.b", **a), "skip_when_unsafe", [True, "{{ s }}"], ["perhaps"]),
         (lambda **a: KeepSearchPathOperator(table="a.b", **a), "gib_per_commit", [1, "0.5", "{{ n }}"], [0, "much"]),
         (lambda **a: AlterSearchOptimizationOperator(table="a.b", **a), "on", [None, "EQUALITY(a)", "{{ o }}"], [5]),
         (lambda **a: CreatePipeOperator(**{**PIPE, **a}), "pipe", ["p", 'a."B"', "{{ p }}"], ["", "a.b.c.d", 5]),
@@ -369,3 +370,13 @@ def test_constants_of_change_streams_and_replications_are_checked_likewise(
     for value in bad:
         with pytest.raises((InvalidArgument, ChangeStreamRefused)):
             make(task_id="it", **{argument: value})
+
+
+def test_a_stream_that_no_statement_reads_is_refused() -> None:
+    several: dict[str, Any] = {"stream": ["s", "Q"], "write_as": "sql"}
+    with pytest.raises(InvalidArgument, match=r"stream='Q': nothing reads it"):
+        ConsumeStreamOperator(task_id="it", **several, sql="INSERT INTO t SELECT id FROM s")
+    ConsumeStreamOperator(task_id="it", **several, sql="INSERT INTO t SELECT s.id FROM s JOIN q ON s.id = q.id")
+    ConsumeStreamOperator(task_id="it", **several, sql="{{ params.sql }}")
+    targets = [{"write_as": "sql", "sql": f"INSERT INTO t_{name} SELECT id FROM {name}"} for name in ("s", "q")]
+    ConsumeStreamOperator(task_id="it", stream=["s", "q"], targets=targets)

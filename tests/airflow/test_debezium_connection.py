@@ -84,7 +84,7 @@ def test_topics_take_the_brokers_of_a_connection_of_kafka(address: Define, other
         ({}, "it lacks the extra location"),
         ({"location": "/a", "sslmode": "require"}, "its extra sslmode is not supported here"),
         ({"location": "kafka:a"}, "topics need the extra envelopes_conn_id"),
-        ({"location": "/a", "keys": "no json"}, "its extra keys is no JSON"),
+        ({"location": "/a", "keys": "no json"}, "its extra keys is not JSON"),
         ({"location": "/a", "keys": {"t": "id"}}, "lists of columns"),
         ({"location": "s3://u:c4n4ry@bucket"}, "must not have a password"),
         ({"location": "/a", "envelopes_conn_id": "other"}, "of the type 'http'"),

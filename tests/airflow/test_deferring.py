@@ -90,6 +90,17 @@ def test_a_connection_that_is_not_there_fails_the_wait(run_dag: RunDag, world: W
     assert "nowhere" in said()
 
 
+def test_a_connection_that_is_not_there_at_the_first_look_is_no_failure_for_never_fail_and_silent_fail(
+    run_dag: RunDag, world: World, said: Callable[[], str]
+) -> None:
+    assert run_dag(waiting("never_fails", conn_id="nowhere", never_fail=True)).task("it") == "skipped"
+    assert "Waiting in the triggerer" not in said()
+    assert run_dag(waiting("is_silent", conn_id="nowhere", silent_fail=True, timeout=1)).task("it") == "failed"
+    heard = said()
+    assert "Waiting in the triggerer" in heard
+    assert "Sensor has timed out after 1" in heard
+
+
 def test_an_alarm_defers_and_returns_what_it_returns_on_a_worker(
     run_dag: RunDag, world: World, said: Callable[[], str], when_deferred: Callable[..., None]
 ) -> None:

@@ -56,7 +56,7 @@ def test_a_bucket_takes_the_keys_of_a_connection_of_aws(address: Define, monkeyp
     [
         ({}, "it lacks the extra location"),
         ({"location": "/a", "envelopes_conn_id": "other"}, "its extra envelopes_conn_id is not supported here"),
-        ({"location": "/a", "keys": "no json"}, "its extra keys is no JSON"),
+        ({"location": "/a", "keys": "no json"}, "its extra keys is not JSON"),
         ({"location": "s3://u:c4n4ry@bucket"}, "must not have a password"),
     ],
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,14 @@ def test_tokens_are_printed_once_and_kept_as_hashes(home: Path) -> None:
         assert json.loads(ingest("tokens", "remove", "app", "--output", "json").stdout) == []
 
 
+def test_a_token_is_a_line_of_its_own_below_the_table(home: Path) -> None:
+    *table, token = ingest("tokens", "add", "app", "--table", "db.*").stdout.splitlines()
+    assert re.fullmatch(r"[\w-]{40,}", token)
+    assert token not in "".join(table)
+    assert "db.*" in "".join(table)
+    assert ingest("tokens", "add", "app", "--table", "db.*", "--output", "plain").stdout.count("token") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -71,12 +80,17 @@ def test_tokens_are_printed_once_and_kept_as_hashes(home: Path) -> None:
         (("serve", "--port", "70000"), "from 0 to 65535"),
         (("serve", "--certificate", "cert.pem"), "needs its key"),
         (("serve", "--keep-hours", "0"), "must be more than 0"),
+        (("serve", "--max-client-lag", "0"), "from 1 second to 10 minutes"),
     ],
 )
-def test_bad_arguments_end_the_command_before_anything_starts(home: Path, arguments: Any, problem: str) -> None:
+def test_bad_arguments_end_the_command_before_anything_starts(
+    home: Path, spark_submit: Callable[[str], Path], arguments: Any, problem: str
+) -> None:
+    started = spark_submit("exit 1")
     said = ingest(*arguments)
     assert said.returncode == 1
     assert problem in said.stderr
+    assert not started.exists()
 
 
 def test_a_broken_file_of_tokens_is_named(home: Path) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk import DAG
 
 from tests.airflow.runs import Lake
+from tests.object_store import BUCKET, running_object_store
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.kernel import KernelEngine
 from tidemark.errors import InvalidArgument
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
+LOG_STORE = "spark.delta.logStore.s3.impl"
 DAGS = Path(__file__).parents[2] / "dags"
 
 
@@ -66,6 +69,49 @@ def test_only_tables_with_channels_are_kept_and_without_any_the_run_does_nothing
     assert day > (long_ago + timedelta(days=30)).date()
 
 
+def test_a_bad_table_fails_the_task_after_the_others_are_kept(
+    landing: Lake, run_dag: Callable[..., Outcome], warm_spark: Path
+) -> None:
+    write_rows(landing, KernelEngine.of_session(landing.spark), lambda: datetime.now(UTC))
+    with DAG("keep_two", schedule=None) as dag:
+        KeepChannelsOperator(task_id="it", tables="a.missing, a.landed", log_hours=48)
+    assert run_dag(dag).state == "failed"
+    landed = DeltaLog.open(str(landing.root / "a" / "landed")).state()
+    assert "delta.logRetentionDuration" in landed.metadata.configuration
+
+
+def test_tables_on_s3_are_passed_over_with_the_reason_unless_commits_are_safe(
+    dag: DAG,
+    landing: Lake,
+    run_dag: Callable[..., Outcome],
+    warm_spark: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """If commits are safe, the job looks for the table, which does not exist."""
+    away = f"s3://{BUCKET}/landed"
+
+    def kept(day: int, *tables: str, **params: Any) -> Outcome:
+        return run_dag(dag, at=datetime(2026, 11, day, tzinfo=UTC), conf={"tables": list(tables), **params})
+
+    write_rows(landing, KernelEngine.of_session(landing.spark), lambda: datetime.now(UTC))
+    with running_object_store() as store:
+        extra = {"lake_root": str(landing.root), "storage_options": store.options}
+        connection = json.dumps({"conn_type": "tidemark", "extra": extra})
+        monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", connection)
+        some = kept(3, away, "a.landed")
+        assert (some.state, [one["table"] for one in some.returned("keep")]) == ("success", ["a.landed"])
+        none = kept(4, away)
+        assert (none.state, none.task("keep")) == ("success", "skipped")
+        assert "Delta has no conditional writes" in capfd.readouterr().out
+        assert kept(5, away, only_writer=True).task("keep") == "failed"
+        landing.spark.conf.set(LOG_STORE, "io.delta.storage.AzureLogStore")  # plays one that coordinates
+        try:
+            assert kept(6, away).task("keep") == "failed"
+        finally:
+            landing.spark.conf.unset(LOG_STORE)
+
+
 def write_rows(landing: Lake, engine: KernelEngine, clock: Callable[[], datetime]) -> None:
     """Two commits of a channel, and a row in the history of that time."""
     place = "file://{}/a/{}".format
@@ -92,6 +138,7 @@ def test_a_channel_is_opened_moved_and_dropped_by_hand(
         ("open", None): (False, None, None),
         ("set_token", "7"): (True, None, "7"),
         ("open", "8"): (True, "7", "8"),
+        ("open", "None"): (True, "8", "8"),
         ("set_token", None): (True, "8", None),
         ("drop", None): (True, None, None),
     }

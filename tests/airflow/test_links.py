@@ -70,6 +70,7 @@ def test_the_link_is_under_the_base_url(base_url: str, page: str, monkeypatch: p
         ("", ""),
         ("javascript:alert(1)", ""),
         ("spark:8080", ""),
+        ("http://[spark:8080", ""),
         ("https://ana:secret@spark:8080/", ""),
     ],
 )

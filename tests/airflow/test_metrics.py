@@ -22,7 +22,7 @@ from tidemark.control.object_kinds import KINDS, Severity
 from tidemark.delivery.model.transactions import CommitResult, DeliveredWindow
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.metrics import METRICS
-from tidemark.model.statements import TransactionKey
+from tidemark.model.statements import Evidence, TransactionKey
 from tidemark.model.streams import StreamMode
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
@@ -34,7 +34,7 @@ RunDag = Callable[..., Outcome]
 StandIn = Callable[[str], Path]
 FIRST, SECOND = datetime(2026, 4, 1, tzinfo=UTC), datetime(2026, 4, 2, tzinfo=UTC)
 DOCS = Path(__file__).parents[2] / "provider/docs/reference/metrics.md"
-COUNTS = len(KINDS) * len(Severity) + 3  # of objects by kind and severity, and of needs
+COUNTS = len(KINDS) * len(Severity) + 3 + 2  # of objects by kind and severity, of needs, and without a look
 
 
 class Listener:
@@ -181,6 +181,18 @@ def test_windows_of_others_and_looks_are_told(listener: Listener) -> None:
         "looks": "1|c",
         "looks.a": "1|c",
     }
+
+
+def test_bytes_of_a_commit_are_those_of_its_evidence_that_are_known(listener: Listener) -> None:
+    windows = tuple(DeliveredWindow(name, 1, 4, False, None) for name in "ab")
+    sizes = (700, None, 300)
+    proofs = tuple(Evidence(number, "t", 1, 1, "", bytes=size) for number, size in enumerate(sizes))
+    for evidence in (proofs, proofs[1:2], ()):
+        metrics.delivered(CommitResult(TransactionKey("d", "r", "t"), windows, 1, evidence, FIRST))
+    heard = listener.heard()
+    assert {name: heard[name] for name in heard if "bytes" in name} == {
+        "bytes_delivered": "1000|c", "bytes_delivered.a_and_b": "1000|c",
+    }  # fmt: skip
 
 
 def test_tags_go_to_a_backend_that_has_them(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -192,6 +193,80 @@ def test_a_stream_is_advanced_past_what_fails_and_its_history_says_so(desk: Desk
     assert facts_of_token(done.json()["revision"])["offset"] == str(head)
 
 
+def test_a_stream_that_a_person_recreates_is_not_opened_to_other_teams(
+    desk: Desk, world: Needing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer has the state, uid and revision of the stream that has replaced it."""
+    from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+
+    failing(world)
+    seen = desk.sees("stream", "orders")
+    done = desk.act(seen, "recreate").json()
+    assert (done["uid"], done["state"]) == (get_stream(world.store, "orders").uid, "undelivered")
+    assert done["uid"] != seen["uid"]
+    now = {**seen, "uid": done["uid"], "revision": done["revision"]}
+    with monkeypatch.context() as of_another_team:
+        of_another_team.setattr(
+            SimpleAuthManager,
+            "get_authorized_dag_ids",
+            lambda *_, method="GET", **__: {DAG} if method == "GET" else set(),
+        )
+        assert desk.act(now, "drop").status_code == 403
+    assert desk.act(now, "drop").status_code == 200
+
+
+def test_an_act_that_was_answered_with_503_is_not_done_later(
+    desk: Desk, world: Needing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log of its table answers only after the caller was told that the act has not ended."""
+    from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.plugins.monitor import act_routes
+
+    failing(world)
+    seen, before = desk.sees("stream", "orders"), get_stream(world.store, "orders").offset
+    answers, open_table = threading.Event(), TidemarkHook.open_table
+    monkeypatch.setattr(TidemarkHook, "open_table", lambda *given: answers.wait(60) and open_table(*given))
+    monkeypatch.setattr(act_routes, "PATIENCE", 0.5)
+    refused = desk.act(seen, "advance")
+    assert (refused.status_code, refused.json()["detail"]) == (503, act_routes.NO_END)
+    answers.set()
+    _join_acts()
+    assert desk.history() == []
+    assert get_stream(world.store, "orders").offset == before
+
+
+def test_acts_that_a_lake_hangs_keep_no_act_in_the_store_from_its_turn(
+    desk: Desk, world: Needing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A further act on that lake never begins, and its answer says so."""
+    from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.plugins.monitor import act_routes
+
+    names = [f"orders{number}" for number in range(act_routes.AT_ONCE + 1)]
+    for name in names:
+        failing(world, name)
+    world._pipes()
+    world.monitored._clock(hours=0)
+    seen, pipe = [desk.sees("stream", name) for name in names], desk.sees("pipe", "shop.orders_pipe")
+    answers, open_table = threading.Event(), TidemarkHook.open_table
+    monkeypatch.setattr(TidemarkHook, "open_table", lambda *given: answers.wait(60) and open_table(*given))
+    monkeypatch.setattr(act_routes, "PATIENCE", 3.0)
+    with ThreadPoolExecutor(len(names)) as people:
+        asked = [people.submit(desk.act, one, "advance") for one in seen]
+        assert desk.act(pipe, "resume").status_code == 200
+        found = sorted(one.result().json()["detail"] for one in asked)
+    assert found == sorted([act_routes.NEVER_BEGAN, *[act_routes.NO_END] * act_routes.AT_ONCE])
+    answers.set()
+    _join_acts()
+    assert [one[:2] for one in desk.history()] == [("shop.orders_pipe", "resume")]
+
+
+def _join_acts() -> None:
+    for thread in threading.enumerate():
+        if thread.name.startswith("tidemark-monitor-acts"):
+            thread.join(60)
+
+
 def test_what_has_changed_since_it_was_shown_is_said_and_nothing_is_done(desk: Desk, paused_pipe: Needing) -> None:
     seen = desk.sees("pipe", "shop.orders_pipe")
     resume_pipe(paused_pipe.store, "shop.orders_pipe", by="bob")
@@ -232,7 +307,7 @@ def test_of_two_accounts_with_one_object_before_them_the_second_is_told_what_has
     found = refused.json()
     assert refused.status_code == 409
     assert found["changed"]["state"] == {"shown": "PAUSED", "now": "RUNNING"}
-    assert "another person has acted on it" in found["detail"]
+    assert "somebody has acted on it" in found["detail"]
     assert find_pipe(paused_pipe.store, "shop.orders_pipe") is not None
     assert desk.act({**seen, "revision": found["revision"]}, "drop", who="bob").status_code == 200
     assert [one[1:3] for one in desk.history()] == [("drop", "bob"), ("resume", "eve")]
@@ -363,6 +438,26 @@ def test_airflows_audit_log_has_each_attempt(desk: Desk, paused_pipe: Needing) -
         assert {one.dag_id for one in found} == {DAG}  # so the DAG's own page has them
     assert [who for who, _ in told] == ["ana", "ana"]
     assert {(extra["act"], extra["kind"], extra["uid"]) for _, extra in told} == {("resume", "pipe", seen["uid"])}
+
+
+@pytest.mark.parametrize("key", ["dag_id", "run_id", "dag_run_id", "task_id", "act", "x"])
+def test_nobody_puts_the_attempt_into_the_audit_log_of_another_dag(desk: Desk, paused_pipe: Needing, key: str) -> None:
+    """Airflow takes such keys of body and address before the names in the path."""
+    from airflow.models import Log  # noqa: TID251 - as Airflow's page shows it
+    from airflow.utils.session import create_session
+
+    seen = desk.sees("pipe", "shop.orders_pipe")
+    path = f"/tidemark/api/v1/objects/pipe/{seen['uid']}/acts/resume"
+    wish = {"revision": seen["revision"], "why": "the night"}
+    headers = {"Authorization": f"Bearer {token(USER)}"}
+    in_body = desk.client.post(path, json={**wish, key: "payroll"}, headers=headers)
+    in_address = desk.client.post(path, params={key: "payroll"}, json=wish, headers=headers)
+    assert (in_body.status_code, in_body.json()["detail"][0]["loc"]) == (422, ["body", key])
+    assert (in_address.status_code, in_address.json()["detail"][0]["loc"]) == (422, ["query", key])
+    with create_session() as session:
+        assert session.query(Log).filter(Log.extra.contains("payroll")).count() == 0
+        assert session.query(Log).filter(Log.dag_id == "payroll").count() == 0
+    assert desk.history() == []
 
 
 def test_an_embedded_store_that_no_task_has_made_has_nothing_to_act_on(

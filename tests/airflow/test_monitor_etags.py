@@ -46,7 +46,11 @@ def document(ask: Callable[..., Any]) -> dict[str, Any]:
 
 
 def test_each_route_that_is_read_answers_304_to_who_has_its_answer(ask: Callable[..., Any]) -> None:
-    wait_until(lambda: ask("/api/v1/overview").json()["looked_at"] is not None)
+    def is_known() -> bool:
+        found = ask("/api/v1/overview").json()
+        return found["looked_at"] is not None and all(one["dependents"] is not None for one in found["needs"])
+
+    wait_until(is_known)
     for path in (*ALONE, *ASKED, "/api/v1/openapi.json"):
         ask(path)  # logs are asked meanwhile
         first = ask(path)

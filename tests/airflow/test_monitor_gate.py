@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fastapi import HTTPException
+from sqlalchemy.exc import DataError, StatementError
 
 from tidemark.errors import StoreBusy, StoreNotMigrated, StreamNotFound
 from tidemark.plugins.monitor.connections import STORE_THREADS, MonitoredConnection
@@ -114,6 +115,8 @@ def test_work_that_does_not_end_is_given_up_and_is_no_way_in_for_others(
         StreamNotFound(stream="s"),
         StoreNotMigrated(url="sqlite:///x", found=None, needed="1"),
         HTTPException(404, "No stream has that name."),
+        StatementError("date value out of range", "SELECT ?", {}, OverflowError()),
+        DataError("SELECT ?", {}, ValueError("integer out of range")),
     ],
 )
 def test_an_answer_that_is_an_error_is_an_answer(clock: Clock, answer: Exception) -> None:

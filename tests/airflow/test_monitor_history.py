@@ -148,6 +148,33 @@ def test_portions_follow_by_cursor(ask: Caller, typed: Callable[..., Said]) -> N
     assert [one["files"] for one in following["runs"]] == [str(one["files"]) for one in rest["points"]]
 
 
+@pytest.mark.parametrize("kind", ["change_stream", "consumer_group"])
+def test_partitions_lead_back_and_forth_in_time_and_are_counted(
+    ask: Caller, typed: Callable[..., Said], world: Historic, kind: str
+) -> None:
+    name = world.named()[kind]
+    asked = {"kind": kind, "name": name, "limit": 2}
+
+    def shown(**wish: Any) -> dict[str, Any]:
+        return part_of(said(ask(HISTORY, **asked, **wish)), "partitions")
+
+    first = shown()
+    second = shown(part="partitions", cursor=first["cursor"])
+    third = shown(part="partitions", cursor=second["cursor"])
+    assert [(one["newer"] is None, one["cursor"] is None) for one in (first, second, third)] == [
+        (True, False), (False, False), (False, True),
+    ]  # fmt: skip
+    assert {one["total"] for one in (first, second, third)} == {5}
+    assert shown(part="partitions", cursor=third["newer"])["points"] == second["points"]
+    assert shown(part="partitions", cursor=second["newer"]) == first
+    more = ("--limit", "2", "--part", "partitions", "--cursor", second["newer"], "--output", "json")
+    (row,) = json.loads(typed(kind, name, *more).stdout)
+    assert (row["totals"], row["newer"]) == ({"partitions": "5"}, {})
+    assert row["cursors"] == {"partitions": first["cursor"]}
+    assert [one["token"] for one in row["partitions"]] == [one["token"] for one in first["points"]]
+    assert ask(HISTORY, **asked, part="partitions", cursor=second["newer"][:-3]).status_code == 422
+
+
 @pytest.mark.parametrize(
     "wish",
     [

@@ -28,7 +28,7 @@ from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 from tidemark.streams.store.schema import streams
 from tidemark.streams.worker.object_lineage import LineageWish, part_of, shown_lineage
 from tidemark.streams.worker.object_needs import NOTHING_KNOWN
-from tidemark.streams.worker.runs import read_run
+from tidemark.streams.worker.runs import RunWish, read_run
 
 pytestmark = pytest.mark.airflow
 
@@ -380,7 +380,7 @@ def test_a_tab_has_a_dry_run_for_the_next_window_from_the_store_and_earlier_look
     made = world.monitored
     made._commit("payments", times=3)
     made._clock(hours=0)
-    behind = read_run(world.store, world.monitored.world.runtime.tables, RunPart(DAG))
+    behind = read_run(world.store, world.monitored.world.runtime.tables, RunWish(RunPart(DAG)))
     (payments,) = (one for one in behind.next if one.stream == "payments")
     assert (payments.state, payments.from_version, payments.to_version, payments.versions) == ("ready", 12, 15, 3)
     assert (payments.rows, payments.sample) == (3, 12)
@@ -410,7 +410,18 @@ def test_a_problem_of_another_dag_is_not_shown_in_a_tab(ask: Caller, world: Need
         world.store.write(lambda c: c.execute(objects.update().where(mine).values(owner_dag=before)))
 
 
-@pytest.mark.parametrize("wish", [{}, {"dag_id": ""}, {"dag_id": DAG, "map_index": -2}, {"dag_id": "\0"}])
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {},
+        {"dag_id": ""},
+        {"dag_id": DAG, "map_index": -2},
+        {"dag_id": "\0"},
+        {"dag_id": DAG, "cursor": "W10"},
+        {"dag_id": DAG, "limit": 0},
+        {"dag_id": DAG, "limit": 201},
+    ],
+)
 def test_bad_questions_about_runs_are_refused(ask: Caller, wish: dict[str, Any]) -> None:
     assert ask(RUN, **wish).status_code == 422
 
@@ -429,11 +440,36 @@ def test_the_command_of_a_run_says_the_same(ask: Caller) -> None:
     assert {row["uid"] for row in listed(by_command["owned"])} == {row["uid"] for row in by_route["owned"]}
 
 
+def test_a_tab_is_walked_in_parts_by_route_and_command(ask: Caller) -> None:
+    whole = found(ask(RUN, dag_id=DAG))
+    assert (whole["continues"], whole["cursors"]) == (None, {})
+    for name, key in (("transactions", lambda one: one["owner"]), ("owned", lambda one: one["uid"])):
+        part, walked = found(ask(RUN, dag_id=DAG, limit=5)), []
+        while True:
+            walked += part[name]
+            if name not in part["cursors"]:
+                break
+            part = found(ask(RUN, dag_id=DAG, limit=5, cursor=part["cursors"][name]))
+            assert part["continues"] == name
+        assert [key(one) for one in walked] == [key(one) for one in whole[name]]
+    first = rows("run", DAG, "--limit", "5")
+    told = [*listed(first["windows"])]
+    cursors = json.loads(str(first["cursors"]).replace("'", '"'))
+    more = rows("run", DAG, "--limit", "200", "--cursor", cursors["transactions"])
+    assert (listed(more["owned"]), more["cursors"]) in (([], "{}"), ([], {}))
+    told += listed(more["windows"])
+    assert [row["stream"] for row in told] == [
+        window["stream"] for one in whole["transactions"] for window in one["windows"]
+    ]
+    assert "1 to 200" in run_airflow("tidemark", "objects", "run", DAG, "--limit", "0").stderr
+
+
 def test_a_tab_takes_as_many_queries_for_one_transaction_as_for_many(world: Needing) -> None:
     from tidemark.streams.worker.runs import shown_run
 
     def asked(*part: str) -> int:
-        act = lambda c: shown_run(c, RunPart(*part), NOTHING_KNOWN, now=world.store.clock())  # noqa: E731
+        act = lambda c: shown_run(c, RunWish(RunPart(*part)), NOTHING_KNOWN, now=world.store.clock())  # noqa: E731
         return queries(world.store, lambda: world.store.read(act))
 
-    assert asked(DAG, "payments__3") - 5 <= asked(DAG) <= asked(DAG, "payments__3")
+    of_touched = queries(world.store, lambda: world.store.read(lambda c: touched_by(c, RunPart(DAG, "payments__3"))))
+    assert asked(DAG) <= asked(DAG, "payments__3") <= asked(DAG) + of_touched

@@ -144,6 +144,7 @@ def test_objects_are_chosen_searched_sorted_and_turned(ask: Caller) -> None:
     wait_until(lambda: named(ask("/api/v1/objects", problems=True)) == WORST_FIRST[:7])
     assert named(ask("/api/v1/objects", state="failing")) == ["stream clicks", "stream stock"]
     assert named(ask("/api/v1/objects", state="warning")) == WORST_FIRST[4:7]
+    assert named(ask("/api/v1/objects", state="stale")) == []  # as documented: only a log tells it
     assert named(ask("/api/v1/objects", search="STOCK")) == ["stream stock", "replicated_table shop/shop.stock"]
     assert named(ask("/api/v1/objects", search="%")) == []
     turned = ask("/api/v1/objects", limit=2, offset=2)

@@ -103,6 +103,7 @@ def test_each_need_has_its_reason_its_time_its_run_and_the_way_out(ask: Caller) 
     assert (left["state"], left["run"]["run_id"]) == ("locked", "manual__left")
     assert "nothing of it was submitted" in left["reason"]
     assert left["commands"][1] == "airflow tidemark streams release left"
+    assert stock["run_met"] is True
     assert found["replication crm"]["commands"] == ["airflow tidemark replications resume crm"]
     assert found["dynamic_table city_counts"]["reason"] == "it is suspended: its source is loaded again"
     assert found["pipe shop.orders_pipe"]["reason"] == "it is paused"
@@ -110,6 +111,61 @@ def test_each_need_has_its_reason_its_time_its_run_and_the_way_out(ask: Caller) 
     assert found["replicated_table shop/shop.payments"]["commands"][0] == (
         "airflow tidemark replications errors shop --object shop.payments"
     )
+
+
+def test_a_need_that_no_run_met_has_the_task_that_touched_the_object_last(ask: Caller) -> None:
+    found = of(looked(ask))
+    tasks = {
+        "stream customers": None,  # no task has read it
+        "replication crm": "scheduled__2026-11-22/tasks/prepare",
+        "replicated_table shop/shop.stock": "scheduled__2026-11-22/tasks/capture",
+        "pipe shop.bad_files": "scheduled__1/tasks/load",
+    }
+    assert {name: found[name]["log_path"] for name in tasks} == {
+        name: None if task is None else f"dags/{DAG}/runs/{task}" for name, task in tasks.items()
+    }
+    assert [found[name]["run_met"] for name in tasks] == [False, False, True, True]
+    by_command = {f"{one['kind']} {one['name']}": one for one in rows()}
+    assert by_command["replication crm"]["run"] == f"{DAG}/scheduled__2026-11-22/prepare/-1"
+    assert [str(by_command[name]["run_met"]) for name in tasks] == ["False", "False", "True", "True"]
+
+
+def test_a_need_says_how_many_tables_and_objects_depend_on_it_and_where_they_are_shown(ask: Caller) -> None:
+    until, needs = time.monotonic() + 30, of(ask(OVERVIEW).json())
+    assert {one["dependents"] for one in needs.values()} == {None}  # nobody waits for the lineage
+    while any(one["dependents"] is None for one in needs.values()):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+        needs = of(ask(OVERVIEW).json())
+    by_command = {f"{one['kind']} {one['name']}": one for one in rows()}
+    for name, one in needs.items():
+        assert one["lineage"] == {"view": "lineage", "object": f"{one['kind']}/{one['uid']}"}
+        part = ask("/api/v1/lineage", object=one["lineage"]["object"], depth=10, limit=2000).json()
+        below, waiting = set(), [part["centre"]]
+        while waiting:
+            of_it = waiting.pop()
+            after = {edge["target"] for edge in part["edges"] if edge["source"] == of_it} - below
+            below |= after
+            waiting += after
+        assert one["dependents"] == len(below), name
+        assert int(by_command[name]["dependents"]) == len(below)
+    assert needs["replication crm"]["dependents"] == 0
+    assert needs["replicated_table shop/shop.stock"]["dependents"] > 0
+
+
+def test_a_reason_of_a_person_is_for_readers_of_the_owners_dag(ask: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+
+    assert of(ask(OVERVIEW).json())["replication crm"]["reason"] == "it is paused: the CRM moves, by ana"
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
+    crm = of(ask(OVERVIEW).json())["replication crm"]
+    assert (crm["reason"], crm["run"]["kind"], crm["log_path"]) == ("it is paused", "hidden", None)
+
+
+def test_the_document_of_the_routes_says_what_the_new_fields_mean(ask: Caller) -> None:
+    described = ask("/api/v1/openapi.json").json()["components"]["schemas"]["NeedAnswer"]["description"]
+    for said in ("`run_met`", "`dependents`", "`lineage`"):
+        assert said in described
 
 
 def test_looks_in_the_background_find_what_only_logs_and_lags_tell(ask: Caller) -> None:
@@ -237,6 +293,8 @@ def test_nothing_wrong_is_said_with_figures(app: FastAPI, use: Callable[[str], N
     said = run_airflow("tidemark", "overview", "--output", "json")
     assert (said.returncode, json.loads(said.stdout)) == (0, [])
     assert "Nothing needs attention: 3 streams." in said.stderr
+    for part in (("--kind", "stream"), ("--search", "x")):
+        assert run_airflow("tidemark", "overview", *part).stderr.endswith("No object that fits needs attention.\n")
 
 
 def test_a_store_that_no_task_has_made_yet_needs_nobody(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import sqlalchemy as sa
-from selenium.webdriver import Chrome, Keys
+from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 
 from tests.airflow.api_server import ApiServer, api_server, chromium
 from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.needing import IN_THE_STORE, Needing
 from tests.airflow.test_monitor_page import LAKE, Page
+from tidemark.control.command_acts import CommandAct, note_act
 from tidemark.control.schema import acts, objects
 from tidemark.materialized.worker.views import get_view, suspend_view
 from tidemark.pipes.worker.definitions import get_pipe, pause_pipe, resume_pipe
@@ -46,10 +49,10 @@ def server(airflow_home: Path, world: Needing, tmp_path_factory: pytest.TempPath
     root = tmp_path_factory.mktemp("server")
     well = Monitored(root / "well", f"sqlite:///{root}/well.db").many(3)
     late = Monitored(root / "late", f"sqlite:///{root}/late.db").unusual("orders")
-    many = Monitored(root / "many", f"sqlite:///{root}/many.db").many(60)
+    many = Monitored(root / "many", f"sqlite:///{root}/many.db").many(110)
     from tidemark.model.statements import TransactionKey
 
-    for number in range(60):
+    for number in range(110):
         many._fail(f"bulk_{number:04}", TransactionKey(DAG, "r", "t"), times=1)
     acted(many, 25)
     environment = {
@@ -100,7 +103,7 @@ class Overview(Page):
 
     def whole(self, *, inside: bool = False) -> None:
         (self.open_inside if inside else self.open)("?view=overview")
-        self.until(lambda: len(self.needs()) >= ALL - 1 and "Logs were looked at" in self.reads("#figures"))
+        self.until(lambda: len(self.needs()) >= ALL - 1 and "Logs were read" in self.reads("#figures"))
 
     def begins(self, name: str, act: str) -> None:
         self.press(f"[data-need='{name}'] [id^='act-{act}-']", Keys.ENTER)
@@ -145,13 +148,54 @@ def test_one_look_says_what_is_wrong_why_since_when_and_the_way_out(viewer: Over
     assert viewer.barriers() == []
 
 
-def test_links_lead_to_the_run_and_to_the_tasks_log(viewer: Overview) -> None:
+def test_links_lead_to_the_run_and_to_the_tasks_log(viewer: Overview, world: Needing) -> None:
     viewer.whole()
     links = viewer.chrome.find_elements(By.CSS_SELECTOR, "[data-need='stream stock'] .fact a")
-    found = [str(one.get_attribute("href")).removeprefix(viewer.url) for one in links]
+    *found, lineage, history = [str(one.get_attribute("href")).removeprefix(viewer.url) for one in links]
     run = f"/dags/{DAG}/runs/scheduled__failed"
-    history = "/tidemark/?history=stock&kind=stream&connection=tidemark_default"
-    assert found == [f"{run}/tasks/deliver_stock", run, f"/dags/{DAG}", history]
+    assert found == [f"{run}/tasks/deliver_stock", run, f"/dags/{DAG}"]
+    assert lineage.startswith("/tidemark/?view=lineage&object=stream%2F")
+    uid = get_stream(world.store, "stock").uid
+    assert history == f"/tidemark/?history={uid}&kind=stream&connection=tidemark_default"
+
+
+def test_each_of_two_objects_of_one_name_leads_to_its_own_history(viewer: Overview, world: Needing) -> None:
+    first = get_pipe(world.store, "shop.good_files").uid
+    like = world.store.read(
+        lambda c: dict(c.execute(sa.select(objects).where(objects.c.uid == first)).mappings().one())
+    )
+    world.store.write(lambda c: c.execute(objects.insert(), {**like, "uid": "second"}))
+    try:
+        viewer.open("?view=objects&search=shop.good_files")
+        row = "tr[data-any-object='pipe shop.good_files']"
+        links = viewer.until(lambda: viewer.chrome.find_elements(By.CSS_SELECTOR, f"{row} a[aria-label^=History]"))
+        found = [str(link.get_attribute("href")) for link in links]
+        assert {parse_qs(urlsplit(link).query)["history"][0] for link in found} == {first, "second"}
+        for link in found:
+            viewer.chrome.get(link)
+            viewer.until(lambda: viewer.reads("#where") == "pipe shop.good_files")
+            viewer.one("#history")
+    finally:
+        world.store.write(lambda c: c.execute(objects.delete().where(objects.c.uid == "second")))
+
+
+def test_a_paused_replication_has_its_reason_the_last_task_and_what_depends_on_it(viewer: Overview) -> None:
+    viewer.whole()
+    crm, table = "replication crm", "replicated_table shop/shop.stock"
+    viewer.until(lambda: "nothing depends on it" in viewer.need(crm))
+    for said in (
+        "it is paused: the CRM moves, by ana",
+        "since",
+        "log of the last task",
+        "last run scheduled__2026-11-22",
+    ):
+        assert said in viewer.need(crm)
+    link = f"[data-need='{table}'] a[href*='view=lineage']"
+    assert viewer.reads(link) == "1 table or object depends on it"
+    assert str(viewer.one(link).get_attribute("aria-label")).startswith(viewer.reads(link))
+    assert viewer.barriers() == []
+    viewer.press(link, Keys.ENTER)
+    viewer.until(lambda: "shop/shop.stock" in viewer.reads("#centre h2"))
 
 
 def test_a_stream_behind_its_usual_lag_is_there_in_these_words(viewer: Overview) -> None:
@@ -174,13 +218,46 @@ def test_nothing_wrong_is_said_with_figures(viewer: Overview) -> None:
 def test_many_come_in_parts(viewer: Overview) -> None:
     viewer.open("?view=overview&connection=tidemark_many")
     viewer.until(lambda: len(viewer.needs()) == 50)
+    viewer.chrome.execute_script("const next = document.getElementById('after'); next.click(); next.click()")
+    viewer.until(lambda: viewer.needs()[:1] == ["stream bulk_0050"])
     viewer.press("#after", Keys.ENTER)
     viewer.until(lambda: len(viewer.needs()) == 10)
-    assert viewer.needs()[0] == "stream bulk_0050"
+    assert viewer.needs()[0] == "stream bulk_0100"
+    last = viewer.chrome.current_url
+    viewer.chrome.refresh()
+    viewer.until(lambda: len(viewer.needs()) == 10)
+    for first in ("stream bulk_0050", "stream bulk_0000"):
+        assert viewer.reads("#before") == "Previous"
+        viewer.press("#before", Keys.ENTER)
+        viewer.until(lambda first=first: viewer.needs()[:1] == [first])
+    viewer.open("?view=overview&connection=tidemark_well")
+    viewer.until(lambda: "Nothing needs attention" in viewer.reads("#empty"))
+    viewer.chrome.get(last)  # as by a link: the part before is not known
+    viewer.until(lambda: viewer.reads("#before") == "First")
     viewer.press("#before", Keys.ENTER)
     viewer.until(lambda: viewer.needs()[:1] == ["stream bulk_0000"])
     viewer.press("#search", "bulk_0042")
     viewer.until(lambda: viewer.needs() == ["stream bulk_0042"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("connection=tidemark_many", "110 of 110 objects need attention: 110 failed."),
+        ("connection=tidemark_many&search=bulk_004", "10 objects that fit need attention: 10 failed."),
+        ("connection=tidemark_many&search=bulk_0042", "1 object that fits needs attention: 1 failed."),
+        ("kind=pipe", "2 of 3 objects need attention: "),
+    ],
+)
+def test_figures_are_of_the_objects_that_fit(viewer: Overview, asked: str, said: str) -> None:
+    viewer.open(f"?view=overview&{asked}")
+    viewer.until(lambda: viewer.reads("#figures").startswith(said))
+
+
+def test_a_kind_without_any_object_stays_the_one_that_is_chosen(viewer: Overview) -> None:
+    viewer.open("?view=overview&connection=tidemark_well&kind=pipe")
+    viewer.until(lambda: "No object fits" in viewer.reads("#empty"))
+    assert viewer.one("#kind").get_attribute("value") == "pipe"
 
 
 def test_older_acts_are_reached_by_keyboard_for_all_objects_and_for_one(viewer: Overview) -> None:
@@ -200,6 +277,16 @@ def test_older_acts_are_reached_by_keyboard_for_all_objects_and_for_one(viewer: 
     whys = "return [...document.querySelectorAll('#acts tbody td:last-child')].map((one) => one.textContent)"
     wanted = [f"<b>reason {number}</b>" for number in (20, 15, 10, 5, 0)]
     viewer.until(lambda: viewer.chrome.execute_script(whys) == wanted)
+
+
+def test_an_act_by_a_command_names_the_user_of_the_operating_system(viewer: Overview, world: Needing) -> None:
+    left = get_stream(world.store, "left")
+    note_act(world.store, CommandAct("stream", "redo", "<i>deploy</i>", ""), left.uid, left.name)
+    viewer.open("?history=left&kind=stream")
+    viewer.until(lambda: "<i>deploy</i>" in viewer.reads("#acts"))
+    assert "operating-system user, by a command" in viewer.reads("#acts")
+    assert "no reason given" in viewer.reads("#acts")
+    assert viewer.barriers() == []
 
 
 def test_who_may_not_act_has_the_command_and_a_button_that_copies_it(viewer: Overview, world: Needing) -> None:
@@ -287,6 +374,55 @@ def test_by_keyboard_a_healthy_stream_is_delivered_again_from_a_window_that_is_p
     assert (after.offset.version, before.offset.version) == (9, 12)
     admin.open("?view=overview")
     admin.until(lambda: "window: 9" in admin.reads("#acts"))
+
+
+def test_the_outcome_of_an_act_is_said_whatever_closes_its_form(admin: Overview, world: Needing) -> None:
+    admin.open("?history=shop.orders_pipe&kind=pipe")
+    admin.until(lambda: admin.chrome.find_elements(By.CSS_SELECTOR, "[id^='act-resume-']"))
+    admin.sends_through(
+        "if (told.method === 'POST') await new Promise((done) => { window.goesOn = done; }); return send(url, told)"
+    )
+    escapes = partial(ActionChains(admin.chrome).send_keys(Keys.ESCAPE, Keys.ESCAPE, Keys.ESCAPE).perform)
+    closes = partial(admin.chrome.execute_script, "document.querySelector('dialog').close()")  # as a phone does
+    for act, ends, stays in (("resume", escapes, True), ("pause", closes, False)):
+        admin.press(f"[id^='act-{act}-']", Keys.ENTER)
+        admin.press("#why", "the night")
+        admin.click("#act-yes")
+        admin.until(lambda: admin.chrome.execute_script("return Boolean(window.goesOn)"))
+        ends()
+        assert bool(admin.chrome.find_elements(By.CSS_SELECTOR, "dialog[open]")) is stays
+        admin.chrome.execute_script("window.goesOn(); window.goesOn = null")
+        admin.until(lambda: admin.reads("#done").endswith("It is done."))
+        admin.until(lambda act=act: admin.chrome.find_elements(By.CSS_SELECTOR, f"[id^='act-{act}-']") == [])
+    assert get_pipe(world.store, "shop.orders_pipe").paused_at is not None
+
+
+def test_choices_that_cannot_be_read_are_not_known_and_the_form_says_why(admin: Overview) -> None:
+    admin.open("?history=payments&kind=stream")
+    admin.until(lambda: admin.chrome.find_elements(By.CSS_SELECTOR, "[id^='act-replay-']"))
+    admin.sends_through(
+        "if (!url.startsWith('api/v1/objects/stream/')) return send(url, told);"
+        "return Response.json({ detail: 'The control store does not answer.' }, { status: 503 })"
+    )
+    admin.press("[id^='act-replay-']", Keys.ENTER)
+    admin.until(lambda: admin.reads("#act-trouble") == "The control store does not answer.")
+    assert admin.reads("#act-field-window") == "Not known"
+    admin.press("#why", Keys.ESCAPE)
+
+
+def test_any_number_of_names_is_given_with_commas_or_line_breaks(admin: Overview) -> None:
+    names = [f"column_{number:03}" for number in range(150)]
+    admin.open("?history=payments&kind=stream")
+    admin.press("[id^='act-rebase-']", Keys.ENTER)
+    admin.until(lambda: admin.chrome.switch_to.active_element.get_attribute("id") == "act-field-keys")
+    admin.press("#act-field-keys", "\n".join(names[:100]) + ", " + ", ".join(names[100:]))
+    admin.sends_through("if (told.method === 'POST') window.sent = told.body; return send(url, told)")
+    admin.press("#why", "a test")
+    admin.click("#act-yes")
+    sent = admin.until(lambda: admin.chrome.execute_script("return window.sent"))
+    assert json.loads(sent)["values"]["keys"] == names
+    admin.until(lambda: admin.reads("#act-trouble") != "")  # the stream can still be read
+    admin.press("#why", Keys.ESCAPE)
 
 
 def test_names_and_reasons_with_html_are_shown_as_text(admin: Overview, world: Needing) -> None:

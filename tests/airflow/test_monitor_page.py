@@ -19,7 +19,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.airflow.api_server import ApiServer, api_server, chromium
-from tests.airflow.historic import Changes, tokens
+from tests.airflow.historic import Changes, old_partitions, tokens
 from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.monitored_replications import WORST_FIRST, MonitoredReplications
 from tests.dag_runs import run_registered
@@ -38,6 +38,7 @@ FRAME = (By.CSS_SELECTOR, "iframe[title=Tidemark]")
 SCREENSHOTS = os.environ.get("TIDEMARK_SCREENSHOTS")  # a directory for the pictures of the docs
 LAKE = os.environ.get("TIDEMARK_SCREENSHOTS_LAKE")  # a new directory whose name may be seen in them
 STREAMS = "?view=streams"
+CONNECTIONS = [f"tidemark_{name}" for name in ("default", "many", "new", "changes", "taken")]
 
 
 class Page:
@@ -102,6 +103,19 @@ class Page:
 
         waiting = WebDriverWait(self.chrome, patience, ignored_exceptions=[Redrawn, Unshown])
         return waiting.until(lambda _: seen())
+
+    def sends_through(self, script: str) -> None:
+        """From now on the page's questions take this way, until it is opened again."""
+        self.chrome.execute_script(f"const send = fetch; window.fetch = async (url, told) => {{ {script} }}")
+
+    def is_answered(self, change: str) -> None:
+        """From now on the page's answers are whole, and changed like that: `found`."""
+        ask = "const answer = await send(url, { ...told, headers: {} }), found = await answer.json();"
+        self.sends_through(f"{ask} {change}; return Response.json(found, {{ status: answer.status }})")
+
+    def refreshes(self) -> None:
+        """As its timer does after ten seconds."""
+        self.chrome.execute_script("document.dispatchEvent(new Event('visibilitychange'))")
 
     def streams(self) -> list[str]:
         script = "return [...document.querySelectorAll('tr[data-stream]')].map((row) => row.dataset.stream)"
@@ -188,11 +202,26 @@ def source(source_server: PostgresServer) -> str:
 
 
 @pytest.fixture(scope="module")
+def changes(monitored: Monitored, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of a store with a change stream that has 250 old partitions beside the new ones, and a landing table."""
+    root = tmp_path_factory.mktemp("changes")
+    url = f"sqlite:///{root}/changes.db"
+    store = ControlStore(url)
+    store.migrate()
+    Changes(root, url, monitored.now)
+    old_partitions(store, 250, monitored.now)
+    born(root / "landing")
+    tokens(store, root / "landing", monitored.now)
+    return url
+
+
+@pytest.fixture(scope="module")
 def server(
     airflow_home: Path,
     monitored: Monitored,
     replicated: MonitoredReplications,
     source: str,
+    changes: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ApiServer]:
     from airflow.models.dag import DagModel  # noqa: TID251 - as the API server knows it
@@ -204,15 +233,13 @@ def server(
         session.flush()
         session.merge(DagModel(dag_id=DAG, bundle_name="page", fileloc="x.py"))
     root = tmp_path_factory.mktemp("server")
+    taken = f"sqlite:///{root}/taken.db"
+    windows_of_a_dag(Monitored(root / "taken", taken), 60)
     many = Monitored(root / "many", f"sqlite:///{root}/many.db").many(120)
-    changes = f"sqlite:///{root}/changes.db"
-    ControlStore(changes).migrate()
-    Changes(root, changes, monitored.now)
-    born(root / "landing")
-    tokens(ControlStore(changes), root / "landing", monitored.now)
     environment = {
         "TIDEMARK_CONTROL_STORE": monitored.url,
-        "AIRFLOW__TIDEMARK__MONITOR_CONN_IDS": "tidemark_default,tidemark_many,tidemark_new,tidemark_changes",
+        "AIRFLOW__TIDEMARK__MONITOR_CONN_IDS": ",".join(CONNECTIONS),
+        "AIRFLOW_CONN_TIDEMARK_TAKEN": f'{{"conn_type": "tidemark", "extra": {{"control_store": "{taken}"}}}}',
         "AIRFLOW_CONN_TIDEMARK_CHANGES": f'{{"conn_type": "tidemark", "extra": {{"control_store": "{changes}"}}}}',
         "AIRFLOW_CONN_TIDEMARK_MANY": f'{{"conn_type": "tidemark", "extra": {{"control_store": "{many.url}"}}}}',
         "AIRFLOW_CONN_SHOP_DATABASE": source,
@@ -222,6 +249,16 @@ def server(
         yield running
     with create_session() as session:
         session.query(DagModel).filter_by(dag_id=DAG).delete()
+
+
+def windows_of_a_dag(made: Monitored, count: int) -> None:
+    made.store.migrate()
+    made._clock(hours=90)
+    made._stream("taken")
+    for number in range(count):
+        made._clock(hours=89 - number)
+        made._commit("taken", times=1)
+        made._consume(f"run_{number}", "taken")
 
 
 @pytest.fixture(scope="module")
@@ -252,9 +289,9 @@ def test_airflows_menu_leads_to_the_page_and_it_shows_every_stream(page: Page) -
     page.until(lambda: "5 versions" in page.row("order_changes"))
     for said in ("shop.order_changes", "24", DAG, "manual__open", "UTC", "ago"):
         assert said in page.row("order_changes")
-    assert "up to date" in page.row("payments")
-    assert "No table exists" in page.row("returns")
-    assert "stale" in page.row("stock")
+    page.until(lambda: "up to date" in page.row("payments"))  # each log has its turn
+    page.until(lambda: "No table exists" in page.row("returns"))
+    page.until(lambda: "stale" in page.row("stock"))
     assert "failed 3 times in a row" in page.row("stock")
     page.picture("streams")
 
@@ -313,8 +350,8 @@ def test_an_empty_store_says_what_to_do_next(page: Page) -> None:
 def test_a_streams_details_have_its_history_window_and_targets(page: Page) -> None:
     page.open_inside()
     page.press("tr[data-stream=order_changes] th a", Keys.ENTER)
-    assert page.label("#plot") == "The offset moved from version 0 to 24; the source is at 29."
-    assert len(page.chrome.find_elements(By.CSS_SELECTOR, "#plot circle")) == 13
+    assert page.one("#plot svg").accessible_name == "Offset over commits of the table"
+    assert page.reads("#plot .legend").split("\n") == ["Offset", "Newest commit of the table that was seen"]
     assert len(page.chrome.find_elements(By.CSS_SELECTOR, "#moves tbody tr")) == 13
     for said in ("Open window", "order_changes: (24, 26]", "not yet", "target0", "ana", "created", "worker-3:417"):
         assert said in page.text
@@ -323,23 +360,80 @@ def test_a_streams_details_have_its_history_window_and_targets(page: Page) -> No
     page.one("tr[data-stream=payments]")
 
 
+def test_the_offset_of_a_stream_is_walked_by_keyboard_over_the_commits_of_its_table(page: Page) -> None:
+    chart = "#chart-versions-offset"
+    page.open("?stream=order_changes")
+    page.until(lambda: (page.label("#mark-chart-versions-offset-1-now") or "").endswith("that was seen: 29"))
+    assert len(page.chrome.find_elements(By.CSS_SELECTOR, f"{chart} path.line")) == 2
+    assert (page.label(f"{chart} .mark[tabindex='0']") or "").endswith("Offset: 24")
+    focused = "return getComputedStyle(document.activeElement.querySelector('.series')).strokeWidth"
+    page.press(f"{chart} .mark[tabindex='0']", Keys.ARROW_DOWN)
+    page.until(lambda: page.reads(f"{chart}-said").endswith("that was seen: 29"))
+    assert page.chrome.execute_script(focused) == "2.5px"
+    for key, said in ((Keys.ARROW_UP, "Offset: 24"), (Keys.HOME, "Offset: 0"), (Keys.ARROW_RIGHT, "Offset: 1")):
+        ActionChains(page.chrome).send_keys(key).perform()
+        page.until(lambda said=said: page.reads(f"{chart}-said").endswith(said))
+    assert page.chrome.switch_to.active_element.get_attribute("aria-label") == page.reads(f"{chart}-said")
+    page.press(f"{chart}-table summary", Keys.ENTER)
+    newest = f"{chart}-table tbody tr"
+    page.until(lambda: page.reads(newest).endswith("24 29"))
+    assert page.barriers() == []
+
+
+def test_an_open_table_keeps_focus_and_place_when_a_stream_is_drawn_again_and_the_same_answer_draws_nothing(
+    page: Page,
+) -> None:
+    page.open("?stream=order_changes")
+    page.is_answered(
+        "Object.assign(found, { now: '2026-11-30T12:00:00Z', looked_at: '2026-11-30T12:00:00Z' });"
+        "Object.assign(found.stream.lag, { lag_seconds: 90, hours_left: 5 }); found.stream.comment = window.said"
+    )
+    page.chrome.execute_script("window.said = 'said before'")
+    page.refreshes()
+    page.until(lambda: "said before" in page.text)
+    page.press("#chart-versions-offset-table summary", Keys.ENTER)
+    table = "#chart-versions-offset-table .scroll"
+    page.one(f"{table} table")
+    page.chrome.execute_script(
+        "document.getElementById('view').style.width = '15rem';"
+        "const table = document.querySelector(arguments[0]); table.focus(); table.scrollLeft = 40", table
+    )  # fmt: skip
+    places = "return [...document.querySelectorAll('#view .scroll')].map((one) => [one.ariaLabel, one.scrollLeft])"
+    before = page.chrome.execute_script(places)
+    assert [place for _, place in before if place] == [40]
+    drawn = page.one("#plot")
+    for said in ("said before", "said then"):
+        page.chrome.execute_script("window.said = arguments[0]; refreshed.textContent = ''", said)
+        page.refreshes()
+        page.until(lambda: page.reads("#refreshed") != "")
+        assert (page.one("#plot") == drawn) is (said == "said before")
+    assert "said then" in page.text
+    assert page.reads(f"{table} tbody tr").endswith("24 29")
+    assert page.chrome.execute_script(places) == before
+    assert page.chrome.execute_script("return document.activeElement === document.querySelector(arguments[0])", table)
+
+
 def test_a_history_is_walked_by_keyboard_and_has_tables(page: Page) -> None:
     page.open("?view=objects")
     page.press("tr[data-any-object='stream order_changes'] a[aria-label^=History]", Keys.ENTER)
-    chart = "#chart-moves-offset"
+    chart = "#chart-versions-offset"
+    seen = f"{chart} > svg > g:last-of-type > .mark:last-child"  # by a look that the list of objects has begun
+    page.until(lambda: (page.label(seen) or "").endswith("that was seen: 29"))
     newest = page.label(f"{chart} .mark[tabindex='0']")
     assert newest is not None
-    assert newest.endswith("To: 24")
+    assert newest.endswith("Offset: 24")
     assert page.one(f"{chart} svg").accessible_name == "Offset over commits of the table"
     axis = [one.text for one in page.chrome.find_elements(By.CSS_SELECTOR, f"{chart} .axes text")]
-    assert {"0", "5", "10", "15", "20", "25"} <= set(axis)
+    assert {"0", "10", "20", "30"} <= set(axis)
     page.press(f"{chart} .mark[tabindex='0']", Keys.ARROW_LEFT)
-    page.until(lambda: page.reads(f"{chart}-said").endswith("To: 21"))
+    page.until(lambda: page.reads(f"{chart}-said").endswith("Offset: 24"))
+    ActionChains(page.chrome).send_keys(Keys.ARROW_LEFT).perform()
+    page.until(lambda: page.reads(f"{chart}-said").endswith("Offset: 21"))
     ActionChains(page.chrome).send_keys(Keys.HOME).perform()
-    page.until(lambda: page.reads(f"{chart}-said").endswith("To: 0"))
+    page.until(lambda: page.reads(f"{chart}-said").endswith("Offset: 0"))
     assert page.chrome.switch_to.active_element.get_attribute("aria-label") == page.reads(f"{chart}-said")
     page.press(f"{chart}-table summary", Keys.ENTER)
-    page.until(lambda: len(page.chrome.find_elements(By.CSS_SELECTOR, f"{chart}-table tbody tr")) == 13)
+    page.until(lambda: len(page.chrome.find_elements(By.CSS_SELECTOR, f"{chart}-table tbody tr")) == 14)
     assert "24" in page.reads(f"{chart}-table tbody tr")
     assert page.barriers() == []
 
@@ -362,11 +456,27 @@ def test_a_tree_of_partitions_says_the_state_of_each(page: Page) -> None:
     page.picture("history", height=760)
 
 
+def test_partitions_of_before_are_reached_by_keyboard_and_all_are_counted(page: Page) -> None:
+    lives = "#chart-partitions-tree .mark"
+    page.open("?history=s&kind=change_stream&connection=tidemark_changes")
+    pages = "nav[aria-label^='Pages: Partitions']"
+    page.until(lambda: "200 of 255 points" in page.reads(pages))
+    assert len(page.chrome.find_elements(By.CSS_SELECTOR, lives)) == 200
+    page.press("#older-partitions", Keys.ENTER)
+    page.until(lambda: "55 of 255 points" in page.reads(pages))
+    assert (page.label(lives) or "").startswith("Partition old-0,")
+    assert not page.one("#older-partitions").is_enabled()
+    assert page.barriers() == []
+    page.press("#newer-partitions", Keys.ENTER)
+    page.until(lambda: "200 of 255 points" in page.reads(pages))
+    assert not page.one("#newer-partitions").is_enabled()
+
+
 def test_the_tokens_of_channels_are_drawn_after_a_look_at_the_lake(page: Page) -> None:
     page.open("?history=shop.landing&kind=landing_table&connection=tidemark_changes")
     newest = "#chart-channel_0-tokens .mark[tabindex='0']"
     page.until(lambda: (page.label(newest) or "").endswith("Offset token as a number: 14"))
-    assert "Logs were looked at" in page.reads("#looked")
+    assert "Logs were read" in page.reads("#looked")
     page.press("#part-channel_1-table summary", Keys.ENTER)
     page.until(lambda: "file_2" in page.reads("#part-channel_1-table tbody tr"))
     assert page.chrome.find_elements(By.CSS_SELECTOR, "main img") == []
@@ -389,6 +499,20 @@ def test_what_changes_is_seen_without_a_reload(page: Page, monitored: Monitored)
     monitored.tables["payments"].append()
     page.until(lambda: "1 version" in page.row("payments"), patience=3 * REFRESH)
     page.until(lambda: page.chrome.switch_to.active_element.text == "payments")  # drawn anew, the focus stays
+
+
+def test_airflows_address_has_what_is_looked_at_and_a_reload_keeps_it(page: Page) -> None:
+    page.open_inside()
+    page.press("#search", "PAY")
+    page.shows("payments")
+    page.until(lambda: "search=PAY" in page.chrome.current_url)
+    page.chrome.refresh()
+    page.enter()
+    page.shows("payments")
+    assert page.one("#search").get_attribute("value") == "PAY"
+    for link, there in (("#view-streams", "streams"), ("#view-objects", "objects"), ("#home", "overview")):
+        page.press(link, Keys.ENTER)
+        page.until(lambda there=there: page.chrome.current_url.endswith(f"?view={there}"))
 
 
 def test_the_page_is_dark_where_airflow_is(page: Page) -> None:
@@ -468,6 +592,20 @@ def test_a_replication_that_is_not_there_is_said_with_a_way_to_the_others(page: 
     page.until(lambda: "Replication 'nobody' does not exist" in page.reads("#trouble"))
     page.click("#view a")
     page.one("tr[data-replication=crm]")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "way"),
+    [
+        (f"{STREAMS}&connection=nobody", "not among those of [tidemark] monitor_conn_ids", "#without-connection"),
+        (f"{STREAMS}&offset=99999999", "offset: Input should be less than or equal to 10000000.", "#view a"),
+    ],
+)
+def test_an_address_that_is_refused_says_why_and_has_a_way_out(page: Page, asked: str, said: str, way: str) -> None:
+    page.open(asked)
+    page.until(lambda: said in page.reads("#trouble"))
+    page.click(way)
+    page.one("tr[data-stream=payments]")
 
 
 def test_where_nothing_is_replicated_the_streams_are_all_there_is(page: Page) -> None:
@@ -565,6 +703,50 @@ def test_lineage_is_a_graph_that_is_walked_by_keyboard_and_mouse(page: Page) -> 
     page.until(lambda: "No object yet" in page.text)
 
 
+def test_what_is_typed_into_the_lineage_stays_while_lags_and_ages_go_on(page: Page) -> None:
+    page.open("?view=lineage")
+    page.until(lambda: "Logs were read" in page.reads("#age"))
+    page.press("#object", "stream orde")
+    page.is_answered(
+        "for (const edge of found.edges) Object.assign(edge, { looked: true, lag_amount: 77, lag_unit: 'versions' });"
+        "found.looked_at = window.read"
+    )
+    for read in ("2026-01-01 00:00:00 UTC", "2026-01-02 00:00:00 UTC"):  # the second answer has no other lag
+        page.chrome.execute_script("window.read = arguments[0]", read.replace(" UTC", "Z").replace(" ", "T"))
+        page.refreshes()
+        page.until(lambda read=read: read in page.reads("#age"))
+        assert "77 versions" in page.chrome.execute_script("return document.getElementById('lineage').textContent")
+        assert page.one("#object").get_attribute("value") == "stream orde"
+        assert page.chrome.switch_to.active_element.get_attribute("id") == "object"
+
+
+def test_the_lineage_of_another_connection_has_no_centre_of_the_one_before(page: Page) -> None:
+    page.open("?view=lineage&object=stream/order_changes")
+    page.until(lambda: page.one("#object").get_attribute("value") == "stream order_changes")
+    page.press("#connection", "tidemark_many")
+    page.until(lambda: page.chrome.find_elements(By.CSS_SELECTOR, "a[data-node='stream bulk_0000']"))
+    assert page.one("#object").get_attribute("value") == ""
+    assert not page.one("#trouble").is_displayed()
+
+
+def test_the_way_back_leads_along_the_lineage_inside_of_airflow(page: Page) -> None:
+    page.open_inside("?view=lineage")
+    middle = "#centre h2"
+    page.press("a[data-node='stream order_changes']", Keys.ENTER)
+    page.until(lambda: "stream order_changes" in page.reads(middle))
+    page.press("a[data-node='table shop.order_changes']", Keys.ENTER)
+    page.until(lambda: "table shop.order_changes" in page.reads(middle))
+    page.chrome.back()
+    page.enter()
+    page.until(lambda: "stream order_changes" in page.reads(middle))
+    page.until(lambda: "object=stream%2F" in page.chrome.current_url)
+    page.chrome.back()
+    page.enter()
+    page.until(lambda: not page.one("#all").is_displayed())
+    assert page.chrome.find_elements(By.CSS_SELECTOR, "a[data-node='replication shop']")
+    assert "object=" not in page.chrome.current_url
+
+
 @pytest.fixture
 def tabbed(monitored: Monitored, server: ApiServer) -> str:
     """The id of a run of a DAG that Airflow knows. It owns a stream, and its task took a window of another one."""
@@ -607,6 +789,30 @@ def test_a_dag_a_run_and_a_task_have_a_tab(page: Page, tabbed: str) -> None:
     assert page.barriers() == []
     page.press("#touched a[aria-label='Lineage of stream payments']", Keys.ENTER)
     page.until(lambda: "payments" in page.reads("#centre h2"))
+
+
+def test_a_tab_has_captures_and_rows_of_channels_that_its_tasks_brought(page: Page) -> None:
+    page.open(f"?view=run&dag_id={DAG}&run_id=hourly__1&connection=tidemark_changes")
+    page.until(lambda: "4 batches up to number 3, 110 rows" in page.reads("#touched"))
+    page.one("#touched tr[data-object-of-run='change_stream s']")
+    page.one("#owned tr[data-object-of-run='change_stream s']")
+    page.open(f"?view=run&dag_id={DAG}&run_id=scheduled__1&task_id=load&connection=tidemark_changes")
+    page.until(lambda: "1,200 rows ingested, 3 did not fit" in page.reads("#touched"))
+    page.one("#touched tr[data-object-of-run='landing_table shop.landing']")
+    assert page.barriers() == []
+
+
+def test_older_windows_of_a_dag_are_reached_by_keyboard(page: Page) -> None:
+    page.open(f"?view=run&dag_id={DAG}&connection=tidemark_taken")
+    page.until(lambda: page.reads("#windows caption") == "Windows of the newest 50 transactions")
+    page.one("#owned")
+    page.press("#more-transactions", Keys.ENTER)
+    page.until(lambda: len(page.chrome.find_elements(By.CSS_SELECTOR, "#windows tbody tr")) == 10)
+    assert page.chrome.find_elements(By.CSS_SELECTOR, "#owned, #next") == []
+    assert not page.one("#more-transactions").is_enabled()
+    assert page.barriers() == []
+    page.press("#first-transactions", Keys.ENTER)
+    page.until(lambda: page.reads("#windows caption") == "Windows of the newest 50 transactions")
 
 
 def test_the_page_breaks_none_of_its_own_rules(page: Page) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import re
 import threading
@@ -26,8 +27,10 @@ from starlette.routing import Mount
 import tidemark
 from tests.airflow.monitor_app import GUEST, NOBODY, VIEWER, Caller, another_app, token, walked
 from tests.airflow.monitored import DAG, Monitored
+from tests.postgresql import PostgresServer
 from tests.tiers import some
 from tidemark.control.store import ControlStore
+from tidemark.control.words import word_of
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.store import schema
 
@@ -219,6 +222,11 @@ def test_details_have_window_targets_and_every_move(ask: Caller) -> None:
     assert [write["write_as"] for write in found["transactions"][0]["writes"]] == ["append", "append"]
     assert found["transactions"][0]["windows"][0]["to_version"] == 26
     assert len(found["moves"]) == 13
+    versions = found["versions"]
+    assert [field["name"] for field in versions["fields"]] == ["at", "offset", "head", "behind"]
+    assert [one["offset"] for one in versions["points"] if one["head"] == one["offset"]] == [
+        move["to_version"] for move in found["moves"]
+    ]
     assert found["moves"][0]["who"] == {
         "kind": "run", "said": None, "dag_id": DAG, "run_id": found["stream"]["commit"]["who"]["run_id"],
         "task_id": "deliver_order_changes", "map_index": -1, "attempt": 1, "worker": "worker-3:417",
@@ -287,6 +295,34 @@ def test_a_store_that_is_not_migrated_stays_so_and_the_command_is_named(
     assert answer.status_code == 503
     assert "airflow tidemark db migrate" in answer.json()["detail"]
     assert ControlStore(f"sqlite:///{file}", embedded=False).revision() is None
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "key"),
+    [
+        ("/api/v1/objects", {"sort": "since"}, ["objects since False", "0001-01-01T00:00:00+14:00", "a", "b", "c"]),
+        (
+            "/api/v1/history",
+            {"kind": "stream", "name": "payments", "part": "versions"},
+            ["versions, newer", -(1 << 63), 0, 0],
+        ),
+    ],
+)
+def test_a_cursor_that_somebody_made_up_is_refused_and_keeps_nobody_away(
+    ask: Caller, path: str, asked: dict[str, str], key: list[Any]
+) -> None:
+    answer = ask(path, **asked, cursor=word_of(json.dumps(key)))
+    assert answer.status_code == 422, answer.text
+    assert ask(path, **asked).status_code == 200
+
+
+def test_a_store_that_refuses_is_not_taken_for_one_that_does_not_answer(
+    app: FastAPI, use: Callable[[str], None], postgresql: PostgresServer
+) -> None:
+    use(postgresql.url("no_such_database"))
+    answer = Caller(another_app())("/api/v1/streams")
+    assert answer.status_code == 503
+    assert "The control store refuses this: check its login and its rights" in answer.json()["detail"]
 
 
 def test_a_store_that_does_not_answer_is_said_without_its_address(app: FastAPI, use: Callable[[str], None]) -> None:

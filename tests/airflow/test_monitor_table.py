@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app
 from tests.architecture.test_command_line_page import commands
 from tidemark.control.object_acts import acts_of
 from tidemark.control.object_kinds import KINDS
+from tidemark.control.object_list import ObjectOrder
+from tidemark.streams.store.overview import SortBy
 
 pytestmark = pytest.mark.airflow
 
@@ -120,3 +123,42 @@ def test_the_document_itself_is_for_readers(airflow_home: Path, app: object) -> 
     assert found["openapi"].startswith("3.")
     assert "ActWish" in found["components"]["schemas"]
     assert found["servers"] == [{"url": "/tidemark"}]  # below which its paths are
+
+
+def arguments(route: str) -> dict[str, Any]:
+    """The schemas of the route's arguments, by name; without the connection, which every route has or is about."""
+    what: Any = routes()[route]
+    found = {one["name"]: one["schema"] for one in what["parameters"] if one["in"] != "header"}
+    assert ("connection" in found) == (not route.startswith("GET /source")), route
+    return {name: schema for name, schema in found.items() if name != "connection"}
+
+
+def options(command: str) -> dict[str, Any]:
+    """The choices of the command's options, by the names that arguments have."""
+    from tidemark.cli import get_tidemark_cli_commands
+
+    here: Any = get_tidemark_cli_commands()[0]
+    for word in command.split()[2:]:
+        (here,) = (one for one in here.subcommands if one.name == word)
+    found = {arg.flags[-1].removeprefix("--").replace("-", "_"): arg.kwargs.get("choices") for arg in here.args}
+    return {name: choices for name, choices in found.items() if name not in ("conn_id", "output", "verbose")}
+
+
+def names(cell: str) -> set[str]:
+    return set(re.findall(r"[a-z_]+", cell))
+
+
+def test_every_argument_of_a_route_is_an_option_of_its_command_or_the_table_says_where_not(airflow_home: Path) -> None:
+    by_route = {route: command for _, route, command in rows("view")}
+    told = {route: [names(cell) for cell in cells] for route, *cells in rows("arguments of")}
+    assert told.keys() == by_route.keys()
+    for route, command in by_route.items():
+        asked, given = arguments(route), options(command)
+        found = [asked.keys() & given.keys(), asked.keys() - given.keys(), given.keys() - asked.keys()]
+        assert told[route] == found, route
+
+
+@pytest.mark.parametrize(("group", "orders"), [("streams", SortBy), ("objects", ObjectOrder)])
+def test_the_orders_of_a_list_are_those_of_its_route(airflow_home: Path, group: str, orders: Any) -> None:
+    assert [*options(f"airflow tidemark {group} list")["sort"]] == [one.value for one in orders]
+    assert arguments(f"GET /{group}")["sort"]["$ref"].rpartition("/")[2] == orders.__name__

@@ -103,3 +103,13 @@ def test_a_drop_is_confirmed_and_keeps_the_table_of_files(store: ControlStore, m
     assert "PipeNotFound" in refused("drop", "shop.orders_pipe", "--yes")
     assert rows("drop", "shop.orders_pipe", "--yes", "--if-exists") == []
     assert rows("list") == []
+
+
+def test_a_table_shows_texts_in_square_brackets_and_colons_as_they_are(store: ControlStore, tmp_path: Path) -> None:
+    odd = "COPY INTO shop.orders FROM @landing PATTERN = '.*[a-z]+[.]csv'"
+    definitions.create_pipe(store, "odd", odd, queue=queue_path(str(tmp_path / "lake"), "odd"), comment="", by="ana")
+    assert odd in tidemark("pipes", "show", "odd").stdout
+    assert tidemark("pipes", "pause", "odd", "--why", "[/ops] [bold] :warning:").returncode == 0
+    said = tidemark("objects", "acts").stdout
+    assert [text for text in ("[/ops]", "[bold]", ":warning:") if text not in said] == []
+    assert tidemark("overview").returncode == 0

@@ -228,7 +228,7 @@ def test_several_pipes_are_run_by_one_mapped_task_and_paused_ones_are_skipped(
     assert states == {0: "success", 1: "success", 2: "skipped"}
     assert landing.rows() == [(1, "a"), (1, "a")]
     heard = said()
-    assert "Pipe shop.held is paused since" in heard
+    assert "Pipe shop.held has been paused since" in heard
     assert "SET PIPE_EXECUTION_PAUSED = FALSE" in heard
 
 

@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 
 import airflow
+import tidemark
 from tests.airflow.command_line import run_airflow
 from tidemark.provider_info import get_provider_info
 
@@ -37,6 +38,14 @@ def test_everything_that_the_provider_info_names_can_be_imported() -> None:
     dotted += [*info["extra-links"], *info["notifications"]]
     for module, _, attribute in (name.rpartition(".") for name in dotted):
         assert hasattr(importlib.import_module(module), attribute)
+
+
+@pytest.mark.parametrize("room", ["operators", "sensors", "triggers"])
+def test_the_provider_info_names_every_public_module(room: str) -> None:
+    info: dict[str, Any] = get_provider_info()
+    files = Path(tidemark.__file__).parent.joinpath(room).glob("[!_]*.py")
+    named = {name for entry in info[room] for name in entry["python-modules"]}
+    assert named == {f"tidemark.{room}.{file.stem}" for file in files}
 
 
 def test_the_provider_info_imports_nothing() -> None:

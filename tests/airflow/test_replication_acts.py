@@ -16,6 +16,7 @@ from tests.airflow.replicated_shop import CONN_ID, REPLICATION, ReplicatedShop
 from tests.control.change_stream_model import Clock
 from tests.control.replication_model import ME, Ends, WorkerDied, World, at, found
 from tests.postgresql import PostgresServer
+from tidemark.control.object_acts import newest_acts
 from tidemark.control.store import ControlStore
 from tidemark.hooks.replication import event_log_path, source_of
 from tidemark.model.source_address import SourceKind
@@ -227,6 +228,9 @@ def test_a_recovery_is_told_in_advance_then_done_once_for_a_position(shop: Repli
     assert done["needs_backfill"] == "shop.customers, shop.order_items, shop.orders"
     (again,) = rows(*recover)
     assert {**again, "before": "failed"} == done
+    (kept,) = store.read(lambda connection: newest_acts(connection, kind="replication", uid=None, limit=10))
+    assert (kept.act, kept.name, kept.why, kept.by_command) == ("recover", REPLICATION, "looked at it", True)
+    assert kept.values == {"position": str(place), "keep": ["shop.visits"]}
     kept = {one.name.text: one.needs_backfill for one in objects_of(store, REPLICATION)}
     assert [name for name, flag in kept.items() if flag is None] == ["shop.visits"]
     assert get_replication(store, REPLICATION).captured != at(0)

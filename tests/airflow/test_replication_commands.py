@@ -91,6 +91,11 @@ def test_the_command_line_discovers_a_source_and_makes_nothing(shop: ReplicatedS
     ]
     shown = tidemark("discover", CONN_ID, "--schema", "more", "--columns").stdout
     assert ("more.log" in shown, "integer" in shown) == (True, True)
+    assert [one["table"] for one in found["tables"]] == ["more.log", "more.a"]  # the one that does not fit comes first
+    part = tidemark("discover", CONN_ID, "--schema", "more", "--search", "MORE", "--limit", "1", "--output", "json")
+    assert [one["table"] for one in json.loads(part.stdout)[0]["tables"]] == ["more.log"]
+    rest = tidemark("discover", CONN_ID, "--schema", "more", "--cursor", part.stderr.split()[-1], "--output", "json")
+    assert ([one["table"] for one in json.loads(rest.stdout)[0]["tables"]], rest.stderr) == (["more.a"], "")
     made = "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
     assert shop.server.sql(f"{made} UNION SELECT pubname FROM pg_publication", shop.database) == []
 

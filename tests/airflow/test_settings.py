@@ -88,6 +88,43 @@ def test_a_setting_that_is_not_json_is_named_and_not_shown(connection: Any) -> N
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("extra", ['{"lake_root": "/lake"', '["/lake"]', "lake_root=/lake", "7"])
+def test_an_extra_that_is_no_json_object_is_refused_and_not_shown(connection: Any, extra: str) -> None:
+    hook = connection(extra=extra)
+    with pytest.raises(InvalidArgument, match=r"extra='\(not shown\)': the extra of the connection 'tidemark_default'"):
+        _ = hook.settings
+    ok, said = hook.test_connection()
+    assert (ok, "/lake" in said) == (False, False)
+
+
+@pytest.mark.parametrize("fields", [{}, {"extra": ""}, {"extra": " "}, {"extra": None}, {"extra": {}}, {"extra": "{}"}])
+def test_an_empty_extra_leaves_the_defaults(connection: Any, fields: dict[str, Any]) -> None:
+    assert connection(**fields).settings.spark_mode is None
+
+
+def test_an_extra_in_an_address_is_read(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_TIDEMARK_DEFAULT", "tidemark:///?__extra__=%7B%22lake_root%22%3A%20%22%2Flake%22%7D"
+    )
+    assert TidemarkHook().settings.lake_root == "file:///lake"
+
+
+def test_an_extra_that_is_no_setting_is_warned_of_once_with_the_one_that_is_meant(
+    connection: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    from tidemark.provider_info import get_provider_info
+
+    info: Any = get_provider_info()
+    for _ in range(2):
+        _ = connection(extra={"lake_rot": "/lake"}).settings
+    _ = connection(extra=dict.fromkeys(info["connection-types"][0]["conn-fields"])).settings
+    said = [record.getMessage() for record in caplog.records if "is no setting" in record.getMessage()]
+    assert said == [
+        "The extra 'lake_rot' of the connection 'tidemark_default' is no setting of Tidemark, and is ignored."
+        " Did you mean 'lake_root'?"
+    ]
+
+
 def test_another_connection_that_does_not_exist_is_an_error(airflow_home: Path) -> None:
     with pytest.raises(AirflowNotFoundException, match="elsewhere"):
         _ = TidemarkHook("elsewhere").settings

@@ -70,6 +70,7 @@ def test_a_mysql_or_mariadb_needs_no_database_and_has_extras_of_its_own(address:
         ({"schema": ""}, "name of the database"),
         ({"extra": json.dumps({"iam": True})}, "extra iam is not supported"),
         ({"extra": json.dumps({"sslpassword": CANARY})}, "extra sslpassword is not supported"),
+        ({"extra": json.dumps({"sslcrl": "/crl.pem"})}, "extra sslcrl is not supported"),
     ],
 )
 def test_what_cannot_be_reached_by_it_is_refused_without_its_password(

@@ -170,6 +170,18 @@ def test_cancelling_ends_the_whole_process_group_and_leaves_a_marker(
     assert not _alive(int(child.read_text()))
 
 
+def test_a_cancel_after_a_job_signals_no_process_group_whose_number_may_be_anothers(
+    job: SparkJob, spark_submit: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark_submit("exit 1")
+    with pytest.raises(JobDied):
+        job.run(spec_in(tmp_path))
+    signalled: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda group, number: signalled.append(group))
+    job.cancel()
+    assert signalled == []
+
+
 def test_a_driver_that_outlives_its_jvm_is_ended_before_the_worker_goes_on(
     job: SparkJob, spark_submit: StandIn, tmp_path: Path
 ) -> None:

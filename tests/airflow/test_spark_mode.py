@@ -10,21 +10,25 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from tests.airflow.command_line import run_airflow
 from tidemark.cli import spark
-from tidemark.errors import InvalidArgument
+from tidemark.errors import InvalidArgument, WarmSparkBusy
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.spark_mode import SparkMode, mode_of
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.replication.model.jobs import BACKFILL_OBJECT
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.warm_spark.home import ALIVE, ServerHome, is_alive, note_process
 from tidemark.warm_spark.locks import lock_now
 from tidemark.warm_spark.records import ServerOrder, ServerRecord
+from tidemark.warm_spark.slots import take_slot
 
 pytestmark = pytest.mark.airflow
 
@@ -125,10 +129,20 @@ def test_equal_settings_share_a_server_and_others_do_not(mode: Any, monkeypatch:
     monkeypatch.setenv("TIDEMARK_KILL_AT", "never")
     assert home() == first
     others = [home(spark_conf={"spark.a": "b"}), home(spark_slots=5), home(spark_idle_minutes=1)]
+    others += [home(spark_packages="a:b:1, c:d:1"), home(spark_packages="a:b:2,c:d:1"), home(spark_packages="-")]
+    assert home(spark_packages="a:b:1,c:d:1") == others[3]
     monkeypatch.setenv("AWS_SESSION_TOKEN", "s3cr3t")
     others.append(home())
-    assert len({first, *others}) == 5
+    assert len({first, *others}) == 8
     assert "s3cr3t" not in str(others)
+
+
+def test_a_job_that_needs_a_package_of_its_own_shares_the_server_of_the_others(mode: Any) -> None:
+    mode(LOCAL)
+    settings = TidemarkHook().settings
+    plain, more = SparkJob(settings).warm_spark(), SparkJob(settings, packages=("a:b:1",)).warm_spark()
+    assert plain.home == more.home
+    assert more.order.packages == (*plain.order.packages, "a:b:1")
 
 
 def test_servers_of_one_family_differ_in_temporary_credentials_only(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +166,34 @@ def test_the_users_java_options_are_last_and_a_collector_of_theirs_is_the_only_o
     assert theirs.endswith("-XX:+UseZGC -Dx=y")
     assert "SerialGC" not in theirs
     assert "SerialGC" not in options(**{"spark.driver.memory": "32g"})
+
+
+def test_a_job_without_a_slot_until_its_deadline_names_the_jobs_that_have_them(
+    mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_JOBS_ROOT", str(tmp_path / "jobs"))
+    mode(LOCAL, spark_slots=2)
+    job = SparkJob(TidemarkHook().settings)
+    warm = job.warm_spark()
+    place = warm.home.root / "one"
+    place.mkdir(parents=True, mode=0o700)
+    number = lock_now(place / ALIVE)
+    assert number is not None
+    server = ServerRecord(str(place), 1, os.getpid(), warm.order, datetime.now(UTC), "4.2.0", "t")
+    warm.home.put(server)
+    slot = take_slot(server, is_long=True)
+    assert slot is not None
+    slot.claim("of the first", "shop/monday/backfill")
+    paths = JobPaths(str(tmp_path / "lake"), str(tmp_path / "jobs"))
+    deadline = datetime.now(UTC) + timedelta(seconds=1)
+    spec = paths.spec(BACKFILL_OBJECT, str(uuid4()), {}, store_id="s", deadline=deadline, key=None)  # type: ignore[misc]
+    with pytest.raises(WarmSparkBusy) as failed:
+        job.run(spec)
+    assert "waited 0 minutes for one of the 1 slots that it may take" in str(failed.value)
+    assert "Jobs in slots: shop/monday/backfill." in str(failed.value)
+    slot.clear()
+    slot.release()
+    os.close(number)
 
 
 def test_the_commands_list_and_retire_the_servers_of_this_user(

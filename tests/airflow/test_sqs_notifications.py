@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,6 +14,8 @@ from typing import Any
 
 import boto3
 import pytest
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, Asset, AssetWatcher
 
 from tests.object_store import BUCKET, ObjectStore, running_object_store
 from tidemark.errors import InvalidArgument, NotificationsNotInstalled, NotificationsUnreachable
@@ -211,3 +215,48 @@ def test_a_watcher_waits_while_the_channel_is_away(queue: Queue, monkeypatch: py
 
     monkeypatch.setattr(notifications, "channel_at", away_once)
     assert asyncio.run(asyncio.wait_for(_events(trigger, 1), 30)) == [{"channel": queue.url, "waiting": 1}]
+
+
+class HangingChannel:
+    """A channel that answers when it is let go."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.let_go = threading.Event()
+
+    def waiting(self) -> int:
+        self.looks += 1
+        self.let_go.wait(30)
+        return 3
+
+
+def test_a_dag_with_the_watcher_can_be_copied() -> None:
+    """As `dag.partial_subset` copies it."""
+    trigger = NotificationsEventTrigger(channel="s3://lake/in")
+    with DAG("watching", schedule=[Asset("in", watchers=[AssetWatcher(name="w", trigger=trigger)])]) as dag:
+        EmptyOperator(task_id="load")
+    assert dag.partial_subset("load").task_ids == ["load"]
+    assert copy.deepcopy(trigger).serialize() == trigger.serialize()
+
+
+def test_a_channel_that_hangs_keeps_one_thread_of_its_watcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    channel = HangingChannel()
+    monkeypatch.setattr(notifications, "channel_at", lambda *_: channel)
+    monkeypatch.setattr("tidemark.triggers.notifications.LONGEST_POLL", 0.02)
+    trigger = NotificationsEventTrigger(channel="/notes", poll_interval=0.02)
+
+    async def watched() -> list[Any]:
+        found = asyncio.create_task(_events(trigger, 1))
+        await asyncio.sleep(0.5)  # many polls
+        assert channel.looks == 1
+        channel.let_go.set()
+        return await found
+
+    assert asyncio.run(asyncio.wait_for(watched(), 60)) == [{"channel": "/notes", "waiting": 3}]
+
+
+def test_a_queue_that_hangs_is_given_up_as_its_connection_or_the_patience_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"conn_type": "aws", "login": "test", "password": "test", "extra": {"config_kwargs": {"read_timeout": 7}}}
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_OTHER", json.dumps(given))
+    config = SqsChannel("arn:aws:sqs:us-east-1:123456789012:q", "aws_other").open_client().meta.config
+    assert (config.connect_timeout, config.read_timeout, config.retries["total_max_attempts"]) == (5, 7, 3)

@@ -89,7 +89,7 @@ def test_what_cannot_be_is_refused_by_name() -> None:
     for hours in ("soon", "-1", "nan"):
         with pytest.raises(InvalidArgument, match="hours_left"):
             StaleStreamNotifier(hours_left=hours)({})
-    with pytest.raises(InvalidArgument, match="no notifier class"):
+    with pytest.raises(InvalidArgument, match="not a notifier class"):
         StaleStreamNotifier(tell="pathlib.Path")({})
     with pytest.raises(StreamNotFound):
         StaleStreamNotifier(stream="nobody")({})

@@ -111,6 +111,20 @@ def test_R13_R14_a_write_delivers_once_and_an_empty_window_starts_no_spark(
     assert lake.rows("q.copy") == [(2, "INSERT")]
 
 
+@pytest.mark.parametrize("named", [None, "order_chnages"])
+def test_a_misspelt_stream_is_told_from_a_table_by_the_streams_with_similar_names(
+    run_dag: RunDag, source: str, spark_submit: StandIn, said: Callable[[], str], named: str | None
+) -> None:
+    started = spark_submit("exit 9")
+    run_dag(one("q_meant", "CREATE STREAM IF NOT EXISTS order_changes ON TABLE q.source"))
+    write = "INSERT INTO q.copy SELECT id, METADATA$ACTION FROM order_chnages"
+    dag = one(f"q_misspelt_{named}", write, **({} if named is None else {"stream": named}))
+    assert run_dag(dag).task("it") == "failed"
+    assert ("it reads no stream" if named is None else "Stream 'order_chnages' does not exist") in (told := said())
+    assert "Did you mean 'order_changes'?" in told
+    assert not started.exists()
+
+
 def test_R3_row_tracking_is_turned_on_as_there(
     run_dag: RunDag, source: str, warm_spark: Path, hook: TidemarkHook
 ) -> None:

@@ -260,6 +260,16 @@ def test_failed_attempts_of_a_task_are_counted_with_their_error_and_a_success_en
     assert str(found.last_failed_run).startswith("fails_twice/")
 
 
+@pytest.mark.parametrize(("dry_run", "failures"), [("{{ 1 == 2 }}", 1), ("{{ 1 == 1 }}", 0)])
+def test_a_template_of_dry_run_says_whether_a_failed_attempt_is_counted(
+    run_dag: RunDag, source: SyntheticTable, dry_run: str, failures: int
+) -> None:
+    with DAG(f"tries_{failures}", schedule=None) as dag:
+        ConsumeStreamOperator(task_id="deliver", stream="s", target="a.nothing", write_as="append", dry_run=dry_run)
+    assert run_dag(dag).state == "failed"
+    assert stream_health(TidemarkHook().open_store(), "s").failures == failures
+
+
 def test_a_task_puts_a_stream_on_the_table_that_lies_there_now_once(run_dag: RunDag, source: SyntheticTable) -> None:
     store = TidemarkHook().open_store()
     with DAG("rebases", schedule=None) as dag:

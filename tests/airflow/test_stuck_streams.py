@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.airflow.command_line import Said, run_airflow
-from tests.guarantees.world import World, key_of
+from tests.guarantees.world import LONG, World, key_of
+from tidemark.control.object_acts import newest_acts
 from tidemark.streams.worker.rollback import rollback
 
 pytestmark = pytest.mark.airflow
@@ -61,6 +63,25 @@ def test_what_was_submitted_and_left_is_finished_by_hand(tmp_path: Path, streams
     assert (world.holds(0), world.holds(1), world.offset()) == ({1: 1}, {1: 1}, 1)
     again = streams(tmp_path, "finish", "s")
     assert (again.returncode, "nothing to finish" in again.stdout) == (0, True)
+
+
+def test_a_window_that_can_never_be_finished_is_given_up(tmp_path: Path, streams: Streams) -> None:
+    world = World(tmp_path, f"sqlite:///{tmp_path}/control.db")
+    world.clock.now = datetime.now(UTC) - LONG
+    world.stream()
+    world.source.append()
+    world.zombie(world.open("one"), steps=2)
+    world.clock.now = datetime.now(UTC)
+    abandon = ("abandon", "s", "--why", "its files are gone", "--output", "json")
+    asked = streams(tmp_path, *abandon, "--dry-run")
+    (row,) = json.loads(asked.stdout)
+    assert (row["written"], row["without"], row["done"]) == (world.targets[0].uri, world.targets[1].uri, "False")
+    assert world.offset() == 0
+    (row,) = json.loads(streams(tmp_path, *abandon, "--yes").stdout)
+    assert (row["from"], row["to"], row["done"], world.offset()) == ("0", "1", "True", 1)
+    assert "its files are gone" in world.history()[-1].why
+    done = world.store.read(lambda connection: newest_acts(connection, kind="stream", uid=None, limit=9))
+    assert [(one.act, one.why) for one in done] == [("abandon", "its files are gone")]
 
 
 def test_streams_are_exported_and_imported_and_a_refusal_is_said(tmp_path: Path, streams: Streams) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG, TaskGroup, task, task_group
 
+from tests.airflow.runs import Outcome
 from tidemark.assets import stream_asset
 from tidemark.errors import InvalidArgument, NotYetSupported
 from tidemark.operators.transaction import WriteStreamOperator
@@ -123,3 +126,81 @@ def test_a_quarantine_is_a_statement_of_the_plan() -> None:
     begin: Any = dag.get_task("tx.begin")
     assert begin.writes[0]["quarantine"] == "{{ params.bad }}"
     assert dag.get_task("tx.second").first_statement == 2
+
+
+def test_a_stream_that_no_writer_reads_is_refused_when_the_file_is_parsed() -> None:
+    def group(*reads: str) -> None:
+        with DAG("unread", schedule=None), stream_transaction("tx", streams=["s", "t"]):
+            for number, stream in enumerate(reads):
+                sql = f"INSERT INTO copy{number} SELECT id FROM {stream}"
+                WriteStreamOperator(task_id=f"w{number}", write_as="sql", sql=sql)
+
+    with pytest.raises(InvalidArgument, match=r"stream='t': nothing reads it"):
+        group("S")
+    group("S", "t")
+    group("s JOIN t")
+
+
+def test_a_statement_in_a_file_is_the_same_for_begin_and_its_writer(tmp_path: Path) -> None:
+    (tmp_path / "it.sql").write_text("INSERT INTO t.days\nSELECT id, '{{ ds }}' FROM s\n")
+    with (
+        DAG("of_files", schedule=None, template_searchpath=[str(tmp_path)]) as dag,
+        stream_transaction("tx", streams="s"),
+    ):
+        WriteStreamOperator(task_id="days", write_as="sql", sql="it.sql")
+        writer("copy")
+    begin: Any = dag.get_task("tx.begin")
+    own: Any = dag.get_task("tx.days")
+    dag.resolve_template_files()
+    for one in (begin, own):
+        one.render_template_fields({"ds": "2026-01-31"})
+    assert [write["sql"] for write in begin.writes] == [own.sql, None]
+    assert own.sql == "INSERT INTO t.days\nSELECT id, '2026-01-31' FROM s"
+
+
+def test_targets_are_counted_as_the_plan_counts_them() -> None:
+    with DAG("counted", schedule=None) as dag:
+
+        @task
+        def where() -> str:
+            return "t.copy"
+
+        known = where()
+        with stream_transaction("tx", streams="s"):
+            writer("doubles", write_as="m:f", target=["a.b", "a.c", "a.b"])
+            writer("of_a_task", target=known)
+            writer("last")
+    begin: Any = dag.get_task("tx.begin")
+    places = {name: dag.get_task(f"tx.{name}").first_statement for name in ("doubles", "of_a_task", "last")}
+    assert (places, begin.targets_when_parsed) == ({"doubles": 0, "of_a_task": 2, "last": 3}, [2, 1, 1])
+    assert "where" in begin.upstream_task_ids
+
+
+def test_a_template_that_becomes_another_number_of_targets_is_refused_before_the_plan(
+    run_dag: Callable[..., Outcome], caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    native = DAG("grown", schedule=None, render_template_as_native_obj=True)
+    with native, stream_transaction("tx", streams="s"):
+        writer("two", write_as="m:f", target="{{ ['g.a', 'g.b'] }}")
+    assert run_dag(native).task("tx.begin") == "failed"
+    assert "target=['g.a', 'g.b']: in a group their number is settled" in caplog.text + capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("params", "target", "refused"),
+    [
+        ({"table": "t.mine"}, "{{ params.table }}", True),
+        ({"table": "t.mine"}, ["{{ params['table'] }}"], True),
+        ({"of_dag": "t.other"}, "{{ params.of_dag }}", True),
+        ({"of_dag": "t.copy"}, "{{ params.of_dag }}", False),
+        ({"table": "t.mine"}, "t.copy_{{ ds_nodash }}", False),
+        ({"table": "t.mine"}, "t.params", False),
+        (None, "{{ params.of_dag }}", False),
+    ],
+)
+def test_params_of_a_writer_are_refused_if_its_templates_may_use_them(
+    params: Mapping[str, str] | None, target: str | list[str], refused: bool
+) -> None:
+    said = pytest.raises(InvalidArgument, match="has the params of the DAG alone") if refused else nullcontext()
+    with DAG("own", schedule=None, params={"of_dag": "t.copy"}), said, stream_transaction("tx", streams="s"):
+        writer("w", target=target, params=params)

@@ -42,6 +42,7 @@ from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.streams.worker.streams import create_stream, get_stream
 from tidemark.warm_spark.home import ServerHome, is_alive
 from tidemark.warm_spark.records import ServerRecord
+from tidemark.warm_spark.slots import busy_slots
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
 RunDag = Callable[..., Outcome]
@@ -54,6 +55,12 @@ TARGETS = {
     "m.slow": "n BIGINT",
 }
 APPEND = WriteRequest(streams=(), targets=("m.appended",), write_as="append")
+LEFT_TASK = """
+from tests.airflow.consuming import consume_once
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.operators._plans import WriteRequest
+consume_once(TidemarkHook(), "m_left", WriteRequest((), ("m.slow",), write_as="connect_functions:count_for_ever"))
+"""
 UI_PORT = lasting_port()
 CONF = {**SMALL, "spark.ui.enabled": "true", "spark.ui.port": str(UI_PORT)}
 
@@ -185,6 +192,25 @@ def test_a_driver_that_is_killed_leaves_nothing_in_the_server(
         with pytest.raises(JobDied):
             running.result(timeout=60)
     wait_until(lambda: not _ask("jobs?status=running"), seconds=60)
+    assert lake.version("m.slow") == before
+    assert is_alive(server)
+
+
+def test_a_driver_whose_task_was_killed_leaves_its_slot_and_writes_nothing(
+    warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord
+) -> None:
+    """The driver has a process group of its own, so the kill of the task does not reach it."""
+    _stream(warm, "m_left")
+    before = lake.version("m.slow")
+    task = subprocess.Popen([sys.executable, "-c", LEFT_TASK])
+    try:
+        wait_until(lambda: bool(_ask("jobs?status=running")) or task.poll() is not None, seconds=300)
+        assert busy_slots(server.place, server.order.slots) > 0
+    finally:
+        task.kill()
+        task.wait()
+    wait_until(lambda: not _ask("jobs?status=running"), seconds=60)
+    wait_until(lambda: busy_slots(server.place, server.order.slots) == 0, seconds=60)
     assert lake.version("m.slow") == before
     assert is_alive(server)
 

@@ -9,16 +9,22 @@ import json
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from airflow.sdk import DAG
 from airflow.sdk.bases.operator import TRIGGER_FAIL_REPR
+from airflow.sdk.exceptions import TaskDeferred
 
 from tests.airflow.runs import Lake, Outcome
 from tests.airflow.test_yarn_jobs import HANDED_OVER
 from tests.played_yarn import PlayedYarn, played_yarn
+from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.hooks.yarn_job import GRACE
 from tidemark.jobs.files import read_spec, write_result
 from tidemark.jobs.run import run
 from tidemark.operators._spark import SparkOperator
@@ -30,6 +36,7 @@ from tidemark.operators.views import CreateDynamicTableOperator
 from tidemark.pipes.model.jobs import COPY_FILES
 from tidemark.streams.model.transaction_jobs import WRITE
 from tidemark.streams.store.schema import jobs
+from tidemark.streams.worker.clusters import DriverGoesOn
 from tidemark.triggers.yarn import YarnApplicationTrigger
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
@@ -203,6 +210,28 @@ def test_a_wait_that_fails_ends_its_driver(deferred: Callable[..., Outcome], lak
         assert (ran.task("consume"), [app["state"] for app in yarn.apps.values()]) == ("failed", ["KILLED"])
     (row,) = TidemarkHook().open_store().read(lambda connection: connection.execute(jobs.select()).all())
     assert row.outcome == "its task waits no more"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "waits"),
+    [(None, "2:05"), (timedelta(hours=1), "0:50"), (timedelta(days=1), "2:05"), (timedelta(minutes=9), "0:00")],
+)
+def test_a_wait_ends_with_the_execution_timeout_of_its_task(
+    allowed: timedelta | None, waits: str, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    task = CopyIntoOperator(task_id="it", sql="COPY INTO t FROM @s", execution_timeout=allowed, deferrable=True)
+    now = datetime.now(UTC)
+    left = DriverGoesOn("application_1_0001", "one", now + timedelta(hours=2) - GRACE, own=True)
+    context: Any = {"ti": SimpleNamespace(start_date=now - timedelta(minutes=10))}
+    with played_yarn() as yarn:
+        connect(yarn, monkeypatch)
+        task._jobs.append(SparkJob(task.hook.settings))
+        with pytest.raises(TaskDeferred) as deferral:
+            task.wait_in_the_triggerer(left, context)
+    assert deferral.value.timeout is not None
+    hours, minutes = divmod(round(deferral.value.timeout / timedelta(minutes=1)), 60)
+    assert f"{hours}:{minutes:02}" == waits
 
 
 async def _at_once(trigger: YarnApplicationTrigger) -> dict[str, object]:

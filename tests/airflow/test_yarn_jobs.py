@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +25,8 @@ from tests.played_yarn import PlayedYarn, played_yarn
 from tests.until import wait_until
 from tidemark.errors import (
     DriverDied,
+    DriverEndUnproven,
+    DriverMayRunOn,
     InvalidArgument,
     JobCancelled,
     JobDied,
@@ -191,6 +194,78 @@ def test_a_cancel_while_spark_submit_runs_ends_it_and_leaves_no_driver(
     with pytest.raises(JobCancelled):
         job.run(spec_in(tmp_path))
     assert not yarn.apps
+
+
+class TimeOut(BaseException):
+    """As Airflow ends a task that takes too long."""
+
+
+def test_a_time_out_while_spark_submit_runs_kills_the_application_that_yarn_has_got(
+    job: SparkJob, yarn: PlayedYarn, spark_submit: StandIn, tmp_path: Path
+) -> None:
+    spark_submit(HANDED_OVER.format(home=tmp_path, yarn=yarn.address) + "; sleep 300")
+    ended = threading.Event()
+
+    def time_out(*_: object) -> None:
+        raise TimeOut
+
+    def alarm() -> None:
+        wait_until(lambda: bool(yarn.apps) or ended.is_set())
+        os.kill(os.getpid(), signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, time_out)
+    alarming = threading.Thread(target=alarm)
+    alarming.start()
+    try:
+        with pytest.raises(TimeOut):
+            job.run(spec_in(tmp_path))
+    finally:
+        ended.set()
+        alarming.join()
+        signal.signal(signal.SIGALRM, before)
+    assert yarn.apps["application_1_0001"]["state"] == "KILLED"
+    assert (in_the_lake(tmp_path) / "cancel").exists()
+
+
+def test_a_cancel_whose_worker_ends_at_once_has_set_the_marker_and_killed_by_the_tag(
+    job: SparkJob, yarn: PlayedYarn, tmp_path: Path
+) -> None:
+    with job.cluster.handing_over("one"):
+        yarn.run(1, tags="tidemark-one")
+        job.cancel()
+    assert yarn.apps["application_1_0001"]["state"] == "KILLED"
+    assert (in_the_lake(tmp_path) / "cancel").exists()
+
+
+def test_a_job_that_was_cancelled_before_spark_submit_is_not_submitted(
+    job: SparkJob, yarn: PlayedYarn, spark_submit: StandIn, tmp_path: Path
+) -> None:
+    started = spark_submit(HANDED_OVER.format(home=tmp_path, yarn=yarn.address))
+    job.cancel()
+    with pytest.raises(JobCancelled):
+        job.run(spec_in(tmp_path))
+    assert (started.exists(), yarn.apps) == (False, {})
+
+
+def test_a_driver_that_yarn_does_not_list_is_named_by_its_tag(
+    job: SparkJob, yarn: PlayedYarn, spark_submit: StandIn, tmp_path: Path
+) -> None:
+    spark_submit("exit 0")
+    with pytest.raises(DriverMayRunOn, match=r"application \(unknown, with the tag tidemark-one\)"):
+        job.run(spec_in(tmp_path))
+
+
+def test_an_end_without_proof_has_yarns_words_and_the_drivers_last_lines(
+    job: SparkJob, yarn: PlayedYarn, spark_submit: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidemark.hooks.yarn_job._SECONDS_TO_PROVE", 0.05)
+
+    def lose_the_node(name: str) -> None:
+        yarn.apps[name] |= {"state": "FAILED", "diagnostics": "Container released on a *lost* node"}
+
+    with pytest.raises(DriverEndUnproven, match=r"\*lost\* node") as unproven:
+        handed_over(job, yarn, spark_submit, tmp_path, lose_the_node)
+    assert "the end of stderr" in str(unproven.value)
 
 
 def test_the_address_comes_from_yarn_site_where_the_connection_has_none(

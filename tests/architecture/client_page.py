@@ -51,6 +51,8 @@ BETWEEN_MODULES = {
     "lake.table_search": "what the client knows of search paths, for its statements",
     "channel.spec": "how rows are converted",
     "channel.is_spent": "the client forgets it",
+    "client.shorten_log_at": "histories and quarantines, of upkeep",
+    "client.flush_soon": "the service makes room by it",
     "service.ask": "a request of its channels",
 }
 """Members that other modules of the client need, and users do not, each with its use."""

@@ -12,8 +12,10 @@ import warnings
 import zipfile
 from email.message import Message
 from email.parser import Parser
+from importlib.metadata import version as installed
 from pathlib import Path
 
+import pyspark
 import pytest
 from packaging.requirements import Requirement
 
@@ -99,6 +101,16 @@ def test_with_spark_comes_no_pandas_that_pyspark_warns_of(wheel: Path, monkeypat
         warned |= {version} if told else set()
     assert warned, "PySpark warns of none any more: the bound may go"
     assert [version for version in warned if version in bound.specifier] == []
+
+
+def test_with_spark_come_pyspark_and_its_client_in_one_version(wheel: Path) -> None:
+    """Airflow's Spark provider brings the client, which would overwrite files of PySpark with those of another one."""
+    required = [Requirement(text) for text in metadata(wheel).get_all("Requires-Dist", [])]
+    of_spark = [one for one in required if one.marker and one.marker.evaluate({"extra": "spark"})]
+    pinned = {one.name: str(one.specifier) for one in of_spark if one.name.startswith("pyspark")}
+    here = f"=={installed('pyspark')}"
+    assert pinned == {"pyspark": here, "pyspark-client": here}
+    assert installed("pyspark-client") == installed("pyspark") == pyspark.__version__
 
 
 @pytest.mark.airflow

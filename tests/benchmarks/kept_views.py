@@ -4,7 +4,10 @@
 
 TPC-H data. For each share so many orders come and as many go, with their items. Every round writes a new kept table in
 full as of before, and then refreshes it in both ways. CPU seconds are those of the whole process tree. Both ways must
-give the answer of the query. The last column is the time of AUTO's way by that of the better one.
+give the answer of the query. `--warm-ups`: rounds before, whose last one has the seconds from which AUTO learns.
+
+*AUTO first* chooses by bytes alone, and *AUTO* by what it has learned. Each has its *regret*: the CPU seconds of its
+way by those of the better one.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.materialized.driver.job_resolve_query import resolve_query_in
 from tidemark.materialized.model.definitions import KeptKind
 from tidemark.materialized.model.jobs import KeptTable, Resolved, ResolveRequest
+from tidemark.materialized.model.refreshes import Measured
 from tidemark.materialized.planning.cost import BaseSize, Choice, Estimate, choose
 from tidemark.model.statements import RefreshHow
 from tidemark.model.streams import BaseWindow
@@ -41,6 +45,24 @@ LATEST = "SELECT l_suppkey, max(l_shipdate) AS latest, min(l_extendedprice) AS l
 SUMS = {"Q1": Q1, "Q3": Q3, "Q5": Q5, "Q6": Q6, "Q10": Q10, "Q12": Q12, "Q14": Q14, "latest": LATEST}
 ROWS = {"join": JOIN}  # a dynamic table
 MANY_FILES = 16
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The runs of both ways, and the choices by bytes alone and by seconds."""
+
+    runs: dict[RefreshHow, list[Run]]
+    first: Choice
+    learned: Choice
+
+    def row(self, name: str, share: float) -> str:
+        (cpu, wall), (full, full_wall) = (medians(self.runs[way]) for way in self.runs)
+        columns = [name, f"{share:.1%}", f"{cpu:.2f}", f"{wall:.2f}", f"{full:.2f}", f"{full_wall:.2f}"]
+        columns += [f"{full / cpu:.1f}", f"{self.first.incremental_bytes or 0:,}", f"{self.first.full_bytes:,}"]
+        for choice in (self.first, self.learned):
+            taken = full if choice.how is RefreshHow.WHOLE else cpu
+            columns += [choice.how.value, f"{taken / min(cpu, full):.2f}"]
+        return f"| {' | '.join(columns)} |"
 
 
 @dataclass
@@ -68,20 +90,21 @@ class Bench:
         kept.refresh(kept.window(before, before, initial=True), RefreshHow.WHOLE)
         return kept
 
-    def measured(self, name: str, before: Ends, after: Ends, rounds: int) -> tuple[dict[RefreshHow, list[Run]], Choice]:
-        """The runs of both ways, after one that warms up, and what AUTO would choose."""
+    def measured(self, name: str, before: Ends, after: Ends, rounds: int, warm_ups: int) -> Compared:
+        """The runs of both ways, after some that warm up, and what AUTO would choose."""
         runs: dict[RefreshHow, list[Run]] = {RefreshHow.CHANGES: [], RefreshHow.WHOLE: []}
-        for number in range(rounds + 1):
+        for number in range(warm_ups + rounds):
             kept = self.kept(name, before)
             window = kept.window(before, after)
-            choice = choose(estimated(kept, window.bases))
+            asked = estimated(kept, window.bases)
             for way in runs:
-                run = spent(lambda kept=kept, window=window, way=way: _answer(kept.refresh(window, way)))
-                if number == rounds:
+                runs[way].append(spent(lambda kept=kept, window=window, way=way: _answer(kept.refresh(window, way))))
+                if number == warm_ups + rounds - 1:
                     assert same(kept.rows(), kept.answer(after)), (name, way)
-                if number:
-                    runs[way].append(run)
-        return runs, choice
+        first = choose(asked)
+        bytes_of = {RefreshHow.CHANGES: first.incremental_bytes or 0, RefreshHow.WHOLE: first.full_bytes}
+        earlier = [Measured(way, bytes_of[way], found[warm_ups - 1].wall) for way, found in runs.items()]
+        return Compared({way: found[warm_ups:] for way, found in runs.items()}, first, choose(asked, earlier))
 
 
 def _answer(_: Any) -> tuple[tuple[object, ...], ...]:
@@ -111,21 +134,14 @@ def live_bytes(log: DeltaLog, version: int) -> int:
     return sum(live.values())
 
 
-def lines(bench: Bench, names: list[str], shares: list[float], rounds: int) -> Iterator[str]:
+def lines(bench: Bench, names: list[str], shares: list[float], rounds: int, warm_ups: int) -> Iterator[str]:
     for share in shares:
         before = bench.tpch.versions()
         bench.tpch.come(share)
         bench.tpch.go(share)
         after = bench.tpch.versions()
         for name in names:
-            runs, choice = bench.measured(name, before, after, rounds)
-            (by_changes, wall), (in_full, full_wall) = (medians(runs[way]) for way in runs)
-            taken = in_full if choice.how is RefreshHow.WHOLE else by_changes
-            yield (
-                f"| {name} | {share:.1%} | {by_changes:.2f} | {wall:.2f} | {in_full:.2f} | {full_wall:.2f} | "
-                f"{in_full / by_changes:.1f} | {choice.how.value} | {choice.incremental_bytes or 0:,} | "
-                f"{choice.full_bytes:,} | {taken / min(by_changes, in_full):.2f} |"
-            )
+            yield bench.measured(name, before, after, rounds, warm_ups).row(name, share)
 
 
 def main() -> None:
@@ -133,6 +149,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--shares", default="0.001,0.01,0.1")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm-ups", type=int, default=1)
     parser.add_argument("--queries", default=",".join([*SUMS, *ROWS]))
     parser.add_argument("--home", type=Path)
     given = parser.parse_args()
@@ -141,10 +158,14 @@ def main() -> None:
         home = Path(place)
         spark = local_spark(warehouse=home / "warehouse", memory="8g", more=AS_IN_PRODUCTION)
         tpch = Tpch(spark, home, given.scale, held=sum(shares), files=MANY_FILES)
-        print("| query | changed | CPU s | wall s | full: CPU s | wall s | ratio | AUTO | changes | full | regret |")
-        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+        print(
+            "| query | changed | CPU s | wall s | full: CPU s | wall s | ratio | changes | full"
+            " | AUTO first | regret | AUTO | regret |"
+        )
+        print("| --- " * 13 + "|")
         with Workspace(f"file://{home}/_tidemark", "benchmark") as workspace:
-            for line in lines(Bench(spark, tpch, workspace), given.queries.split(","), shares, given.rounds):
+            bench = Bench(spark, tpch, workspace)
+            for line in lines(bench, given.queries.split(","), shares, given.rounds, max(1, given.warm_ups)):
                 print(line, flush=True)
 
 

@@ -54,8 +54,8 @@ class Bench:
     windows: dict[str, BaseWindow]
 
     def tidemark(self, query: ViewQuery) -> DataFrame:
-        rows = read_view_changes(self.spark, query, self.of(query), StreamMode.STANDARD, NOW, self.workspace)
-        return rows.withColumnRenamed(ACTION, "action")
+        found = read_view_changes(self.spark, query, self.of(query), StreamMode.STANDARD, NOW, self.workspace)
+        return found.rows.withColumnRenamed(ACTION, "action")
 
     def again(self, text: str) -> DataFrame:
         """The query at both ends; rows that are in both cancel. It gives no ids and no pairs."""

@@ -11,7 +11,7 @@ import pytest
 from tests.databases.debezium.landed import read_events, reader_of, tables
 from tests.kafka_broker import KafkaBroker, kafka_or_skip
 from tests.until import wait_until
-from tidemark.errors import InvalidArgument, NotYetSupported, SlotLost
+from tidemark.errors import EnvelopeInvalid, InvalidArgument, NotYetSupported, SlotLost
 from tidemark.model.source_address import SourceAddress, SourceKind
 from tidemark.replication.planning.debezium_marks import Lanes, Mark, mark_of
 from tidemark.replication.sources.debezium.inputs import EnvelopeInput
@@ -102,6 +102,38 @@ def lost(landed: EnvelopeInput, lanes: Lanes) -> str:
     except SlotLost as error:
         return str(error)
     return ""
+
+
+def test_partitions_that_are_added_are_read_once_nothing_older_is_left(broker: KafkaBroker) -> None:
+    from confluent_kafka.admin import NewPartitions
+
+    broker.create("five.d.t")
+    send(broker, "five.d.t", 0, 1, 2)
+    address = address_of(broker, "five.d.t")
+    landed = open_input(settings_of(address))
+    _, mark = keys(address)
+    (lane,) = mark.lanes
+    assert mark.lanes[lane][2:] == (1,)
+    broker.admin.create_partitions([NewPartitions("five.d.t", 2)])["five.d.t"].result()
+    send(broker, "five.d.t", 1, 2)
+    wait_until(lambda: len(landed.ends()) == 2)
+    assert lost(landed, mark.lanes) == ""
+    told, after = keys(address, mark)
+    assert told == ['["2"]']
+    unread = {lane: (mark.lanes[lane][0], 1, 1)}
+    assert "2 partitions of the topic five.d.t instead of 1" in lost(landed, unread)
+    with pytest.raises(SlotLost, match="instead of 1"):
+        keys(address, Mark(lanes=unread))
+    send(broker, "five.d.t", 0, 3)
+    assert lost(landed, after.lanes) == ""
+    assert keys(address, after)[0] == ['["3"]']
+
+
+def test_a_record_that_is_no_envelope_names_the_step_for_its_topic(broker: KafkaBroker) -> None:
+    broker.create("six.d.t")
+    broker.send("six.d.t", [b'{"id": 1}'], 0)
+    with pytest.raises(EnvelopeInvalid, match=r"Leave topic six\.d\.t out of the location"):
+        tables(address_of(broker, "six.*"))
 
 
 def test_avro_with_a_schema_registry_is_refused_by_name(broker: KafkaBroker) -> None:

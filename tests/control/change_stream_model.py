@@ -112,6 +112,7 @@ class ChangeStreamWorld:
     root: Path
     clock: Clock = field(default_factory=Clock)
     tables: Tables = tables
+    run: str | None = None  # key of the task that captures
 
     def __post_init__(self) -> None:
         self.store.clock = self.clock
@@ -138,10 +139,10 @@ class ChangeStreamWorld:
         return self.store.read(lambda connection: partitions.active(connection, uid))
 
     def opened(self, **how: Any) -> Any:
-        return open_batch(self.store, "s", tables=self.tables, **how)
+        return open_batch(self.store, "s", tables=self.tables, **{"run": self.run, **how})
 
     def close(self, batch: CaptureBatch, *load: LoadSegment, **how: Any) -> ChangeStream:
-        return close_batch(self.store, batch, captured(batch, load, **how))
+        return close_batch(self.store, batch, captured(batch, load, **how), run=self.run)
 
     def batch(self, *load: LoadSegment, **how: Any) -> ChangeStream:
         """A commit, and its capture."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -16,15 +16,18 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import (
     ActFieldsInvalid,
     ActNotOffered,
+    ActTooLate,
+    ActUnfinished,
     InvalidArgument,
     ObjectChanged,
     ObjectNotFound,
     ReplicationNotFound,
-    SourceUnreachable,
+    ReplicationRefused,
 )
 from tidemark.replication.model.replication import Actor, Replication, ReplicationState
+from tidemark.replication.sources.postgresql.source import PostgresSource
 from tidemark.replication.worker import lifecycle
-from tidemark.replication.worker.definitions import get_replication
+from tidemark.replication.worker.definitions import drop_replication, get_replication
 from tidemark.streams.worker.opening import open_table
 
 
@@ -46,9 +49,9 @@ def wish(shop: Shop, act: str, kind: str = "replication", name: str = "r", **val
     return Act(kind, shown.uid, act, shown.revision, "ann", WHY, values)
 
 
-def do(shop: Shop, asked: Act) -> None:
+def do(shop: Shop, asked: Act, in_time: Callable[[], bool] = lambda: True) -> None:
     tools = ActTools(open_table, source=lambda _: shop.source, event_log=lambda uid: f"/nowhere/{uid}")
-    act_on(shop.store, tools, asked)
+    act_on(shop.store, tools, asked, in_time=in_time)
 
 
 def test_a_replication_is_recovered_from_now_and_tables_that_are_kept_continue(shop: Shop) -> None:
@@ -79,6 +82,29 @@ def test_a_recovery_that_is_refused_touches_nothing(shop: Shop, values: dict[str
         do(shop, wish(shop, "recover", **values))
     assert shop.replication.state is ReplicationState.FAILED_PERMANENTLY
     assert shop.source.slot_position(shop.replication) == slot
+    assert history(shop.store) == ()
+
+
+def test_a_recovery_that_has_changed_its_source_is_stored_however_late(shop: Shop) -> None:
+    """Time is over once the slot has moved."""
+    lost(shop)
+    slot = shop.source.slot_position(shop.replication)
+    shop.sql("INSERT INTO t VALUES (99)")
+    do(shop, wish(shop, "recover", position="now"), lambda: shop.source.slot_position(shop.replication) == slot)
+    assert shop.source.slot_position(shop.replication) != slot
+    assert shop.replication.state is ReplicationState.RUNNING
+    assert [one.act for one in history(shop.store)] == ["recover"]
+
+
+def test_a_recovery_that_nobody_waits_for_any_more_changes_no_source(shop: Shop) -> None:
+    lost(shop)
+    slot = shop.source.slot_position(shop.replication)
+    shop.sql(f"DROP PUBLICATION {shop.replication.publication}", "INSERT INTO t VALUES (99)")
+    with pytest.raises(ActTooLate):
+        do(shop, wish(shop, "recover", position="now"), lambda: False)
+    assert shop.source.slot_position(shop.replication) == slot
+    assert shop.source.published(shop.replication) == frozenset()
+    assert shop.replication.state is ReplicationState.FAILED_PERMANENTLY
     assert history(shop.store) == ()
 
 
@@ -122,8 +148,8 @@ def test_a_replication_is_dropped_in_its_source_and_in_the_store(shop: Shop) -> 
 
 def test_a_drop_whose_source_does_not_answer_is_done_without_it(shop: Shop) -> None:
     replication = shop.replication
-    away = ActTools(open_table, source=_away)
-    with pytest.raises(SourceUnreachable):
+    away = ActTools(open_table, source=lambda _: PostgresSource(shop.server.address(shop.database, port=1)))
+    with pytest.raises(ActUnfinished, match=r"is in the history, but its next step failed: .*cannot be reached"):
         act_on(shop.store, away, wish(shop, "drop"))
     assert get_replication(shop.store, "r") == replication
     act_on(shop.store, away, wish(shop, "drop", without_source=True))
@@ -133,5 +159,12 @@ def test_a_drop_whose_source_does_not_answer_is_done_without_it(shop: Shop) -> N
     shop.source.drop(replication)
 
 
-def _away(replication: Replication) -> Any:
-    raise SourceUnreachable(source=replication.source_conn_id, problem="no route to host")
+def test_a_drop_without_the_connection_of_its_source_does_not_begin(shop: Shop) -> None:
+    def missing(_: Replication) -> Any:
+        raise ReplicationRefused(replication="r", problem="its connection pg does not exist.")
+
+    with pytest.raises(ReplicationRefused):
+        act_on(shop.store, ActTools(open_table, source=missing), wish(shop, "drop"))
+    assert history(shop.store) == ()
+    with pytest.raises(ReplicationRefused, match="its slot and publication are dropped in the source first"):
+        drop_replication(shop.store, "r", by=Actor("test"))

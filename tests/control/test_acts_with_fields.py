@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.airflow.monitored import Monitored
+from tests.airflow.monitored import DAG, Monitored
 from tests.control.kept_objects import drifted
 from tests.guarantees.view_world import ViewWorld
 from tidemark.control.object_acts import Act, ActTools, DoneAct, act_on, newest_acts, offered_now
-from tidemark.control.object_list import find
+from tidemark.control.object_list import ObjectsWish, find
 from tidemark.control.store import ControlStore
 from tidemark.errors import (
     ActFieldsInvalid,
@@ -25,6 +25,7 @@ from tidemark.errors import (
 )
 from tidemark.materialized.model.definitions import TargetLag
 from tidemark.materialized.worker.views import ask_for_refresh, get_view, suspend_view
+from tidemark.streams.worker.object_needs import NOTHING_KNOWN, needs_page
 from tidemark.streams.worker.opening import open_table
 from tidemark.streams.worker.streams import get_stream, stream_history
 
@@ -132,6 +133,18 @@ def test_a_stream_whose_table_was_recreated_is_re_based(made: Monitored) -> None
     assert choices(made.store, "orders") == []  # those are windows of another table
 
 
+@pytest.mark.parametrize("act", ["replay", "rebase", "recreate"])
+def test_a_stream_that_a_person_starts_again_stays_that_of_its_dag(made: Monitored, act: str) -> None:
+    before = get_stream(made.store, "orders").uid
+    values: dict[str, dict[str, object]] = {
+        "replay": {"window": choices(made.store, "orders")[0]},
+        "rebase": {"force": True},
+    }
+    do(made.store, "stream", "orders", act, **values.get(act, {}))
+    after = made.store.read(lambda c: find(c, "stream", "orders", now=made.store.clock()))
+    assert (after.uid != before, after.owner_dag) == (True, DAG)
+
+
 def test_a_stream_is_advanced_to_a_version(made: Monitored) -> None:
     version = get_stream(made.store, "orders").offset.version
     made._commit("orders", times=3)
@@ -186,11 +199,19 @@ def test_a_suspended_view_is_asked_for_no_refresh(views: ViewWorld) -> None:
         do(views.store, "dynamic_table", "counts", "refresh")
 
 
+def test_a_view_that_a_person_suspended_says_why_and_by_whom(views: ViewWorld) -> None:
+    do(views.store, "dynamic_table", "counts", "suspend")
+    (found,) = views.store.read(
+        lambda c: needs_page(c, NOTHING_KNOWN, ObjectsWish(), after=None, limit=9, now=views.store.clock())
+    ).needs
+    assert found.reason(found.shown) == f"it is suspended: {WHY}, by ann"
+
+
 def test_one_revision_does_one_act_even_if_that_changes_no_other_fact(views: ViewWorld) -> None:
     shown = offers(views.store, "dynamic_table", "counts")
     wish = Act(shown.kind, shown.uid, "refresh", shown.revision, "ann", WHY)
     act_on(views.store, ActTools(open_table), wish)
-    with pytest.raises(ObjectChanged, match="another person has acted on it"):
+    with pytest.raises(ObjectChanged, match="somebody has acted on it"):
         act_on(views.store, ActTools(open_table), wish)
     assert len(history(views.store)) == 1
 

@@ -68,6 +68,40 @@ def test_a_group_that_has_read_something_goes_on_whatever_becomes_of_a_backfill(
     assert mirrored.wave("second") > 0
 
 
+def test_the_rows_of_a_group_that_has_read_are_those_behind_which_it_has_got_no_record(mirrored: Mirrored) -> None:
+    create_group(mirrored.store, "s", "g", "now")
+    mirrored.capture()
+    mirrored.wave("first")
+    mirrored.capture()
+    mirrored.capture()
+    assert [one.captured for one in mirrored.world.stream.tables] == [3]
+    assert mirrored.begin().version == 1, "nothing of the second batch was handed out"
+
+
+def test_a_group_that_has_got_a_part_of_a_tables_changes_gets_the_rest_before_its_backfill(mirrored: Mirrored) -> None:
+    create_group(mirrored.store, "s", "g", "now")
+    mirrored.capture()
+    first, _ = plan_wave(mirrored.store, "s", "g", run="first", max_chunks=9, max_rows=9).chunks
+    for _ in range(2):
+        with pytest.raises(InvalidArgument, match=r"a part of the changes after version 0.*reset it to 'now'"):
+            mirrored.begin()
+        chunk_written(mirrored.store, first, 5, {})
+        commit_wave(mirrored.store, "s", "g", run="first")
+    mirrored.wave("second")
+    assert mirrored.begin().version == 1
+
+
+def test_after_a_restart_of_its_table_a_group_that_is_reset_gets_the_rows_of_that_version(mirrored: Mirrored) -> None:
+    finish_backfill(mirrored.store, mirrored.begin(), 7)
+    table = mirrored.world.table
+    for _ in range(2):
+        table.commit(mirrored.world.clock.go())
+    watch(mirrored.store, "s", [table.watched(captured=2)], everything=False, restarted={table.table_id})
+    assert (mirrored.begin().version, mirrored.begin().rows) == (0, 7), "a backfill that is done is found"
+    reset_group(mirrored.store, "s", "g", "now")
+    assert (mirrored.begin().version, mirrored.begin().rows) == (2, None)
+
+
 def test_the_version_stays_when_the_batches_that_told_it_are_forgotten(mirrored: Mirrored) -> None:
     point = mirrored.begin()
     finish_backfill(mirrored.store, point, 7)

@@ -95,7 +95,7 @@ def test_a_job_that_died_fails_each_of_its_objects_and_a_retry_finds_what_it_wro
 def test_another_run_leaves_them_alone_while_the_leases_are_renewed(world: World) -> None:
     def during(spec: JobSpec) -> JobResult:
         other = Actor("another", run="dag/run-2/backfill/-1")
-        assert {"is at it" in str(one.reason) for one in backfilled(world, by=other).values()} == {True}
+        assert {"is working on it" in str(one.reason) for one in backfilled(world, by=other).values()} == {True}
         return world.work(spec)
 
     assert {one.reason for one in backfilled(world, run=during).values()} == {None}

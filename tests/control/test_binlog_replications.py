@@ -20,8 +20,9 @@ from tidemark.replication.planning.positions import position_text
 from tidemark.replication.sources.mysql.connection import connect
 from tidemark.replication.sources.mysql.log_files import visible_end
 from tidemark.replication.sources.open import open_source
+from tidemark.replication.store.schema import replicated_objects as objects_table
 from tidemark.replication.worker import definitions, objects, status
-from tidemark.replication.worker.catalog_changes import NEW_BESIDE_HIDDEN
+from tidemark.replication.worker.catalog_changes import HIDDEN_OTHERWISE, NEW_BESIDE_HIDDEN
 from tidemark.replication.worker.preparing import Prepared, prepare
 from tidemark.replication.worker.recovering import recover_from
 
@@ -103,7 +104,27 @@ def test_a_hidden_column_that_is_renamed_stays_hidden_with_an_alert(shop: Shop) 
     assert f"{table}: {new}" in status.describe(shop.store, "r").alerts
     definitions.alter_options(shop.store, "r", replace(hidden, mask_columns=()), by=ME)
     shop.prepare()
-    assert [one for one in status.describe(shop.store, "r").alerts if "contact" in one or "city" in one] == []
+    assert [one for one in status.describe(shop.store, "r").alerts if "contact" in one or "city" in one] == [
+        f"{table} is to be backfilled: {HIDDEN_OTHERWISE.format(columns='contact')}"
+    ]
+
+
+@pytest.mark.parametrize("how", ["excluded", "masked"])
+def test_a_column_that_is_hidden_later_needs_a_backfill_once(shop: Shop, how: str) -> None:
+    pattern = (f"{shop.database}.orders.V",)
+    shop.prepare()
+    if how == "excluded":
+        definitions.alter_selection(shop.store, "r", Selection((shop.database,), exclude=pattern), by=ME)
+    else:
+        options = ReplicationOptions("lake", backfill=False, mask_columns=pattern)
+        definitions.alter_options(shop.store, "r", options, by=ME)
+    shop.prepare()
+    (orders,) = objects.objects_of(shop.store, "r")
+    assert "hidden otherwise than before (v)" in str(orders.needs_backfill)
+    shop.store.write(lambda connection: connection.execute(objects_table.update().values(needs_backfill=None)))
+    shop.prepare()
+    (orders,) = objects.objects_of(shop.store, "r")
+    assert orders.needs_backfill is None
 
 
 def test_it_does_not_begin_with_a_setting_that_is_wrong(shop: Shop) -> None:

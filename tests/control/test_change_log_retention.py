@@ -11,8 +11,7 @@ import sqlalchemy as sa
 from tests.control.change_stream_model import ChangeStreamWorld
 from tests.control.test_pruning import let_prune
 from tests.control.test_waves_behaviour import Readers, loaded
-from tidemark.change_streams.model.change_streams import ChangeStream
-from tidemark.change_streams.model.jobs import EXPIRE_CHANGE_LOG
+from tidemark.change_streams.model.jobs import EXPIRE_CHANGE_LOG, ExpireChangeLog
 from tidemark.change_streams.store.schema import capture_batches
 from tidemark.change_streams.worker.definitions import set_options
 from tidemark.change_streams.worker.groups import reset_group
@@ -36,7 +35,7 @@ class Log:
 
     def __call__(self, spec: JobSpec) -> JobResult:
         assert spec.kind == EXPIRE_CHANGE_LOG.name
-        self.given.append(from_plain(ChangeStream, spec.request).expired_until)
+        self.given.append(from_plain(ExpireChangeLog, spec.request).stream.expired_until)
         if self.broken:
             return JobResult(error=TidemarkError(message="no").to_record())
         return JobResult({"until": None, "rows": 7})

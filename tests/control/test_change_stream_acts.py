@@ -15,6 +15,8 @@ from tidemark.change_streams.worker.definitions import get_change_stream
 from tidemark.change_streams.worker.groups import create_group, group_status, list_groups
 from tidemark.change_streams.worker.watching import LakeTables
 from tidemark.control.object_acts import Act, ActTools, DoneAct, act_on, newest_acts, offered_now
+from tidemark.control.object_list import find
+from tidemark.control.objects import touch
 from tidemark.control.store import ControlStore
 from tidemark.errors import ActFieldsInvalid, ChangeStreamNotFound, ChangeStreamRefused, InvalidArgument
 from tidemark.lake.listing import table_names
@@ -105,6 +107,17 @@ def test_a_change_stream_is_dropped_with_its_records(store: ControlStore, tools:
         get_change_stream(store, "s")
     assert not records.exists()
     assert [one.act for one in history(store)] == ["drop"]
+
+
+def test_a_group_that_a_person_resets_stays_that_of_its_dag(store: ControlStore, tools: ActTools) -> None:
+    first = create_group(store, "s", "g", "now")
+    store.write(lambda connection: touch(connection, "consumer_group", [first.uid], by="mirror/r/t/-1"))
+    do(store, tools, "reset", "g", start="earliest")
+    again = store.read(lambda connection: find(connection, "consumer_group", "s/g", now=store.clock()))
+    assert (again.uid != first.uid, again.owner_dag) == (True, "mirror")
+    do(store, tools, "drop", "g")
+    new = create_group(store, "s", "g", "now")
+    assert store.read(lambda c: find(c, "consumer_group", new.uid, now=store.clock())).owner_dag is None
 
 
 def test_a_group_is_reset_and_dropped(store: ControlStore, tools: ActTools) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.lake.delta_directories import commit, singers
+from tests.unit.lake.delta_directories import add, commit, singers
 from tidemark.change_streams.planning.sql.parse import parse_change_stream_sql
 from tidemark.change_streams.worker import defining
 from tidemark.change_streams.worker.capture import open_batch
@@ -33,7 +34,7 @@ from tidemark.lake.listing import table_names
 from tidemark.lake.tables import table_ref
 from tidemark.model.streams import TableRef
 
-NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+NOW = datetime(2020, 5, 1, 12, tzinfo=UTC)  # no file of a log is older, unless a test says so
 
 
 @pytest.fixture
@@ -242,8 +243,14 @@ def test_statements_say_what_all_leaves_out(store: ControlStore, lake: Path) -> 
 
 
 def turned_on(place: Path) -> Any:
+    return redefined(place, **{"delta.enableRowTracking": "true"})
+
+
+def redefined(place: Path, table_id: str | None = None, **properties: str) -> Any:
+    """The table's first metadata under another id, or with other properties."""
     first = json.loads((place / "_delta_log" / f"{0:020d}.json").read_text().splitlines()[1])
-    first["metaData"]["configuration"]["delta.enableRowTracking"] = "true"
+    first["metaData"]["configuration"].update(properties)
+    first["metaData"]["id"] = table_id or first["metaData"]["id"]
     return first
 
 
@@ -262,6 +269,93 @@ def test_for_all_leaves_out_what_cannot_be_watched_and_takes_the_rest(
     commit(untracked, 1, turned_on(untracked))
     found = {new.table.name: new.captured for new in find_new_tables(store, made, tables(lake))}
     assert found == {"music.concerts": -1, "music.untracked": 1}, "what it had before cannot be told"
+
+
+def test_for_all_watches_a_table_that_was_replaced_from_its_replacement_on(store: ControlStore, lake: Path) -> None:
+    made = create(store, lake, watch="ALL")
+    place = lake / "music" / "singers"
+    commit(place, 3, redefined(place, "another"))
+    commit(place, 4)
+    (again,) = find_new_tables(store, made, tables(lake))
+    assert (again.table.table_id, again.captured) == ("another", 3)
+    new = singers(lake, "music.concerts", key="SingerId", versions=2)
+    commit(new, 2, redefined(new, "never watched"))
+    assert [(one.table.table_id, one.captured) for one in find_new_tables(store, made, tables(lake))] == [
+        ("never watched", 2),
+        ("another", 3),
+    ]
+
+
+def test_for_all_watches_a_new_table_from_where_its_row_tracking_stays_on(store: ControlStore, lake: Path) -> None:
+    made = create(store, lake, watch="ALL")
+    place = singers(lake, "music.concerts", key="SingerId")
+    for version, enabled in enumerate(("false", "true", "true"), 1):
+        commit(place, version, redefined(place, **{"delta.enableRowTracking": enabled}))
+    commit(place, 4)
+    (new,) = find_new_tables(store, made, tables(lake))
+    assert new.captured == 2
+
+
+def test_for_all_watches_an_older_table_that_gets_its_key_from_the_creation_of_the_stream_on(
+    store: ControlStore, lake: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = lake / "music" / "albums"
+    made_at = (NOW - timedelta(hours=3)).timestamp()
+    os.utime(place / "_delta_log" / f"{0:020d}.json", (made_at, made_at))
+    for version, hours in ((1, -2), (2, 1)):
+        commit(place, version, at=NOW + timedelta(hours=hours))
+    made = create(store, lake, watch="ALL")
+    commit(place, 3, redefined(place, **{"tidemark.primaryKey": "SingerId"}), at=NOW + timedelta(hours=2))
+    (new,) = find_new_tables(store, made, tables(lake))
+    assert (new.table.name, new.captured) == ("music.albums", 1)
+    assert "watches music.albums after version 1; changes up to it have no record" in caplog.text
+
+
+READABLE = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": ["rowTracking"]}}
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({"columns": [("LastName", "string")]}, ()),
+        ({"columns": [("SingerId", "string")]}, ()),
+        ({"feature": "yes"}, (READABLE,)),
+    ],
+    ids=["without its key column", "with a key of other texts", "with an unknown feature"],
+)
+def test_for_all_watches_a_table_from_where_all_its_versions_can_be_captured(
+    store: ControlStore, lake: Path, first: dict[str, Any], then: tuple[dict[str, Any], ...]
+) -> None:
+    made = create(store, lake, watch="ALL")
+    place, like = singers(lake, "music.concerts", versions=2, **first), singers(lake, "music.like_it")
+    own = DeltaLog.open(str(place)).state().table_id
+    commit(place, 2, *(then or [redefined(like, own)]))
+    commit(place, 3)
+    commit(place, 4, redefined(like, own, **{"tidemark.primaryKey": "SingerId"}))
+    found = {new.table.name: new.captured for new in find_new_tables(store, made, tables(lake))}
+    assert found == {"music.concerts": 2}
+
+
+def test_for_all_leaves_a_table_out_while_it_has_as_many_watchers_as_there_may_be_and_reads_no_commit_of_it(
+    store: ControlStore, lake: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("one", "two", "three"):
+        create(store, lake, name, watch="music.albums", keys=["SingerId"])
+    made = create(store, lake, watch="ALL")
+    place, twice = lake / "music" / "albums", add("twice.parquet")
+    commit(place, 1, twice, twice, redefined(place, **{"tidemark.primaryKey": "SingerId"}))
+    singers(lake, "music.concerts", key="SingerId")
+    (full,) = tables_left_out(store, made, tables(lake))
+    assert "table music.albums is watched by 3 change streams" in full.why
+    left_out: list[str] = []
+    assert [new.table.name for new in find_new_tables(store, made, tables(lake), left_out.append)] == ["music.concerts"]
+    assert left_out == ["music.albums"]
+    assert f"leaves music.albums out. {full.why}" in caplog.text
+    suspend(store, "one")
+    assert tables_left_out(store, made, tables(lake)) == ()
+    commit(place, 1, redefined(place, **{"tidemark.primaryKey": "SingerId"}))
+    found = {new.table.name for new in find_new_tables(store, made, tables(lake))}
+    assert found == {"music.albums", "music.concerts"}
 
 
 def test_altering_all_while_a_capture_takes_a_table_up_keeps_that_table(store: ControlStore, lake: Path) -> None:
@@ -314,6 +408,48 @@ def test_a_restarted_table_begins_at_its_head_and_keeps_its_keys_and_columns(
             alter(store, lake, restart=wrong)
     with pytest.raises(InvalidArgument, match="restart"):
         alter(store, lake, watch=(), restart="music.singers")
+
+
+@pytest.mark.parametrize("watch", [None, "delta.`{path}`"])
+def test_a_restart_names_a_table_by_any_of_its_names(store: ControlStore, lake: Path, watch: str | None) -> None:
+    create(store, lake, watch="music.albums", keys=["SingerId"])
+    place = lake / "music" / "albums"
+    asked = None if watch is None else watch.format(path=place)
+    for version, name in enumerate((f"delta.`{place}`", str(place), "MUSIC.albums"), 1):
+        commit(place, version)
+        altered = alter(store, lake, watch=asked, restart=name)
+        assert [(one.keys, one.captured) for one in altered.tables] == [(("SingerId",), version)]
+
+
+def test_a_table_that_was_replaced_restarts_with_its_keys(store: ControlStore, lake: Path) -> None:
+    create(store, lake, watch="music.albums", keys=["SingerId"])
+    commit(lake / "music" / "albums", 1, redefined(lake / "music" / "albums", "another"))
+    altered = alter(store, lake, restart="music.albums")
+    assert [(one.table.table_id, one.keys, one.captured) for one in altered.tables] == [("another", ("SingerId",), 1)]
+
+
+def test_tables_whose_names_differ_by_case_alone_restart_and_have_keys_of_their_own(
+    store: ControlStore, lake: Path
+) -> None:
+    singers(lake, "music.ALBUMS")
+    names = ["music.albums", "music.ALBUMS"]
+    create(store, lake, watch=names, keys={names[0]: ["SingerId"], names[1]: ["LastName"]})
+    for name in ("albums", "ALBUMS"):
+        commit(lake / "music" / name, 1)
+    altered = watched(alter(store, lake, restart=names[1]))
+    assert altered == {names[0]: (("SingerId",), None, 0), names[1]: (("LastName",), None, 1)}
+
+
+def test_a_table_that_stays_keeps_its_keys_and_one_that_restarts_may_get_others(
+    store: ControlStore, lake: Path
+) -> None:
+    before = create(store, lake)
+    for same in (["singerid"], None):
+        assert alter(store, lake, watch="music.singers", keys=same) == before
+    with pytest.raises(InvalidArgument, match="know rows by SingerId; to change that, name it in restart"):
+        alter(store, lake, watch="music.singers", keys=["LastName"])
+    altered = alter(store, lake, watch="music.singers", keys=["LastName"], restart="music.singers")
+    assert watched(altered)["music.singers"][0] == ("LastName",)
 
 
 def test_options_change_one_by_one_and_the_watch_list_stays(store: ControlStore, lake: Path) -> None:

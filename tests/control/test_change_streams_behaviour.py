@@ -253,11 +253,42 @@ def test_max_commits_counts_the_versions_of_each_table(world: ChangeStreamWorld)
     other.commit(world.clock.go())
     world.clock.go()
     batch = world.opened(bounds=Bound(max_commits=2))
-    assert [(one.watched.table.name, one.start, one.end) for one in batch.ranges] == [("db.t", 0, 2), ("db.u", 0, 1)]
+    assert [(one.watched.table.name, one.start, one.end) for one in batch.ranges] == [("db.t", 0, 2)]
     assert batch.safe_until == at  # a commit that waits is not promised away
     world.close(batch)
-    assert [one.captured for one in world.stream.tables] == [2, 1, 0]
-    assert [(one.start, one.end) for one in world.opened(bounds=Bound(max_commits=2)).ranges] == [(2, 3)]
+    assert [one.captured for one in world.stream.tables] == [2, 0, 0]
+    assert [(one.start, one.end) for one in world.opened(bounds=Bound(max_commits=2)).ranges] == [(2, 3), (0, 1)]
+
+
+def test_max_commits_takes_no_commit_later_than_one_that_waits_in_another_table(world: ChangeStreamWorld) -> None:
+    other = world.new_table("u")
+    watch(world.store, "s", [world.table.watched(), other.watched()], everything=False)
+    for number in range(1, 6):
+        world.table.commit(START + number * MINUTE)
+    other.commit(START + 2 * MINUTE)
+    other.commit(START + 4 * MINUTE)
+    world.clock.go(timedelta(hours=1))
+    taken = []
+    while (batch := world.opened(bounds=Bound(max_commits=2))) is not None:
+        taken.append([(one.watched.table.name, one.end) for one in batch.ranges])
+        world.close(batch)
+    assert taken == [[("db.t", 2), ("db.u", 1)], [("db.t", 4), ("db.u", 2)], [("db.t", 5)]]
+
+
+def test_max_commits_takes_a_commit_whose_next_one_has_an_earlier_time(world: ChangeStreamWorld) -> None:
+    other = world.new_table("u")
+    watch(world.store, "s", [world.table.watched(), other.watched()], everything=False)
+    world.table.commit(START + 2 * MINUTE)
+    world.table.commit(START - timedelta(days=300))
+    other.commit(START + MINUTE)
+    world.clock.go(timedelta(hours=1))
+    one = Bound(max_commits=1)
+    assert world.opened(bounds=replace(one, until=START)) is None
+    taken = []
+    while (batch := world.opened(bounds=one)) is not None:
+        taken.append([(taken.watched.table.name, taken.end) for taken in batch.ranges])
+        world.close(batch)
+    assert taken == [[("db.u", 1)], [("db.t", 1)], [("db.t", 2)]]
 
 
 def test_a_bound_by_time_takes_the_commits_of_all_tables_in_their_order(world: ChangeStreamWorld) -> None:
@@ -303,25 +334,6 @@ def test_for_all_goes_on_without_a_table_that_was_dropped_and_takes_up_one_that_
         ("db.anew", -1, 0),
     ]
     assert world.close(batch).tables == (world.table.watched(1), replace(now, captured=0))
-
-
-def test_for_all_leaves_a_new_table_out_that_has_as_many_watchers_as_there_may_be(
-    world: ChangeStreamWorld, caplog: pytest.LogCaptureFixture
-) -> None:
-    full, free = world.new_table("full"), world.new_table("free")
-    options = ChangeStreamOptions()
-    for name in ("one", "two", "three"):
-        create_change_stream(
-            world.store, name=name, tables=[full.watched()], everything=False, options=options, log_path=name
-        )
-    watch(world.store, "s", [world.table.watched()], everything=True)
-    found = lambda *_: [full.watched(-1), free.watched(-1)]  # noqa: E731
-    batch = world.opened(new_tables=found)
-    assert [one.watched.table.name for one in batch.ranges] == ["db.free"]
-    assert "table db.full is watched by 3 change streams" in caplog.text
-    world.close(batch)
-    drop_change_stream(world.store, "one")
-    assert [one.watched.table.name for one in world.opened(new_tables=found).ranges] == ["db.full"]
 
 
 @pytest.mark.parametrize("closed", [False, True], ids=["while its batch is open", "after its batch"])

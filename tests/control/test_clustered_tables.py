@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -13,17 +14,20 @@ import pytest
 
 from tests.control.kept_objects import drifted
 from tests.unit.lake.delta_directories import add, commit, singers
+from tidemark.clustering.model.tables import Goal
 from tidemark.clustering.worker.recluster import recluster_table
 from tidemark.clustering.worker.tables import (
     drop_key,
     list_clustered,
+    recluster_history,
     register_clustered,
     resume_recluster,
     suspend_recluster,
     table_or_registered,
 )
+from tidemark.clustering.worker.upkeep import tables_to_keep
 from tidemark.control.store import ControlStore
-from tidemark.errors import ClusteredTableRecreated, TableNotFound
+from tidemark.errors import ClusteredTableRecreated, InvalidArgument, JobDied, TableNotFound
 from tidemark.lake.tables import location_of, table_ref
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import TableRef
@@ -97,12 +101,42 @@ def test_a_name_that_two_gone_tables_had_leads_to_the_one_at_its_place(runtime: 
         found(runtime.store, tmp_path / "c")
 
 
+def test_tables_whose_paths_differ_by_case_are_told_apart(runtime: Runtime, tmp_path: Path) -> None:
+    store = runtime.store
+    (tmp_path / "b/shop/other").mkdir(parents=True)  # so that the id is another one
+    (tmp_path / "B/shop/one").mkdir(parents=True)
+    (tmp_path / "B/shop/two").mkdir()
+    kept = [register_clustered(store, open_table, created(tmp_path / lake), by="me") for lake in ("a", "b", "B")]
+    for one in kept:
+        assert tables_to_keep(store, [one.table.path]) == (one,)
+    with pytest.raises(InvalidArgument, match=r"name one of these by its path: .*/a/shop.*, .*/b/shop.*"):
+        tables_to_keep(store, [NAME.upper()])
+    assert tables_to_keep(store, ["shop.others"]) == ()
+
+
 def test_a_recreated_table_is_not_reclustered_and_says_how_to_go_on(runtime: Runtime, tmp_path: Path) -> None:
     kept = register_clustered(runtime.store, open_table, created(tmp_path), by="me")
     recreated(tmp_path, keyed=True)
     with pytest.raises(ClusteredTableRecreated, match=r"shop\.singers DROP CLUSTERING KEY"):
         recluster_table(runtime, kept, key=KEY)
     assert "ClusteredTableRecreated" in (list_clustered(runtime.store)[0].problem or "")
+
+
+def test_a_job_that_failed_is_charged_as_planned_at_each_attempt(runtime: Runtime, tmp_path: Path) -> None:
+    def dies(*_: object, **__: object) -> NoReturn:
+        raise JobDied(key=str(KEY), exit_code=1, tail="")
+
+    goal = Goal(depth=1, day_bytes=10_000)
+    kept = register_clustered(runtime.store, open_table, created(tmp_path), by="me", goal=goal)
+    for attempt in (1, 2):
+        with pytest.raises(JobDied):
+            recluster_table(replace(runtime, run=dies), kept, key=KEY)
+        (planned,) = recluster_history(runtime.store, kept.table)
+        assert planned.planned_bytes > 0
+        assert planned.bytes == attempt * planned.planned_bytes
+    tight = replace(goal, day_bytes=2 * planned.planned_bytes)
+    done = recluster_table(runtime, kept, key=TransactionKey("d", "next", "t"), goal=tight)
+    assert done.why.endswith("and the budget has 0")
 
 
 @pytest.mark.parametrize("keyed", [True, False])

@@ -115,6 +115,17 @@ def test_an_offset_counts_from_the_cursor_on(engines: tuple[sa.Engine, ...]) -> 
         connection.rollback()
 
 
+@pytest.mark.parametrize("number", [1 << 40, -(1 << 40), (1 << 62) - 1])
+def test_a_cursor_with_a_number_beyond_its_column_is_answered(engines: tuple[sa.Engine, ...], number: int) -> None:
+    order = order_of(False, False, False)
+    for engine in engines:
+        with engine.connect() as connection:
+            insert(connection, [(NOON, "a", 1)])
+            shown, _ = part(connection, order, Part(cursor=cursor_after(order.name, (NOON, "a", number))))
+            assert shown == ([(NOON, "a", 1)] if number < 0 else [])
+            connection.rollback()
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.text(max_size=3)), unique=True), st.integers(1, 3), st.integers(0, 2))
 def test_a_list_in_memory_is_walked_the_same_way(items: list[tuple[int, str]], limit: int, offset: int) -> None:
     try:
@@ -149,6 +160,7 @@ def test_a_cursor_keeps_its_key() -> None:
             for key in (
                 ["2026-11-21T12:00:00", "a", 1], ["noon", "a", 1], [3, "a", 1], [True, "a", 1], [None, None, 1],
                 [None, "a", None], [None, "a", True], [None, "a", 1.5], [None, "a", 1 << 63], [None, "a\0", 1],
+                [None, "a", -(1 << 63)], ["0001-01-01T00:00:00+14:00", "a", 1], ["9999-12-31T23:00:00-14:00", "a", 1],
                 [None, "\ud800", 1], [None, ["a"], 1], [None, {"a": 1}, 1], [None, "a", "1"], [None, 1, 1],
             )
         ),

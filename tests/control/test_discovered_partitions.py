@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -58,8 +59,12 @@ def test_a_partition_that_went_or_was_truncated_is_an_alert_until_the_next_backf
     assert alerts(shop) == []
 
 
-def test_a_partition_that_was_attached_with_rows_flags_its_table(shop: Shop) -> None:
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_partition_that_was_attached_with_rows_flags_its_table(shop: Shop, empty: bool) -> None:
+    """Also one of which the copy was empty, and which has no event."""
     partitioned(shop)
+    if empty:
+        shop.set(objects_table, progress=json.dumps({"expected": 0, "done": 0, "at": "2026-01-01T00:00:00+00:00"}))
     shop.sql(
         "CREATE TABLE x (LIKE p INCLUDING ALL)",
         "INSERT INTO x VALUES (21)",

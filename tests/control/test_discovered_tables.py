@@ -13,17 +13,27 @@ from tests.control.source_shop import EVERYTHING, Shop
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, ObjectNotReplicable, ReplicationRefused, SourceIsAnother
-from tidemark.replication.model.replication import LogPosition, ObjectState, ReplicationOptions, Selection, Shown
+from tidemark.replication.model.replication import (
+    LogPosition,
+    ObjectState,
+    ReplicationOptions,
+    Selection,
+    Shown,
+    WriteMode,
+)
+from tidemark.replication.planning.seen_tables import REWRITTEN_BY_ALTER
 from tidemark.replication.store.schema import replicated_objects as objects_table
 from tidemark.replication.store.schema import replications as replications_table
 from tidemark.replication.worker import capture as capturing
 from tidemark.replication.worker.backfill_moves import _request as asked_of_a_backfill
-from tidemark.replication.worker.catalog_changes import GONE, TAKEN
+from tidemark.replication.worker.catalog_changes import GONE, LEFT_IN_ROWS, TAKEN
 from tidemark.replication.worker.definitions import alter_options
 from tidemark.replication.worker.status import describe
 
 PRIVATE = "a private default"
 MARK = "mark of a secret"
+COPY_OF_NOTHING = json.dumps({"expected": 0, "done": 0, "at": "2026-01-01T00:00:00+00:00"})
+WITHOUT_SECRET = Selection(include=("public",), exclude=("public.t.secret",))
 
 
 @pytest.fixture
@@ -96,25 +106,34 @@ def test_a_backfill_that_is_asked_for_stays_so_and_one_under_way_begins_again(
     assert (one.state, "altered and its rows were rewritten" in str(one.needs_backfill)) == (after, True)
 
 
-def test_a_table_of_which_nothing_was_ever_written_needs_no_backfill(shop: Shop) -> None:
+@pytest.mark.parametrize("copied", [True, False], ids=["copied", "never written"])
+def test_a_change_of_a_table_without_rows_counts_once_an_event_comes(shop: Shop, copied: bool) -> None:
+    """The event may be from before the change, though it is captured after the look."""
+    shop.sql("CREATE TYPE mood AS ENUM ('sad')", "ALTER TABLE t ADD m mood")
     shop.replicated()
+    if copied:
+        shop.set(objects_table, writes=1, progress=COPY_OF_NOTHING)
+    shop.prepare()
+    shop.sql("INSERT INTO t (id, m) VALUES (1, 'sad')", "ALTER TYPE mood RENAME VALUE 'sad' TO 'low'")
     shop.prepare()
     shop.sql("ALTER TABLE t ADD n int", "ALTER TABLE t ALTER n TYPE bigint USING n * 2")
     shop.prepare()
     assert shop.object("public.t").needs_backfill is None
-    progress = json.dumps({"expected": 0, "done": 0, "at": "2026-01-01T00:00:00+00:00"})
-    shop.set(objects_table, writes=3, progress=progress)
-    shop.sql("ALTER TABLE t ALTER n TYPE int USING n / 2")
+    shop.set(objects_table, changed_until=LogPosition("0"))
+    shop.prepare()
+    one, other = shop.object("public.t"), shop.object("public.u")
+    assert (one.state, "of column m has another label" in str(one.needs_backfill)) == (ObjectState.PENDING, True)
+    assert (other.state, other.needs_backfill) == (ObjectState.COMPLETED, None)
+    shop.set(objects_table, state=ObjectState.COMPLETED.value, needs_backfill=None)
     shop.prepare()
     assert shop.object("public.t").needs_backfill is None
-    shop.set(objects_table, changed_until=LogPosition("0"))
-    shop.sql("ALTER TABLE t ALTER n TYPE bigint USING n * 2")
+    shop.sql("ALTER TABLE t ALTER n TYPE int USING n / 2")
     shop.prepare()
     assert "column n changed its type" in str(shop.object("public.t").needs_backfill)
 
 
 def test_an_excluded_column_that_is_renamed_stays_out_and_says_so(shop: Shop) -> None:
-    shop.select(Selection(include=("public",), exclude=("public.t.secret",)))
+    shop.select(WITHOUT_SECRET)
     written(shop)
     shop.prepare()
     shop.sql("ALTER TABLE t RENAME secret TO open")
@@ -222,7 +241,7 @@ def test_in_another_cluster_hidden_columns_are_known_by_their_last_names(
     shop: Shop, columns_there: str, told: str
 ) -> None:
     shop.sql("ALTER TABLE t ADD more int")
-    shop.select(Selection(include=("public",), exclude=("public.t.secret",)))
+    shop.select(WITHOUT_SECRET)
     written(shop)
     shop.sql("ALTER TABLE t RENAME secret TO open")
     shop.prepare()
@@ -236,7 +255,7 @@ def test_in_another_cluster_hidden_columns_are_known_by_their_last_names(
 
 
 def test_a_table_of_hidden_columns_that_another_cluster_calls_otherwise_is_refused(shop: Shop) -> None:
-    shop.select(Selection(include=("public",), exclude=("public.t.secret",)))
+    shop.select(WITHOUT_SECRET)
     written(shop)
     shop.sql("ALTER TABLE t RENAME TO t_2")
     shop.prepare()
@@ -251,7 +270,7 @@ def test_a_table_of_hidden_columns_that_another_cluster_calls_otherwise_is_refus
 
 
 def test_a_new_column_beside_hidden_ones_is_told_once(shop: Shop) -> None:
-    shop.select(Selection(include=("public",), exclude=("public.t.secret",)))
+    shop.select(WITHOUT_SECRET)
     written(shop)
     shop.prepare()
     shop.sql("ALTER TABLE t ADD secret2 text")
@@ -274,7 +293,7 @@ def test_hiding_columns_needs_a_backfill_of_what_is_there_once_and_tells_jobs_no
     shop.prepare()
     one = shop.object("public.t")
     assert one.state is ObjectState.PENDING
-    assert "hashed or masked otherwise than before (secret, d, e)" in str(one.needs_backfill)
+    assert "hidden otherwise than before (secret, d, e)" in str(one.needs_backfill)
     request, text = asks(shop)
     assert PRIVATE not in text
     assert {one.rules.hash_mark for one in request.objects} == {MARK}
@@ -283,6 +302,56 @@ def test_hiding_columns_needs_a_backfill_of_what_is_there_once_and_tells_jobs_no
     assert shop.object("public.t").state is ObjectState.ACTIVE
     rows = shop.store.read(lambda c: c.execute(sa.select(objects_table)).all())
     assert PRIVATE not in str(rows)
+
+
+def test_a_table_of_a_wide_publication_that_was_unlogged_is_an_alert_until_the_next_backfill(
+    copied_store: ControlStore, source_server: PostgresServer
+) -> None:
+    shop = Shop(copied_store, source_server, ReplicationOptions(target="lake", publication="theirs"))
+    try:
+        shop.sql("CREATE PUBLICATION theirs FOR ALL TABLES")
+        shop.replicated()
+        shop.prepare()
+        shop.sql("ALTER TABLE t SET UNLOGGED", "INSERT INTO t VALUES (1)", "ALTER TABLE t SET LOGGED", "TRUNCATE u")
+        for _ in range(2):
+            shop.prepare()
+            assert alerts(shop) == [f"public.t: {REWRITTEN_BY_ALTER}"]
+        shop.set(objects_table, seen=None)  # as after a backfill, which knows the catalog of its snapshot
+        shop.prepare()
+        assert alerts(shop) == []
+    finally:
+        shop.drop()
+
+
+@pytest.mark.parametrize("hashed_before", [False, True])
+def test_excluding_a_column_later_needs_a_backfill_once(shop: Shop, hashed_before: bool) -> None:
+    if hashed_before:
+        hashed = ReplicationOptions(target="lake", hash_columns=("public.t.secret",), hash_mark=MARK)
+        alter_options(shop.store, "r", hashed, by=ME)
+    written(shop)
+    shop.prepare()
+    shop.select(WITHOUT_SECRET)
+    shop.prepare()
+    one = shop.object("public.t")
+    assert (one.state, "hidden otherwise than before (secret)" in str(one.needs_backfill)) == (
+        ObjectState.PENDING,
+        True,
+    )
+    assert shop.object("public.u").needs_backfill is None
+    shop.set(objects_table, state=ObjectState.COMPLETED.value, needs_backfill=None)
+    shop.prepare()
+    assert shop.object("public.t").needs_backfill is None
+
+
+def test_hiding_a_column_of_an_append_only_target_is_told_and_copies_no_row_twice(shop: Shop) -> None:
+    written(shop)
+    shop.set(objects_table, mode=WriteMode.APPEND_ONLY.value)
+    shop.prepare()
+    shop.select(WITHOUT_SECRET)
+    shop.prepare()
+    assert alerts(shop) == [f"public.t: {LEFT_IN_ROWS.format(columns='secret')}"]
+    one = shop.object("public.t")
+    assert (one.state, one.needs_backfill) == (ObjectState.COMPLETED, None)
 
 
 def test_a_masked_key_and_another_secret_are_refused(shop: Shop) -> None:

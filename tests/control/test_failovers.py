@@ -1,11 +1,24 @@
-"""A source has failed over: the store knows the new server with its position, and copies that are ahead of it."""
+"""A source has failed over: the store knows the new server with its position, and copies that are ahead of it. Or its
+address leads to a standby for a moment.
+"""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.control.replication_model import ME, World
+from tests.control.source_shop import Shop
+from tests.ports import free_port
+from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
 from tidemark.control.store import ControlStore
+from tidemark.errors import SourceRefused
+from tidemark.replication.model.replication import ReplicationState
 from tidemark.replication.store import replications
 from tidemark.replication.store.replications import Captured
 from tidemark.replication.worker.gaps import COPIED_AHEAD, mark_copied_ahead
@@ -39,3 +52,38 @@ def test_a_copy_that_is_ahead_of_what_was_captured_needs_a_backfill(copied_store
     world.store.write(lambda connection: mark_copied_ahead(connection, world.store, world.replication, by=ME))
     found = {name: world.object(name).needs_backfill for name in ("s.orders", "s.items")}
     assert found == {"s.orders": COPIED_AHEAD, "s.items": None}
+
+
+@contextmanager
+def standby_of(stopped: PostgresServer) -> Iterator[PostgresServer]:
+    """A copy of the server, without its slots, as pg_basebackup makes it."""
+    data = stopped.data.parent / "standby"
+    subprocess.run(["cp", "-a", stopped.data, data], check=True)
+    for slot in (data / "pg_replslot").iterdir():
+        shutil.rmtree(slot)
+    (data / "standby.signal").touch()
+    standby = PostgresServer(stopped.programs, data, free_port(), stopped.password)
+    with (data / "postgresql.conf").open("a") as settings:
+        settings.write(f"port = {standby.port}\n")
+    standby.start()
+    try:
+        yield standby
+    finally:
+        standby.stop()
+
+
+def test_a_standby_that_answers_in_place_of_its_primary_fails_that_run_alone(copied_store: ControlStore) -> None:
+    with postgresql_or_skip(LOGICAL) as primary:
+        shop = Shop(copied_store, primary)
+        shop.prepare()
+        primary.stop()
+        with standby_of(primary) as shop.server:
+            for act in (shop.prepare, shop.capture):
+                with pytest.raises(SourceRefused, match="it is a standby"):
+                    act()
+                assert shop.replication.state is ReplicationState.FAILED
+        primary.start()
+        shop.server = primary
+        shop.prepare()
+        shop.capture()
+        assert shop.replication.state is ReplicationState.RUNNING

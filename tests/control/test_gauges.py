@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from tests.airflow.needing import IN_THE_STORE, Needing
 from tidemark.control.object_kinds import KINDS, Severity
 from tidemark.control.object_list import ObjectsWish, show_all
 from tidemark.model.readings import Reading
-from tidemark.streams.worker.gauges import look_for_gauges, readings_of
+from tidemark.streams.worker.gauges import Counts, look_for_gauges, readings_of
 from tidemark.streams.worker.object_states import judged
 
 
@@ -19,7 +21,7 @@ def needing(tmp_path_factory: pytest.TempPathFactory) -> Needing:
 
 @pytest.fixture(scope="module")
 def found(needing: Needing) -> tuple[Reading, ...]:
-    return look_for_gauges(needing.store, needing.monitored.world.runtime.tables)
+    return look_for_gauges(needing.store, needing.monitored.world.runtime.tables, within=timedelta(hours=1))
 
 
 def gauge(found: tuple[Reading, ...], name: str) -> dict[tuple[str, ...], float]:
@@ -62,6 +64,7 @@ def test_every_kind_and_severity_is_counted_so_that_no_count_stays_as_it_was(fou
     assert counted["clustered_table", "ok"] == 0
     assert gauge(found, "needs").keys() == {("failed",), ("warning",), ("stopped",)}
     assert gauge(found, "needs")["failed",] >= 4
+    assert gauge(found, "objects_not_looked_at") == {("stream",): 0, ("landing_table",): 0}
     (emitted,) = gauge(found, "emitted_at").values()
     assert emitted > 1_700_000_000
 
@@ -69,7 +72,7 @@ def test_every_kind_and_severity_is_counted_so_that_no_count_stays_as_it_was(fou
 def test_a_stream_whose_log_has_not_answered_is_neither_well_nor_late(needing: Needing) -> None:
     now = needing.store.clock()
     told = needing.store.read(lambda connection: show_all(connection, ObjectsWish(), now=now))
-    found = tuple(readings_of(judged(told, {}, {}, now), {}, {}, now))
+    found = tuple(readings_of(judged(told, {}, {}, now), {}, Counts(), now))
     ranks, seconds = gauge(found, "object_severity"), gauge(found, "object_lag_seconds")
     assert {key: rank for key, rank in ranks.items() if key[0] == "stream"} == {
         ("stream", "clicks"): 3, ("stream", "stock"): 3,

@@ -11,8 +11,10 @@ import pytest
 
 from tests.control.kept_objects import drifted, rows_of
 from tests.control.rights import let_prune
+from tests.guarantees.drivers import WorkerDied
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.guarantees.view_world import ViewWorld
+from tests.guarantees.world import key_of
 from tidemark.control.object_list import ObjectsWish
 from tidemark.errors import (
     InvalidArgument,
@@ -22,13 +24,18 @@ from tidemark.errors import (
     KeptViewSuspended,
     StatementRefused,
     TidemarkError,
+    TransactionOpen,
 )
 from tidemark.materialized.model.definitions import KeptKind, RefreshMode, TargetLag
 from tidemark.materialized.model.jobs import Resolved, ResolveRequest
 from tidemark.materialized.planning.shape import plain_shape, rows_shape
 from tidemark.materialized.worker.defining import Lakes, ViewRequest, create_view
+from tidemark.materialized.worker.lags import view_lag
+from tidemark.materialized.worker.refresh import refresh_view, refresh_wave
 from tidemark.materialized.worker.statements import words_of_shape
 from tidemark.materialized.worker.views import drop_view, list_views, resume_view, set_lag, suspend_view, view_history
+from tidemark.materialized.worker.waves import plan_due
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.views import ViewQuery
 from tidemark.streams.worker.object_states import list_objects
 from tidemark.streams.worker.opening import open_table
@@ -108,6 +115,30 @@ def test_a_view_that_would_read_itself_is_refused(world: ViewWorld) -> None:
         world.view("v", "source")
 
 
+@pytest.mark.parametrize("case", ["a query without changes", "its own rows", "a refresh that is under way"])
+def test_a_refused_replacement_leaves_the_table_of_the_view_alone(world: ViewWorld, case: str) -> None:
+    world.view("v", "source")
+    world.view("of_v", "v")
+    world.source.append()
+
+    def resolve(said: ResolveRequest) -> Resolved:
+        assert said.kept is None, "the table would get the columns of the new query"
+        found = world._resolved(said, "v", ("of_v" if case == "its own rows" else "source",))
+        plain = plain_shape(found.shape.followed, "windows have no changes.")
+        return replace(found, shape=plain) if case == "a query without changes" else found
+
+    def die(spec: JobSpec) -> JobResult:
+        world.driver(spec)
+        raise WorkerDied
+
+    if case == "a refresh that is under way":
+        with pytest.raises(WorkerDied):
+            refresh_view(world.with_job(die), "v", key=key_of("one"))
+    wanted = asked(world, or_replace=True, mode=RefreshMode.INCREMENTAL)
+    with pytest.raises((KeptViewRefused, TransactionOpen)):
+        create_view(world.store, wanted, by="ann", lakes=Lakes(resolve, lambda _: None, open_table))
+
+
 def test_a_view_is_among_all_objects_with_its_state_and_lag(world: ViewWorld) -> None:
     world.view("v", "source", lag=TargetLag(MINUTE))
     assert rows_of(world.store)["dynamic_table v"]["state"] == "initializing"
@@ -124,6 +155,30 @@ def test_a_view_is_among_all_objects_with_its_state_and_lag(world: ViewWorld) ->
     assert "dynamic_table v" not in rows_of(world.store)
     with pytest.raises(KeptViewNotFound):
         drop_view(world.store, "v", by="ann")
+
+
+def test_a_materialized_view_is_fresh_while_its_bases_stand_still(world: ViewWorld) -> None:
+    world.view("m", "source", kind=KeptKind.MATERIALIZED_VIEW)
+    world.view("off", "source", kind=KeptKind.MATERIALIZED_VIEW)
+    world.source.append()
+    assert {one.view for one in world.refresh_due("first")} == {"m", "off"}
+    suspend_view(world.store, "off", by="ann")
+    version = world.stored("m").kept_version
+    world.clock.go(3 * MINUTE)
+    assert world.refresh_due("quiet") == ()
+    assert view_lag(world.store, "m").within(0)
+    assert world.stored("off").fresh_at == world.clock.now - 3 * MINUTE
+    assert len(view_history(world.store, "m")) == 1
+    world.clock.go(MINUTE)
+    world.refresh_due("soon")
+    assert not view_lag(world.store, "m").within(0)  # noted each few minutes
+    world.source.append()
+    world.clock.go(3 * MINUTE)
+    wave = plan_due(world.store, open_table, "changed")
+    assert not view_lag(world.store, "m").within(0)
+    refresh_wave(world.runtime, wave, key=key_of("changed"))
+    assert view_lag(world.store, "m").within(0)
+    assert world.stored("m").kept_version == (version or 0) + 1
 
 
 def test_a_materialized_view_refreshes_the_tables_that_wait_for_it(world: ViewWorld) -> None:

@@ -14,10 +14,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from tests.control.change_stream_model import ChangeStreamWorld, segment
+from tests.control.kept_objects import rows_of
 from tests.control.test_change_log_retention import Log, expired
-from tidemark.change_streams.worker.groups import create_group
+from tidemark.change_streams.worker.groups import create_group, pause_group
+from tidemark.change_streams.worker.waves import begin_chunks, chunk_failed, plan_wave
 from tidemark.control import migrate
-from tidemark.control.schema import all_tables
+from tidemark.control.object_kinds import kind_named
+from tidemark.control.schema import all_tables, objects
 from tidemark.control.store import ControlStore
 from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import BaseOffset, StreamMode, TableRef
@@ -163,6 +166,63 @@ def test_a_log_that_an_earlier_release_trimmed_has_expired(url: str, tmp_path: P
     assert expired(world, log).until > first.until
     assert len(log.given) == 2
     assert create_group(store, "s", "g", "earliest").start == world.stream.expired_until
+
+
+def test_a_group_of_an_earlier_release_has_a_failure_without_a_task(url: str, tmp_path: Path) -> None:
+    """Its next task is kept."""
+    store = ControlStore(url, embedded=False)
+    store.migrate()
+    world = ChangeStreamWorld(store, tmp_path)
+    create_group(store, "s", "g", "earliest")
+    left, _ = world.active()
+    world.batch(segment(left.token, world.clock.now + timedelta(seconds=1), 7))
+    (chunk,) = plan_wave(store, "s", "g", run="dag/r1", max_chunks=9, max_rows=100).chunks
+    begin_chunks(store, [chunk], "dag/r1", task="dag/r1/read/0")
+    chunk_failed(store, chunk, "dag/r1", "no room", task="dag/r1/read/0")
+
+    def back_and_forth(connection: sa.Connection) -> None:
+        from alembic import command
+
+        command.downgrade(migrate.configuration(connection), "0030")
+        migrate.upgrade(connection)
+
+    def met_in(connection: sa.Connection) -> list[tuple[str, ...]]:
+        return [entry.met_in for entry in kind_named("consumer_group").entries(connection, [chunk.group_uid])]
+
+    store.write(back_and_forth)
+    assert store.read(met_in) == [("dag/r1",)]
+    begin_chunks(store, [chunk], "dag/r2", task="dag/r2/read/0")
+    chunk_failed(store, chunk, "dag/r2", "no room", task="dag/r2/read/0")
+    assert store.read(met_in) == [("dag/r2/read/0",)]
+
+
+def test_a_paused_group_that_an_earlier_release_had_failing_is_paused(url: str, tmp_path: Path) -> None:
+    """The page can resume it. A group that is not paused is still failing."""
+    store = ControlStore(url, embedded=False)
+    store.migrate()
+    world = ChangeStreamWorld(store, tmp_path)
+    for name in ("failing", "stopped"):
+        create_group(store, "s", name, "earliest")
+    left, _ = world.active()
+    world.batch(segment(left.token, world.clock.now + timedelta(seconds=1), 7))
+    for name in ("failing", "stopped"):
+        (chunk,) = plan_wave(store, "s", name, run="dag/r1", max_chunks=9, max_rows=100).chunks
+        begin_chunks(store, [chunk], "dag/r1")
+        chunk_failed(store, chunk, "dag/r1", "no room")
+    pause_group(store, "s", "stopped")
+    wanted = rows_of(store)
+
+    def back_and_forth(connection: sa.Connection) -> None:
+        from alembic import command
+
+        command.downgrade(migrate.configuration(connection), "0034")
+        earlier = objects.update().where(objects.c.name == "s/stopped")
+        connection.execute(earlier.values(state="failing", severity="failed"))
+        migrate.upgrade(connection)
+
+    store.write(back_and_forth)
+    states = [wanted[f"consumer_group s/{name}"]["state"] for name in ("failing", "stopped")]
+    assert (rows_of(store), states) == (wanted, ["failing", "paused"])
 
 
 def test_two_migrations_at_once_are_harmless(url: str) -> None:

@@ -15,7 +15,15 @@ from tidemark.control.object_acts import Act, ActTools, DoneAct, act_on, acts_pa
 from tidemark.control.object_revisions import facts_of, token_of
 from tidemark.control.objects import touch
 from tidemark.control.store import ControlStore
-from tidemark.errors import ActNotOffered, InvalidArgument, ObjectChanged, ObjectGone, PipeStale, TidemarkError
+from tidemark.errors import (
+    ActNotOffered,
+    ActTooLate,
+    InvalidArgument,
+    ObjectChanged,
+    ObjectGone,
+    PipeStale,
+    TidemarkError,
+)
 from tidemark.pipes.planning.queues import queue_path
 from tidemark.pipes.worker.definitions import create_pipe, find_pipe, get_pipe, pause_pipe
 from tidemark.streams.worker.opening import open_table
@@ -127,6 +135,13 @@ def test_an_act_without_a_reason_or_out_of_place_is_refused(
     with pytest.raises(error):
         act_on(store, ActTools(open_table), wish(store, act, why=why))
     assert history(store) == ()
+
+
+def test_an_act_that_nobody_waits_for_any_more_is_not_stored(store: ControlStore) -> None:
+    with pytest.raises(ActTooLate):
+        act_on(store, ActTools(open_table), wish(store, "pause"), in_time=lambda: False)
+    assert history(store) == ()
+    assert get_pipe(store, NAME).paused_at is None
 
 
 def test_an_act_in_the_history_has_the_dag_that_owns_its_object(store: ControlStore) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from tests.airflow.historic import Historic
+from tests.airflow.historic import Historic, copy_rows
 from tests.postgresql import PostgresServer
 from tidemark.control.history import drop_step
 from tidemark.control.object_histories import (
@@ -18,6 +18,7 @@ from tidemark.control.object_histories import (
     Point,
     Portion,
     Shape,
+    ShownPart,
     Unit,
     history_of,
     parts_of,
@@ -25,7 +26,7 @@ from tidemark.control.object_histories import (
 from tidemark.control.object_kinds import KINDS, kind_named, resolved
 from tidemark.control.object_list import find
 from tidemark.control.samples import keep_sample, sampled
-from tidemark.control.schema import all_tables, samples
+from tidemark.control.schema import samples
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 
@@ -50,11 +51,7 @@ def uids(world: Historic) -> dict[str, str]:
 def on_postgresql(world: Historic, postgresql: PostgresServer, migrated_database: str) -> Iterator[ControlStore]:
     """The same rows in another database."""
     found = ControlStore(postgresql.url(postgresql.new_database(template=migrated_database)), keep_connections=True)
-    found.write(lambda c: [c.execute(table.delete()) for table in reversed(all_tables().sorted_tables)])
-    for table in all_tables().sorted_tables:
-        rows = world.store.read(lambda c, t=table: [dict(row) for row in c.execute(sa.select(t)).mappings()])
-        if rows:
-            found.write(lambda c, t=table, r=rows: c.execute(t.insert(), r))
+    copy_rows(world.store, found)
     yield found
     found.close()
 
@@ -126,6 +123,40 @@ def test_a_history_is_walked_in_portions_in_each_database(
     assert walked(on_postgresql, kind, uids[kind], part, 2) == whole
 
 
+@pytest.mark.parametrize(("kind", "part"), PARTS)
+def test_newer_portions_lead_back_to_the_newest_point_in_each_database(
+    world: Historic, uids: dict[str, str], on_postgresql: ControlStore, kind: str, part: str
+) -> None:
+    whole = walked(world.store, kind, uids[kind], part, MOST)
+    for store in (world.store, on_postgresql):
+        shown = portion(store, kind, uids[kind], part, None)
+        assert shown.newer is None
+        while shown.cursor is not None:
+            shown = portion(store, kind, uids[kind], part, shown.cursor)
+        found = list(shown.points)
+        while shown.newer is not None:
+            shown = portion(store, kind, uids[kind], part, shown.newer)
+            assert len(shown.points) <= 2
+            found = [*shown.points, *found]
+        assert found == whole
+        assert shown.cursor is not None or len(whole) <= 2
+
+
+def portion(store: ControlStore, kind: str, uid: str, part: str, cursor: str | None) -> ShownPart:
+    (shown,) = store.read(lambda c: history_of(c, kind, uid, part=part, cursor=cursor, limit=2))
+    return shown
+
+
+@pytest.mark.parametrize("kind", ["change_stream", "consumer_group"])
+def test_partitions_are_counted_in_each_database(
+    world: Historic, uids: dict[str, str], on_postgresql: ControlStore, kind: str
+) -> None:
+    for store in (world.store, on_postgresql):
+        whole = walked(store, kind, uids[kind], "partitions", MOST)
+        assert portion(store, kind, uids[kind], "partitions", None).total == len(whole) == 5
+    assert portion(world.store, "stream", uids["stream"], "moves", None).total is None
+
+
 @pytest.mark.parametrize("kind", HISTORIES)
 def test_more_points_take_no_more_queries(world: Historic, uids: dict[str, str], kind: str) -> None:
     asked: list[str] = []
@@ -183,7 +214,7 @@ def test_a_tree_of_partitions_has_parents_children_and_load(world: Historic, uid
     [
         ({"limit": 0}, "1,000"),
         ({"limit": MOST + 1}, "1,000"),
-        ({"part": "nothing"}, "moves, consumptions"),
+        ({"part": "nothing"}, "versions, consumptions, moves"),
         ({"cursor": "W10"}, "name the part"),
         ({"part": "moves", "cursor": "no cursor"}, "Begin without"),
         ({"part": "moves", "cursor": "WyJtb3ZlcyIsIi0xIl0"}, "Begin without"),  # a text for a number

@@ -15,13 +15,14 @@ from tests.control.change_stream_model import ChangeStreamWorld, Clock
 from tests.control.kept_objects import drifted
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tidemark.change_streams.worker.groups import create_group, pause_group
+from tidemark.control.looks import turns_of
 from tidemark.control.object_list import ObjectsWish
 from tidemark.control.object_needs import Place, place_of_cursor
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.plugins.monitor.watch import Watch
-from tidemark.streams.worker.object_needs import NOTHING_KNOWN, Known, NeedsPage, live_keys, look_at, needs_page
+from tidemark.streams.worker.object_needs import NOTHING_KNOWN, Known, NeedsPage, look_at, needs_page
 from tidemark.streams.worker.object_states import list_objects
 from tidemark.streams.worker.risks import Limit, risk_report
 from tidemark.streams.worker.sources import open_table
@@ -122,7 +123,7 @@ def test_a_stream_that_no_look_has_an_answer_of_is_counted_as_not_looked_at(
     """Also if an earlier look had one, and then its lake hangs."""
     goes_on = threading.Event()
     _streams(copied_store, tmp_path, "ab")
-    keys = sorted(copied_store.read(live_keys))
+    keys = sorted(copied_store.read(turns_of))
 
     def left(known: Known, **wish: str) -> int:
         how: dict[str, Any] = {"after": None, "limit": 1, "now": copied_store.clock()}
@@ -165,7 +166,7 @@ def test_a_round_that_fails_is_logged_and_the_next_one_begins_with_other_objects
     copied_store: ControlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     _streams(copied_store, tmp_path, "abc")
-    _, *others = sorted(copied_store.read(live_keys))
+    _, *others = sorted(copied_store.read(turns_of))
     clock, asked = copied_store.clock, iter([True])
 
     def failing_once() -> datetime:
@@ -202,7 +203,7 @@ def test_soon_stale_streams_are_dated_by_the_retention_and_others_by_the_look(
         create_stream(copied_store, name=name, source=of, mode=StreamMode.STANDARD, at_version=0, who="ana")
     created, week = clock.now, timedelta(days=7)
     clock.now = created + week - timedelta(hours=5)
-    known = look_at(copied_store, open_table, NOTHING_KNOWN, sorted(copied_store.read(live_keys)))
+    known = look_at(copied_store, open_table, NOTHING_KNOWN, sorted(copied_store.read(turns_of)))
     how: dict[str, Any] = {"after": None, "limit": 5, "now": clock.now}
     found = copied_store.read(lambda c: needs_page(c, known, ObjectsWish(), **how))
     dated = {one.shown.name: (one.since, one.since_seen) for one in found.needs}

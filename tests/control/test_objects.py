@@ -27,6 +27,7 @@ from tidemark.errors import IncompatibleSchemaChange, InvalidArgument, SourceUnr
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.replication.model.replication import Actor
+from tidemark.replication.store import replication_errors
 from tidemark.replication.worker import lifecycle
 from tidemark.replication.worker.definitions import begin_drop, drop_replication
 from tidemark.streams.store import health
@@ -126,6 +127,8 @@ def test_problems_are_kept_without_secrets(copied_store: ControlStore) -> None:
         ("shop/manual__2026-11-22T10:00/x/task/3#2@host:1", "shop"),
         ("client/0a/transaction/-1", None),
         ("client/0a/finish/-1", None),
+        ("client/0a/replay/-1", None),
+        ("client/0a/consume_partitions/-1", None),
         ("client/0a/load/-1", "client"),
         ("ana", None),
         ("ops/ana", None),
@@ -218,6 +221,18 @@ def test_replications_and_their_tables_show_what_becomes_of_them(replication_wor
     begin_drop(world.store, name, by=by, force=True)
     drop_replication(world.store, name, by=by)
     assert shown(world.store) == {}
+
+
+def test_the_error_of_a_replication_was_met_by_the_run_that_met_this_one(replication_world: World) -> None:
+    """Another error of the replication as a whole, which it does not show, may be newer."""
+    world, by = replication_world, Actor("me", run=str(RUN))
+    world.start("s.a")
+    lifecycle.failed(world.store, world.replication.name, error="no room", by=by)
+    other = Actor("me", run="other/run/task/-1")
+    at, uid = world.store.clock() + timedelta(hours=1), world.replication.uid
+    world.store.write(lambda c: replication_errors.keep(c, uid, None, reason="E", message="no table", at=at, by=other))
+    (entry,) = world.store.read(lambda c: kind_named("replication").entries(c, [uid]))
+    assert (entry.problem, entry.met_in) == ("no room", (str(RUN),))
 
 
 def test_the_worst_come_first_and_can_be_chosen(copied_store: ControlStore, clock: Clock) -> None:

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from tidemark.control.cursors import Part
+from tidemark.control.object_histories import Portion
 from tidemark.control.store import ControlStore
 from tidemark.errors import CursorInvalid, StreamNotFound
 from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef
@@ -111,6 +112,12 @@ def test_the_search_is_literal_and_in_any_case(store: ControlStore, search: str,
     assert names(store, search=search) == found
 
 
+@pytest.mark.parametrize("search", ["ÄPFEL", "straße", "shop.ÄPFEL_straße"])
+def test_the_search_finds_letters_outside_ascii_as_they_are_typed(store: ControlStore, search: str) -> None:
+    fill(store, stream(1, "a", "shop.stock"), stream(2, "b", "shop.ÄPFEL_straße"))
+    assert names(store, search=search) == ["b"]
+
+
 def test_every_order_is_total_and_can_be_turned_round(store: ControlStore) -> None:
     fill(store, *(stream(n, f"s{n}", f"t{n % 3}") for n in range(9)))
     hold(store, "uid-00004", since=START)
@@ -163,10 +170,8 @@ def test_moves_come_newest_first_and_in_parts(store: ControlStore) -> None:
                 c, uid="uid-00000", expected=v - 1, to=v, at=START, who="w", why="x", run=None
             )
         )
-    first = store.read(lambda connection: overview.newest_moves(connection, "uid-00000", limit=4))
-    rest = store.read(
-        lambda connection: overview.newest_moves(connection, "uid-00000", limit=4, before=first[-1].number)
-    )
+    first = store.read(lambda connection: overview.moves_in(connection, "uid-00000", Portion(None, 4)))
+    rest = store.read(lambda connection: overview.moves_in(connection, "uid-00000", Portion((first[-1].number,), 4)))
     assert [one.move.to_version for one in (*first, *rest)] == [5, 4, 3, 2, 1, 0]
 
 

@@ -58,7 +58,7 @@ def test_the_documented_rights_are_those_of_the_histories_that_are_deleted() -> 
         named.update(re.findall(r"drop_by_number\(connection, (\w+)", code))
         named.update(name for names in re.findall(r"for table in \(([\w, ]+)\)", code) for name in names.split(", "))
     tables = {name: table for one in SUBJECTS for name, table in vars(import_module(one)).items()}
-    tables["samples"] = all_tables().tables["tidemark_sample"]
+    tables |= {name: all_tables().tables[f"tidemark_{name[:-1]}"] for name in ("samples", "acts")}
     deleted = {tables[name].name for name in named - {"table"}}
     assert deleted == set(re.findall(r"tidemark_\w+", documented_rights()))
 

@@ -102,6 +102,24 @@ def music(copied_store: ControlStore, tmp_path: Path) -> Music:
     return Music(copied_store, tmp_path / "lake")
 
 
+@pytest.mark.parametrize("captured_since", [True, False])
+def test_a_table_that_all_has_missed_for_a_while_goes_on_where_it_was_captured(
+    music: Music, captured_since: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    music.create(ALL)
+    table = "singers" if captured_since else "albums"
+    music.write(table, 3)
+    assert music.capture() == [(f"music.{table}", 2, 3)]
+    for name in ("singers", "albums"):
+        music.rename(name, f"../../{name}")
+    assert (music.capture(), music.watched()) == ([], {})
+    for name in ("singers", "albums"):
+        music.rename(f"../../{name}", name)
+    music.write("singers", 3 + captured_since)
+    assert music.capture() == [("music.singers", 2 + captured_since, 3 + captured_since)]
+    assert "have no record" not in caplog.text
+
+
 @pytest.mark.parametrize("watch", [ALL, NAMED], ids=["all", "named"])
 @pytest.mark.parametrize("table", ["singers", "albums"])
 def test_R90_a_renamed_table_goes_on_where_it_was_captured(music: Music, watch: Any, table: str) -> None:

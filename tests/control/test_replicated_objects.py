@@ -37,13 +37,17 @@ from tidemark.replication.model.jobs import (
 from tidemark.replication.model.replication import (
     Actor,
     BackfillProgress,
+    LogPosition,
     ObjectState,
+    Replication,
     ReplicationOptions,
+    ReplicationState,
     Selection,
     WriteMode,
 )
 from tidemark.replication.store import replicated_objects
 from tidemark.replication.worker import definitions, lifecycle, objects, status
+from tidemark.replication.worker.capture import require_slot
 
 OTHER = Actor("scheduler", "", "dag/run-2/task/-1")
 EVERY_MOMENT = 0.05
@@ -430,6 +434,46 @@ class TestCapture:
         world.source.slot = world.source.head + 5
         with pytest.raises(SlotAhead):
             world.capture()
+
+    def test_a_slot_that_another_run_moves_on_meanwhile_is_not_ahead(self, world: World) -> None:
+        """One run reads the store, another moves on store and slot, and the first one reads the slot."""
+        world.replicated("s.a")
+        answers = world.source.require_ours
+
+        def overtaken(replication: Replication) -> LogPosition:
+            world.source.require_ours = answers  # type: ignore[method-assign]
+            world.source.head += 5
+            assert world.capture() is None
+            return answers(replication)
+
+        before = world.replication
+        world.source.require_ours = overtaken  # type: ignore[method-assign]
+        assert require_slot(world.store, before, world.source) == at(world.source.head)
+        world.source.require_ours = overtaken  # type: ignore[method-assign]
+        world.capture()
+        assert (world.replication.state, world.replication.captured) == (
+            ReplicationState.RUNNING,
+            at(world.source.head),
+        )
+
+    def test_a_slot_that_another_run_moves_on_during_the_job_is_not_ahead(self, world: World) -> None:
+        world.replicated("s.a")
+        world.source.commit("id of s.a")
+        own = world.runner
+
+        def overtaken(spec: JobSpec) -> JobResult:
+            world.runner = own  # type: ignore[method-assign]
+            world.capture()
+            world.source.head += 5
+            assert world.capture() is None
+            return world.work(spec)
+
+        world.runner = lambda ends: overtaken  # type: ignore[method-assign]
+        assert world.capture() is None
+        assert (world.replication.state, world.replication.captured) == (
+            ReplicationState.RUNNING,
+            at(world.source.head),
+        )
 
     def test_a_slot_that_is_behind_the_store_is_moved_first(self, world: World) -> None:
         world.replicated("s.a")

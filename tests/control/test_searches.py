@@ -20,6 +20,7 @@ from tidemark.search.planning.sql import parse_targets
 from tidemark.search.store import searches
 from tidemark.search.worker.definitions import (
     add_search,
+    drop_again,
     drop_search,
     find_search,
     list_searches,
@@ -48,12 +49,21 @@ def commit(search: Search, version: int) -> Kept:
     return Kept(version, mark, 300, 2400, NOW + timedelta(seconds=version))
 
 
-def note(store: ControlStore, search: Search, *, base: int, problem: str | None = None) -> bool:
+def note(
+    store: ControlStore, search: Search, *, base: int, problem: str | None = None, table_id: str = TABLE.table_id
+) -> bool:
     report = KeepReport(2, 3, 300, 2400, problem)
     ids = [path.id for path in search.stored_paths]
     moved: bool = store.write(
         lambda connection: searches.note_kept(
-            connection, search, base_version=base, ids=ids, report=report, at=NOW, by="dag/run/keep/-1"
+            connection,
+            search,
+            base_version=base,
+            table_id=table_id,
+            ids=ids,
+            report=report,
+            at=NOW,
+            by="dag/run/keep/-1",
         )
     )
     return moved
@@ -73,6 +83,20 @@ def test_paths_are_added_once_and_dropped_one_by_one(store: ControlStore) -> Non
     with pytest.raises(SearchNotFound):
         drop_search(store, TABLE.path, TABLE.name, (), by="me")
     assert added(store).uid != search.uid
+
+
+def test_a_task_that_drops_paths_again_changes_nothing(store: ControlStore) -> None:
+    search = added(store, "EQUALITY(id), SUBSTRING(short), EQUALITY(n)")
+    on = parse_targets("EQUALITY(id), SUBSTRING(short)")
+    left, gone = drop_again(store, TABLE.path, TABLE.name, on, by="me")
+    assert left is not None
+    assert ([path.said for path in left.paths], gone) == (["EQUALITY(n)"], ())
+    assert drop_again(store, TABLE.path, TABLE.name, on, by="me") == (left, on)
+    rest, gone = drop_again(store, TABLE.path, TABLE.name, parse_targets("EQUALITY(id, n)"), by="me")
+    assert (rest, [target.said for target in gone]) == (None, ["EQUALITY(id)"])
+    assert drop_again(store, TABLE.path, TABLE.name, (), by="me") == (None, ())
+    assert find_search(store, TABLE.path) is None
+    assert search.uid != added(store).uid
 
 
 def test_a_table_that_is_gone_is_found_for_a_drop_by_its_path_or_its_name(store: ControlStore) -> None:
@@ -110,6 +134,8 @@ def test_an_upkeep_is_noted_with_its_commits_once(store: ControlStore) -> None:
     kept = list_searches(store)[0]
     assert (kept.kept_version, kept.kept_ids, kept.files, kept.size, kept.problem) == (5, (1,), 3, 2400, None)
     assert rows_of(store)["search_optimization shop.orders"]["state"] == "active"
+    assert note(store, kept, base=1, table_id="id-2")  # another table in the same place
+    assert list_searches(store)[0].table.table_id == "id-2"
     history = search_history(store, kept)
     assert [(one.version, one.mark.files, one.seconds) for one in history] == [(2, 3, 11.0), (1, 3, 10.0)]
 

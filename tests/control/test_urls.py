@@ -14,9 +14,9 @@ from tidemark.errors import StoreUrlInvalid
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("not a url s3cret", "it is no URL"),
-        ("", "it is no URL"),
-        ("postgresql://ann:s3cret@host:port/db", "port is no number"),
+        ("not a url s3cret", "it is not a URL"),
+        ("", "it is not a URL"),
+        ("postgresql://ann:s3cret@host:port/db", "port is not a number"),
         ("postgresql://ann:s3cret@host:99999999/db", "port"),
         ("postgresql+nothing://ann:s3cret@host/db", "'postgresql\\+nothing' is not supported"),
         ("postgresql+psycopg2://ann:s3cret@host/db", "postgresql\\+psycopg://"),

@@ -89,7 +89,7 @@ def test_list_description_lineage_and_gauges_judge_as_the_overview_does(made: Mo
         (listed,) = list_objects(made.store, open_table, ObjectsWish(kind="stream"))
         shown = describe_object(made.store, open_table, "stream", "orders")
         (drawn,) = read_lineage(made.store, open_table, LineageWish("stream", "orders")).objects.values()
-        readings = look_for_gauges(made.store, open_table)
+        readings = look_for_gauges(made.store, open_table, within=timedelta(hours=1))
         assert [one.severity for one in (listed, shown, drawn)] == [severity] * 3
         assert [one.value for one in readings if one.name == "object_severity"] == [rank]
         counted = {tuple(one.tags.values()): one.value for one in readings if one.name == "objects"}

@@ -115,6 +115,20 @@ def test_R1_R2_R31_R40_streams_start_now_are_independent_and_agree_on_row_ids(be
     assert (bench.seen("s"), len(bench.seen("later"))) == ([], 1)
 
 
+def test_a_transaction_reads_and_takes_what_comes_before_rows_change_under_other_ids(bench):
+    bench.create()
+    bench.run("INSERT INTO {t} VALUES (3, 'c')")
+    rows = bench.spark.read.format("delta").load(f"{bench.path}/src/t").coalesce(1)
+    rows.write.format("delta").mode("overwrite").option("dataChange", "false").save(f"{bench.path}/src/t")
+    bench.run("UPDATE {t} SET v = 'z' WHERE id = 3")
+    assert bench.lake.has_data("s", exact=True)
+    with bench.lake.transaction() as tx:
+        assert bench.seen(frame=tx.stream("s")) == [(3, "c", "INSERT", False)]
+        tx.sql(bench.copy())
+    assert bench.logged() == [(3, "c", "INSERT")]
+    assert bench.seen() == [(3, "c", "DELETE", True), (3, "z", "INSERT", True)]
+
+
 def test_R3_row_tracking_is_turned_on_only_on_request_and_the_offset_comes_after_it(bench, tmp_path):
     bench.run("CREATE TABLE delta.`" + str(tmp_path / "plain") + "` USING delta AS SELECT 1 AS id, 'a' AS v")
     plain = f"{tmp_path}/plain"

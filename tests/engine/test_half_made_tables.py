@@ -9,13 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.databases.postgresql.event_log import EVENT_COLUMNS
 from tests.engine.change_streams.captured import CREATED, UID, Captured, on_one_table
+from tests.engine.half_made import DATA_AND_LOG, EMPTY, EMPTY_LOG, NOT_RENAMED, WITHOUT_ROWS, half_made
 from tests.engine.lakes import Lake
 from tests.tiers import some
 from tidemark.change_streams.driver.capture import capture_batch
@@ -32,6 +31,7 @@ from tidemark.lake.orphans import sweep_directories
 from tidemark.model.external_tables import ExternalTableRequest, FileFormat
 from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import TableRef
+from tidemark.pipes.driver.files_table import EVENTS_SCHEMA, FilesTable
 from tidemark.replication.driver.event_log import open_event_log
 from tidemark.replication.driver.target_table import Target
 from tidemark.replication.model.jobs import CaptureEvents
@@ -48,25 +48,8 @@ from tidemark.streams.driver.external_tables.refresh import refresh_external_tab
 
 pytestmark = pytest.mark.spark
 
-EMPTY, EMPTY_LOG = ("",), ("_delta_log/",)
-DATA_AND_LOG = ("part-0.parquet", "_delta_log/")
-NOT_RENAMED = ("_delta_log/.00000000000000000000.json.1b2.tmp", "xy/")  # a commit, as HDFS and local disks have it
-WITHOUT_ROWS = ("_delta_log/_staged_commits/", "part-00000-8d.c000.snappy.parquet")  # Spark's, before the commit
 TEXT, WHOLE = UnifiedType(TypeKind.STRING), UnifiedType(TypeKind.LONG)
 SCHEMA = TableSchema((Column("id", WHOLE, "bigint", key=True), Column("a b", TEXT, "text")))
-
-
-def half_made(place: Path, names: tuple[str, ...]) -> Path:
-    for name in names:
-        if name.endswith("/") or not name:
-            (place / name).mkdir(parents=True)
-        else:
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            if name.endswith(".snappy.parquet"):
-                pq.write_table(pa.table({"id": pa.array([], pa.int64())}), place / name)
-            else:
-                (place / name).write_text("{}")
-    return place
 
 
 def columns_at(place: Path) -> list[str]:
@@ -78,10 +61,11 @@ def columns_at(place: Path) -> list[str]:
     some([EMPTY, NOT_RENAMED, WITHOUT_ROWS], now=[NOT_RENAMED, WITHOUT_ROWS]),
     ids=["an empty directory", "a commit that was not renamed", "a file without rows"],
 )
-def test_event_logs_targets_and_quarantines_are_made_and_found(
+def test_event_logs_targets_quarantines_and_queues_are_made_and_found(
     spark: SparkSession, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
-    events, target, quarantine = (half_made(tmp_path / name, names) for name in ("events", "target", "quarantine"))
+    places = ("events", "target", "quarantine", "files")
+    events, target, quarantine, files = (half_made(tmp_path / name, names) for name in places)
     request = CaptureEvents(
         replication_uid="r",
         stream="shop",
@@ -99,10 +83,12 @@ def test_event_logs_targets_and_quarantines_are_made_and_found(
     for _ in range(2):
         assert open_event_log(spark, request).head() == 0
         assert create_quarantine_table(spark, str(quarantine)).head() == 0
+        assert FilesTable.open(spark, str(files), None, kept=timedelta(days=64)).is_new
         made = asked.make(spark, SCHEMA, WriteMode.MERGE, replication="shop")
         assert (made.ref.table_id, DeltaLog.open(str(target)).head()) == (made.known().ref.table_id, 0)
     assert columns_at(events) == list(EVENT_COLUMNS)
     assert columns_at(quarantine) == list(QUARANTINE_COLUMNS)
+    assert columns_at(files) == EVENTS_SCHEMA.names
     assert columns_at(target)[:2] == ["id", "a b"]
     state = DeltaLog.open(str(target)).state()
     assert (state.row_tracking, state.metadata.configuration["delta.columnMapping.mode"]) == (True, "name")

@@ -137,7 +137,7 @@ def test_a_view(lake: ViewLake, log: DeltaLog, rows: int) -> None:
     query = lake.resolved("v")
     table = TableRef("t", log.uri, log.state().table_id)
     windows = [BaseWindow(table, LOADED, DELETED)]
-    found = read_view_changes(lake.spark, query, windows, StreamMode.STANDARD, NOW, lake.workspace, reader="s")
+    found = read_view_changes(lake.spark, query, windows, StreamMode.STANDARD, NOW, lake.workspace, reader="s").rows
     gone = lake.spark.range(0, rows, 50).select("id", F.col("id").alias("v"))
     deleted = gone.withColumn("action", F.lit("DELETE")).withColumn("is_update", F.lit(False))
     assert shown(found) == counted(deleted)

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.engine.statements import delivering, make, rows_of, statement
-from tidemark.delivery.driver.exactly_once import open_target, target_schema, write_statement
+from tidemark.delivery.driver.exactly_once import open_target, partition_columns, target_schema, write_statement
 from tidemark.delivery.driver.merge import prepare_merge
 from tidemark.errors import AmbiguousMergeKey, MissingMergeKey, TargetDoesNotFit
 from tidemark.lake.delta_log import DeltaLog
@@ -25,7 +25,8 @@ def changes(spark, *rows, schema=CHANGES):
 
 def merge(frame, path, *keys, evolution=SchemaEvolution.FAIL):
     stmt = statement(path, write_as=WriteAs.MERGE, keys=keys, schema_evolution=evolution)
-    prepared = prepare_merge(frame, stmt, target_schema(open_target(stmt, None)), keys)
+    log = open_target(stmt, None)
+    prepared = prepare_merge(frame, stmt, target_schema(log), keys, partitioned=partition_columns(log))
     try:
         prepared.run()
     finally:
@@ -52,6 +53,17 @@ def test_inserts_updates_deletes_and_key_changes_arrive_and_nulls_are_keys(spark
     got = spark.read.format("delta").load(str(path)).collect()
     assert {tuple(row) for row in got} == {(1, "A"), (4, "c"), (None, "N"), (5, "e"), (9, "stays")}
     assert len(got) == 5
+
+
+def test_an_empty_text_key_matches_the_null_that_a_partition_has_for_it(spark, tmp_path):
+    path = tmp_path / "t"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id STRING, v STRING) USING delta PARTITIONED BY (id)")
+    schema = CHANGES.replace("id BIGINT", "id STRING")
+    merge(changes(spark, ("", "a", "INSERT"), ("x", "b", "INSERT"), schema=schema), path, "id")
+    merge(changes(spark, ("", "a", "DELETE"), ("", "A", "INSERT"), schema=schema), path, "id")
+    assert {tuple(row) for row in spark.read.format("delta").load(str(path)).collect()} == {(None, "A"), ("x", "b")}
+    merge(changes(spark, ("", "A", "DELETE"), schema=schema), path, "id")
+    assert rows_of(spark, path) == [("x", "b")]
 
 
 def test_a_merge_keeps_in_its_commit_how_many_rows_of_the_change_set_it_read(spark, tmp_path):

@@ -57,6 +57,18 @@ def test_a_window_in_which_column_mapping_was_removed_is_refused(lake: Lake, rem
     assert lake.changes(lake.version) == []
 
 
+def test_a_window_in_which_deletion_vectors_were_given_up_has_the_changes_of_rows(lake: Lake) -> None:
+    lake.create().sql("INSERT INTO {t} SELECT CAST(id AS INT), 'a' FROM range(0, 10, 1, 1)")
+    start = lake.sql("DELETE FROM {t} WHERE k < 3")
+    end = lake.sql("DELETE FROM {t} WHERE k = 5", "ALTER TABLE {t} DROP FEATURE deletionVectors")
+    assert "Deletion Vector Tombstones" in [commit.operation for commit in lake.log.commits(start, end)]
+    for file in lake.path.rglob("deletion_vector_*.bin"):
+        file.unlink()
+    assert lake.changes(start + 1) == lake.appended(start) == []
+    lake.sql("INSERT INTO {t} VALUES (11, 'b')")
+    assert lake.changes(start + 1) == [("INSERT", False, 11, "b")]
+
+
 def test_counting_says_as_many_changes_as_there_are(lake: Lake) -> None:
     """Delta answers a bare count from the log, which must say how many rows a file has without its deletion vector."""
     lake.create().sql("INSERT INTO {t} SELECT CAST(id AS INT), 'a' FROM range(0, 10, 1, 1)")
@@ -77,6 +89,8 @@ def test_a_rewrite_that_numbers_rows_anew_and_says_no_row_changed_is_not_read(la
     assert lake.changes(start) == [("DELETE", False, 3, "a")]
     lake.sql("UPDATE {t} SET v = 'b' WHERE k >= 0")
     assert lake.plan(start).candidate == "data_change"
+    lake.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {start}")
+    assert lake.changes(start) == []
 
 
 def test_a_file_from_before_the_window_that_is_removed_without_its_row_ids_is_refused_by_name(lake: Lake) -> None:

@@ -283,7 +283,7 @@ def test_what_only_the_session_knows_is_never_reused(world: World, lake: Lake) -
     lake.create_stream("news", on="shop.orders")
     reasons = {
         "SELECT count(g) FROM shown": "shown is a temporary view",
-        "SELECT id * factor FROM shop.orders": "factor is no column of the tables, so it may be a variable",
+        "SELECT id * factor FROM shop.orders": "factor is not a column of the tables, so it may be a variable",
         "SELECT plus_one(id) FROM shop.orders": "plus_one is not a function of Spark 4.2, so it may be a user's",
         "SELECT * FROM default.tidemark_shown": "it is a view",
         "SELECT * FROM news": "news is a stream",
@@ -316,3 +316,16 @@ def test_names_of_catalogs_are_kept_and_a_name_that_is_two_tables_is_refused(wor
     with pytest.raises(AmbiguousTableName):
         lake.query("SELECT id + 1 FROM cached_names.t")
     spark.sql("DROP DATABASE cached_names CASCADE")
+
+
+def test_a_name_that_became_two_tables_is_refused_also_where_spark_is_not_needed(world: World, lake: Lake) -> None:
+    world.make("named_twice.t", "SELECT 8 AS id")
+    texts = ("SELECT id + 1 AS a FROM named_twice.t", "SELECT count(*) AS a FROM named_twice.t")
+    assert [lake.query(text).origin for text in (*texts, texts[0])] == ["spark", "log", "cache"]
+    world.spark.sql("CREATE DATABASE IF NOT EXISTS named_twice")
+    world.spark.sql("CREATE OR REPLACE TABLE named_twice.t USING delta AS SELECT 7 AS id")
+    for text in texts:
+        with pytest.raises(AmbiguousTableName):
+            lake.query(text)
+    assert [world.idle().query(text).origin for text in texts] == ["cache", "log"]  # only a session knows the catalog
+    world.spark.sql("DROP DATABASE named_twice CASCADE")

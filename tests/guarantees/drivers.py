@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 
 from tidemark.delivery.model.marks import MarkKind, ends_of_views, mark_of
 from tidemark.delivery.planning.delivery import Delivery, Finding, judge
@@ -24,7 +25,7 @@ from tidemark.errors import (
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.statements import Evidence, Statement
+from tidemark.model.statements import Evidence, RefreshHow, Statement
 from tidemark.streams.model.transaction_jobs import FENCE, WRITE, FenceReport, WriteReport
 
 from .synthetic_tables import SyntheticTable
@@ -40,6 +41,7 @@ class Driver:
     """One job, driven by `step` until `result` is there. Dead at its deadline, whatever it was about to do."""
 
     says_ends = True  # as drivers of this release, beside the mark
+    seconds: Mapping[RefreshHow, float] = MappingProxyType({})  # of refreshes; other writes tell none
 
     def __init__(self, spec: JobSpec, tables: Mapping[str, SyntheticTable], clock: Callable[[], datetime]) -> None:
         self.spec = spec
@@ -141,6 +143,8 @@ class Driver:
         head = log.head()
         found_id = log.state(head).table_id
         same = found_id == statement.target.table_id
+        if same and head < statement.base_version:
+            return Delivery(Finding.REWOUND, found_id)
         return judge(
             mark_of(self.spec.store_id, self.windows, statement, MarkKind.WRITE),
             expected_id=statement.target.table_id,
@@ -152,6 +156,8 @@ class Driver:
     def _accept(self, statement: Statement, delivery: Delivery, *, found: bool) -> None:
         if delivery.finding is not Finding.DELIVERED or delivery.version is None:
             raise _refusal(self.spec, statement, delivery)
+        refresh = statement.write.refresh
+        seconds = None if found or refresh is None else self.seconds.get(refresh.how)
         self._evidence.append(
             Evidence(
                 number=statement.number,
@@ -161,6 +167,7 @@ class Driver:
                 digest=statement.digest,
                 rows={"inserted": len(self._changes())},
                 found=found,
+                seconds=seconds,
             )
         )
 

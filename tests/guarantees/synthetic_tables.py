@@ -102,6 +102,12 @@ class SyntheticTable:
         """A commit that changes no data."""
         return self._commit([_add(f"part-{uuid.uuid4()}.parquet", 1, data_change=False)], operation="OPTIMIZE")
 
+    def rewrite(self, operation: str = "WRITE") -> int:
+        """A commit that moves all rows into one file and says that it changes none."""
+        of_old = {"dataChange": False, "deletionTimestamp": 0, "size": 1, "partitionValues": {}}
+        removes = [{"remove": {"path": path, **of_old}} for path in sorted(self._files())]
+        return self._commit([*removes, _add(f"part-{uuid.uuid4()}.parquet", 1, data_change=False)], operation=operation)
+
     def configure(self, **configuration: str) -> int:
         self.configuration.update({name.replace("__", "."): value for name, value in configuration.items()})
         return self._commit([self._metadata()], operation="SET TBLPROPERTIES")

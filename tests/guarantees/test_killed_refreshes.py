@@ -26,8 +26,9 @@ from tidemark.errors import (
 from tidemark.failpoints import KILL_AT
 from tidemark.materialized.model.definitions import KeptKind, RefreshMode, TargetLag
 from tidemark.materialized.model.refreshes import RefreshState
+from tidemark.materialized.store.schema import kept_views
 from tidemark.materialized.worker.refresh import refresh_level, refresh_view, transaction_keys
-from tidemark.materialized.worker.views import suspend_view
+from tidemark.materialized.worker.views import suspend_view, view_history
 from tidemark.materialized.worker.waves import plan_due
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.statements import RefreshHow
@@ -228,6 +229,29 @@ def test_another_writer_of_the_kept_table_means_all_rows(world: ViewWorld) -> No
     assert world.rows("v") == all_of(2)
 
 
+@pytest.mark.parametrize("mode", [RefreshMode.INCREMENTAL, RefreshMode.FULL])
+def test_another_writers_rows_leave_also_while_no_base_changes(world: ViewWorld, mode: RefreshMode) -> None:
+    world.view("v", "source", mode=mode)
+    world.source.append()
+    world.refresh("v", "one")
+    assert world.refresh("v", "two")[0].state is RefreshState.UNCHANGED
+    world.kept["v"].append()
+    (done,) = world.refresh("v", "three")
+    assert (done.how, done.why) == (RefreshHow.WHOLE, "another writer has changed the kept table")
+    assert world.rows("v") == all_of(1)
+    assert world.refresh("v", "four")[0].state is RefreshState.UNCHANGED
+
+
+def test_all_rows_are_written_if_a_refresh_asks_for_them(world: ViewWorld) -> None:
+    world.view("v", "source")
+    world.source.append()
+    world.refresh("v", "one")
+    (done,) = refresh_view(world.runtime, "v", key=key_of("two"), mode=RefreshMode.FULL)
+    assert (done.state, done.how, done.why) == (RefreshState.DONE, RefreshHow.WHOLE, "REFRESH_MODE = FULL")
+    assert world.refresh("v", "three")[0].state is RefreshState.UNCHANGED
+    assert world.rows("v") == all_of(1)
+
+
 @BOTH
 def test_views_that_read_each_other_show_one_point_in_time(world: ViewWorld) -> None:
     world.view("first", "source")
@@ -394,6 +418,21 @@ def test_auto_takes_the_cheaper_way_and_keeps_both_estimates(world: ViewWorld) -
     assert last.full_bytes is not None
     assert last.full_bytes < last.incremental_bytes
     assert world.rows("v") == all_of(2)
+
+
+def test_the_seconds_of_earlier_refreshes_decide(world: ViewWorld) -> None:
+    world.view("v", "source")
+    world.seconds = {RefreshHow.WHOLE: 100.0, RefreshHow.CHANGES: 0.5}
+    modes = (*[RefreshMode.INCREMENTAL] * 3, RefreshMode.FULL, RefreshMode.INCREMENTAL)
+    for number, mode in enumerate(modes):
+        world.store.write(lambda c, mode=mode: c.execute(kept_views.update().values(mode=mode.value)))
+        world.source.append()
+        world.refresh("v", str(number))
+    reasons = [(one.how, one.write_seconds, one.why or "") for one in view_history(world.store, "v")]
+    changes, whole = (RefreshHow.CHANGES, 0.5), (RefreshHow.WHOLE, 100.0)
+    assert [reason[:2] for reason in reasons] == [changes, whole, changes, changes, whole]
+    assert "by earlier refreshes, changes take 0.5 s, all would" in reasons[0][2]
+    assert not any("by earlier refreshes" in reason[2] for reason in reasons[1:])
 
 
 def test_a_deadline_that_has_passed_lets_the_next_run_go_on(world: ViewWorld) -> None:

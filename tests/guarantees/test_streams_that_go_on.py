@@ -203,6 +203,18 @@ def test_a_second_run_of_the_same_task_changes_nothing(world: World) -> None:
         rebase(world, who="dag/r2/t/-1", repeatable=True)
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_a_second_run_changes_nothing_after_a_consumption_either(world: World, force: bool) -> None:
+    world.source.replace()
+    rebase(world, who="dag/r/t/-1", repeatable=True, force=force)
+    world.source.append()
+    world.consume("r1")
+    world.source.append()
+    before = stream(world)
+    assert rebase(world, who="dag/r/t/-1", repeatable=True, force=force) == Rebased(before, before)
+    assert stream(world) == before
+
+
 def test_R90_a_moved_table_is_followed_with_uid_place_and_all(world: World) -> None:
     world.source.append()
     before = stream(world)

@@ -122,6 +122,8 @@ def test_redo_waits_until_no_job_can_be_alive_v11(world: World) -> None:
 
 
 def test_redo_adopts_a_target_that_has_the_window_already_v12(world: World) -> None:
+    for _ in range(5):
+        world.targets[0].append()
     world.source.append()
     zombie = world.zombie(world.open("one"), steps=1)
     world.targets[0].recreate()
@@ -130,6 +132,7 @@ def test_redo_adopts_a_target_that_has_the_window_already_v12(world: World) -> N
     adopted = redo(world.store, key_of("one"))
     first, second = adopted.plan.statements
     assert (first.target.table_id, first.txn_version, second.txn_version) == (world.targets[0].table_id, 1, 2)
+    assert (first.base_version, redo(world.store, key_of("one")).plan.statements[0].txn_version) == (0, 1)
     world.finish(world.open("one"))
     assert (world.holds(0), world.holds(1), world.offset()) == ({1: 1}, {1: 1}, 1)
 

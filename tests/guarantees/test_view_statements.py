@@ -12,13 +12,13 @@ from tidemark.errors import InvalidArgument, KeptViewExists, KeptViewNotFound, K
 from tidemark.materialized.model.refreshes import Refreshed
 from tidemark.materialized.planning.sql import parse_view_sql
 from tidemark.materialized.planning.statements import DescribeView, ShowViews
-from tidemark.materialized.worker.defining import Lakes
+from tidemark.materialized.worker.defining import KEEPS, Lakes
 from tidemark.materialized.worker.refresh import refresh_view
 from tidemark.materialized.worker.statements import Answer, Desk, run_statement
 from tidemark.streams.worker.opening import open_table
 
 from .drivers import WorkerDied
-from .view_world import ViewWorld
+from .view_world import KeptTable, ViewWorld
 from .world import key_of
 
 CREATE = "CREATE DYNAMIC TABLE v TARGET_LAG = '1 minute' AS SELECT 1"
@@ -82,6 +82,15 @@ def test_another_run_replaces_the_view_or_finds_its_name_taken(world: ViewWorld)
     assert world.stored("v").uid != uid
     said(world, CREATE.replace("TABLE v", "TABLE IF NOT EXISTS v"), "three")
     assert "created by an earlier attempt" in said(world, REPLACE, "two").status
+
+
+def test_a_replacement_says_which_table_it_leaves(world: ViewWorld) -> None:
+    said(world, CREATE, "one")
+    waits = REPLACE.replace("AS SELECT", "INITIALIZE = ON_SCHEDULE AS SELECT")
+    assert "stay in" not in said(world, waits, "two").status
+    old = world.kept["v"]
+    world.kept["v"] = KeptTable(world.root / "kept_v__partials", {KEEPS: "v"})
+    assert f"The rows of the replaced view stay in the table at {old.uri}." in said(world, waits, "three").status
 
 
 def test_a_drop_is_done_once_by_its_run_and_a_new_view_of_the_name_is_another_one(world: ViewWorld) -> None:

@@ -6,10 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from tidemark.errors import InvalidArgument
-from tidemark.model.streams import WindowKind
+from tidemark.errors import InvalidArgument, LakeError, StorageRefused, StorageUnreachable
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import StreamWindow, TableRef, WindowKind
 from tidemark.streams.planning.bounds import Bound
-from tidemark.streams.worker.has_data import has_data
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.has_data import has_data, has_rows
 from tidemark.streams.worker.sources import SourceHead, open_table, window_from
 from tidemark.streams.worker.streams import get_stream
 
@@ -111,8 +113,59 @@ def test_lag_is_measured_from_the_last_version_delivered(world: World) -> None:
     assert world.consume("one").result.windows[0].lag_seconds == pytest.approx(90)
 
 
+@pytest.mark.parametrize("kind", [StorageUnreachable, StorageRefused])
+def test_a_written_window_is_committed_while_the_storage_of_its_source_does_not_answer(
+    world: World, kind: type[LakeError]
+) -> None:
+    world.source.append()
+    transaction = world.open("one")
+    world.submit(transaction)
+
+    def silent(table: TableRef | str) -> DeltaLog:
+        raise kind(place="s3://lake", problem="it does not answer")
+
+    (window,) = commit(world.store, transaction.key, tables=silent).windows
+    assert (window.to_version, window.lag_seconds, world.offset()) == (1, None, 1)
+
+
 def test_a_look_at_another_window_does_not_call_it_silent(world: World) -> None:
     world.source.append()
     stream = get_stream(world.store, "s")
     head = SourceHead(stream.uid, offset=5, head=9, ends=(9,), quiet_until=9, quiet_time=None)
     assert not head.silent(window_from(stream, [9], world.clock.now))
+
+
+def test_a_window_ends_before_rows_change_under_ids_that_they_got_in_it(world: World) -> None:
+    world.source.append()
+    world.source.rewrite("OPTIMIZE")  # keeps ids
+    world.source.rewrite()
+    world.source.append()
+    world.source.truncate(at=0)
+    offsets = [(world.consume(run), world.offset())[1] for run in ("one", "two")]
+    assert (offsets, has_data(world.store, "s")) == ([4, 5], False)
+
+
+def test_a_sensor_that_reads_rows_is_given_the_window_that_a_consumption_takes(world: World) -> None:
+    world.source.append()
+    world.source.rewrite()
+    world.source.truncate(at=0)
+    read: list[StreamWindow] = []
+    assert has_rows(world.store, "s", holds_rows=lambda window: read.append(window) is None)
+    assert (tuple(read), read[0].end) == (world.open("one").windows, 2)
+
+
+def test_an_exact_look_without_rows_does_not_say_no_for_what_comes_behind_the_window(world: World) -> None:
+    world.source.append()
+    world.source.rewrite()
+    world.source.truncate(at=0)
+    assert has_rows(world.store, "s", holds_rows=lambda _: False)
+    assert not has_rows(world.store, "s", holds_rows=lambda _: False, pass_as="run")
+    assert (world.offset(), has_rows(world.store, "s", holds_rows=lambda _: True)) == (2, True)
+
+
+def test_a_rewrite_that_keeps_ids_ends_no_window(world: World) -> None:
+    world.source.append()
+    world.source.rewrite("OPTIMIZE")
+    world.source.truncate(at=0)
+    world.consume("one")
+    assert world.offset() == 3

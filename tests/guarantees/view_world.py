@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from tidemark.materialized.model.definitions import KeptKind, KeptView, RefreshMode, TargetLag
 from tidemark.materialized.model.jobs import Resolved, ResolveRequest
@@ -97,11 +98,12 @@ class RefreshDriver(Driver):
 
 class ViewWorld(World):
     """Views by name over `source` and `other`. `before_job` is called with each job before it runs. `shaped`: the shape
-    in which views that are created from now on are kept.
+    in which views that are created from now on are kept. `seconds`: the time that drivers say a refresh took.
     """
 
     shaped: Callable[[ViewQuery], KeptShape] = staticmethod(rows_shape)
     before_job: Callable[[JobSpec], None] | None = None
+    seconds: Mapping[RefreshHow, float] = MappingProxyType({})
 
     def __init__(self, root: Path, url: str) -> None:
         super().__init__(root, url)
@@ -114,6 +116,7 @@ class ViewWorld(World):
         if self.before_job is not None:
             self.before_job(spec)
         self.drivers.append(RefreshDriver(spec, self.by_uri, self.clock))
+        self.drivers[-1].seconds = self.seconds
         return self.drivers[-1]
 
     def view(

@@ -25,7 +25,10 @@ SUMS = (
     "coalesce(sum(q.n), -1) + count(q.k)",
 )
 DRIFTING = ("sum(CAST(q.n AS DOUBLE) / 3)", "avg(CAST(q.n AS FLOAT))", "sum(CASE WHEN q.k = 2 THEN double('NaN') END)")
-EXTREMES = ("min(q.n)", "max(q.v)", "max(q.n) - min(q.n) + count(*)", "max(CAST(q.n AS DOUBLE))", "min(q.n % 3)")
+EXTREMES = (
+    *("min(q.n)", "max(q.v)", "max(q.n) - min(q.n) + count(*)", "max(CAST(q.n AS DOUBLE))", "min(q.n % 3)"),
+    *("min(CASE WHEN q.v = 'a' THEN q.n END)", "max(q.n) FILTER (WHERE q.v = 'b')"),  # often of no values
+)
 RECOMPUTED = ("count(DISTINCT q.v)", "max(q.v)", "sum(DISTINCT q.n)")
 KINDS = (
     *("sums", "sums", "sums", "extremes", "extremes", "drifting", "recomputed"),

@@ -81,11 +81,11 @@ def test_kept_rows_are_the_answer_of_the_query(
     written = seed % (10 if seed < PROGRAMS else 8) == 0
     kept = make(spark, workspace, lake, seed, KeptTable("v", str(tmp_path / "kept")) if written else None)
     assert "another plan" not in (kept.shape.why or ""), kept.said
-    points = [sorted(chance.choices(range(1, table.version + 1), k=3)) for table in lake]
-    first, second, last = ([point[n] for point in points] for n in range(3))
+    points = [sorted(chance.choices(range(1, table.version + 1), k=4)) for table in lake]
+    first, second, third, last = ([point[n] for point in points] for n in range(4))
     assert same(kept.unwritten(first, last), kept.answer(last)), kept.said
     if written:
-        refreshed_in_steps(kept, first, second, last)
+        refreshed_in_steps(kept, first, second, third, last)
 
 
 @pytest.mark.nightly(reason="hundreds of programs take an hour", proven_by="test_kept_rows_are_the_answer_of_the_query")
@@ -98,7 +98,7 @@ def test_kept_rows_of_many_more_programs_are_the_answers(
         test_kept_rows_are_the_answer_of_the_query(seed, spark, workspace, lakes, room)
 
 
-def refreshed_in_steps(kept: Kept, first: Ends, second: Ends, last: Ends) -> None:
+def refreshed_in_steps(kept: Kept, first: Ends, second: Ends, third: Ends, last: Ends) -> None:
     """Each step gives the answer at its end, a second attempt writes nothing, and all rows are what changes gave."""
     changes = RefreshHow.WHOLE if kept.shape.shape is Shape.PLAIN else RefreshHow.CHANGES
     kept.refresh(kept.window(first, first, initial=True), RefreshHow.CHANGES)
@@ -108,10 +108,12 @@ def refreshed_in_steps(kept: Kept, first: Ends, second: Ends, last: Ends) -> Non
     assert kept.refresh(kept.window(first, second), changes, again=True).found
     assert same(kept.fresh(kept.window(second, last)), kept.answer(last)), f"fresh {kept.said}"
     compacted = RefreshHow.COMPACTED if kept.shape.shape is Shape.SUMS else changes
-    kept.refresh(kept.window(second, last), compacted)
-    assert same(kept.rows(), kept.answer(last)), kept.said
+    kept.refresh(kept.window(second, third), compacted)
+    assert same(kept.rows(), kept.answer(third)), kept.said
+    kept.refresh(kept.window(third, last), changes)
+    assert same(kept.rows(), kept.answer(last)), f"after a compaction {kept.said}"
     incremental = kept.stored()
-    whole = kept.refresh(kept.window(second, last), RefreshHow.WHOLE)
+    whole = kept.refresh(kept.window(third, last), RefreshHow.WHOLE)
     assert same(kept.rows(), kept.answer(last)), f"in full {kept.said}"
     assert whole.rows.get("inserted", 0) == len(kept.stored())
     assert kept.shape.shape is Shape.SUMS or same(incremental, kept.stored()), f"ids {kept.said}"

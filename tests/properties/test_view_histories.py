@@ -101,7 +101,7 @@ def check(
     windows = [BaseWindow(table.ref, *ends[table.name]) for table in used]
     old, new = (tree.rows([table.bag(ends[table.name][side]) for table in lake]) for side in (0, 1))
     ids: dict[Any, str] = {}
-    found = read_view_changes(spark, query, windows, StreamMode.STANDARD, NOW, workspace)
+    found = read_view_changes(spark, query, windows, StreamMode.STANDARD, NOW, workspace).rows
     same(found, difference(old, new), ids, said)
     rows = [(i, ("INSERT", False, row)) for i, row in old]
     same(read_view_rows(spark, query, windows, NOW), rows, ids, f"rows {said}")
@@ -109,7 +109,7 @@ def check(
         with_born = tree.rows([table.bag(ends[table.name][0]) + table.born(*ends[table.name]) for table in lake])
         known = {row_id for row_id, _ in old}
         born = [(i, ("INSERT", False, row)) for i, row in with_born if i not in known]
-        found = read_view_changes(spark, query, windows, StreamMode.APPEND_ONLY, NOW, workspace)
+        found = read_view_changes(spark, query, windows, StreamMode.APPEND_ONLY, NOW, workspace).rows
         same(found, born, ids, f"append only {said}")
 
 

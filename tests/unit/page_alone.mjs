@@ -15,6 +15,7 @@ globalThis.window = globalThis;
 globalThis.parent = globalThis;
 globalThis.location = { search: process.argv[4], pathname: "/tidemark/" };
 globalThis.history = { replaceState() {} };
+globalThis.addEventListener = () => {};
 globalThis.MutationObserver = class { observe() {} };
 globalThis.document = new Proxy({ hidden: false }, {
   get: (own, name) => (name === "hidden" ? own.hidden : name === "baseURI" ? "http://airflow/tidemark/"
@@ -71,6 +72,22 @@ if (process.argv[3] === "refreshes") {
   await fire(500);
   await fire(1500);
   console.log(JSON.stringify({ asked, timers: [...timers.values()].map(([, after]) => after) }));
+} else if (process.argv[3] === "left") {
+  const { showStream } = await import(`${page}/streams.js`);
+  const left = new AbortController();
+  const answer = globalThis.fetch;
+  globalThis.fetch = async (...given) => (left.abort(), answer(...given)); // while the answer is on its way
+  console.log(JSON.stringify(await showStream(left.signal).then(() => "drawn", (error) => error.name)));
+} else if (process.argv[3] === "refused") {
+  const { fetchJson } = await import(`${page}/elements.js`);
+  const faults = [{ type: "less_than_equal", loc: ["query", "offset"], msg: "Input should be at most 10" }];
+  globalThis.fetch = async () => new Response(JSON.stringify({ detail: faults }), { status: 422 });
+  console.log(JSON.stringify(await fetchJson("api/v1/streams", {}).catch(({ message }) => message)));
+} else if (process.argv[3] === "drawn") {
+  const { isDrawn } = await import(`${page}/lists.js`);
+  document = new Proxy(document, { get: (own, name) => (name === "querySelector" ? () => nothing : own[name]) });
+  const ages = [[130, 5.01], [139.5, 5.008], [181, 5.008], [181, 4.99]];
+  console.log(JSON.stringify(ages.map(([lag_seconds, hours_left]) => isDrawn({ rows: [{ lag_seconds, hours_left }] }, "#list"))));
 } else {
   const { fetchAnswer } = await import(`${page}/answers.js`);
   const body = { now: "2026-11-27T12:00:00Z", rows: [{ lag_seconds: 10, hours_left: 2 }, { lag_seconds: 0, hours_left: null, name: "a" }], points: [{ lag_seconds: 5 }] };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ import yaml
 
 from tests.postgresql import PASSWORD, PostgresServer, postgresql_or_skip
 from tidemark.control.store import ControlStore
+from tidemark.model.spark import S3_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,3 +80,20 @@ def test_ports_are_open_on_this_host_only(services: dict[str, Any]) -> None:
     ports = [port for one in services.values() for port in one.get("ports", ())]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_a_spark_of_its_own_has_the_file_system_of_its_lake(services: dict[str, Any]) -> None:
+    settings = {name: text for one in services.values() for name, text in one.get("environment", {}).items()}
+    extras = [json.loads(text)["extra"] for name, text in settings.items() if name.startswith("AIRFLOW_CONN_TIDEMARK")]
+    submitting = [extra for extra in extras if extra.get("spark_mode") == "submit"]
+    assert submitting
+    for extra in submitting:
+        assert extra["lake_root"].startswith("s3://")
+        known = {**extra["spark_conf"], "spark.jars.packages": extra["spark_packages"]}
+        assert {name: known.get(name) for name in S3_SETTINGS} == dict(S3_SETTINGS)
+
+
+def test_the_connect_server_has_the_file_system_of_the_lake(services: dict[str, Any]) -> None:
+    command = services["spark-connect"]["command"]
+    given = [one.removeprefix("--conf=").replace("--packages=", "spark.jars.packages=") for one in command]
+    assert [f"{name}={value}" for name, value in S3_SETTINGS.items() if f"{name}={value}" not in given] == []

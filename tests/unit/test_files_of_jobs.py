@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from tidemark.jobs.files import exists, read_text, write_text
+from tidemark.hooks._job_files import worked_for
+from tidemark.jobs.files import exists, has_lost_its_worker, read_text, write_text
 
 RESULT = "hdfs://namenode/lake/_tidemark/cluster_jobs/one/result.json"
 
@@ -53,3 +55,11 @@ def test_a_result_in_hdfs_has_its_name_only_as_a_whole() -> None:
     assert exists(RESULT)
     assert list(PlayedHdfs.store) == ["/lake/_tidemark/cluster_jobs/one/result.json"]
     assert all(name.endswith(".half") for name in PlayedHdfs.opened)
+
+
+def test_a_driver_knows_from_the_lock_of_its_worker_whether_that_is_dead(tmp_path: Path) -> None:
+    spec = str(tmp_path / "spec.json")
+    assert not has_lost_its_worker(spec)  # of an application, which has no such file
+    with worked_for(tmp_path):
+        assert not has_lost_its_worker(spec)
+    assert has_lost_its_worker(spec)

@@ -60,8 +60,8 @@ def test_few_rows_of_a_search_are_left_to_spark(tmp_path: Path, content: bytes) 
 @pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
 def test_an_index_names_the_file(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(CorruptLog, match="/part cannot be read"):
-        SearchIndex.of(search_table(tmp_path, content, path=str(COVERAGE)), APP)
-    index = SearchIndex.of(search_table(tmp_path, content, path="5"), APP)
+        SearchIndex.of(search_table(tmp_path, content, path=str(COVERAGE)), APP, ())
+    index = SearchIndex.of(search_table(tmp_path, content, path="5"), APP, ())
     with pytest.raises(CorruptLog, match="/part cannot be read"):
         index.look_up([(5, 17)])
 
@@ -71,8 +71,8 @@ def test_an_index_names_a_file_of_another_form(tmp_path: Path) -> None:
     pq.write_table(pa.table({"h": ["a"], "x": [1]}), sink)
     content = sink.getvalue().to_pybytes()
     with pytest.raises(CorruptLog, match="/part cannot be read"):
-        SearchIndex.of(search_table(tmp_path, content, path=str(COVERAGE)), APP)
-    index = SearchIndex.of(search_table(tmp_path, content, path="5"), APP)
+        SearchIndex.of(search_table(tmp_path, content, path=str(COVERAGE)), APP, ())
+    index = SearchIndex.of(search_table(tmp_path, content, path="5"), APP, ())
     with pytest.raises(CorruptLog, match="/part cannot be read"):
         index.look_up([(5, 17)])
 
@@ -81,7 +81,7 @@ def test_an_index_names_a_file_of_another_form(tmp_path: Path) -> None:
 def test_an_index_names_a_file_of_no_path(tmp_path: Path, path: str) -> None:
     snapshot = search_table(tmp_path, b"", path=path)
     with pytest.raises(CorruptLog, match="part cannot be read"):
-        SearchIndex.of(snapshot, APP)
+        SearchIndex.of(snapshot, APP, ())
 
 
 ODD_BOUNDS: dict[str, Any] = {"text": "x", "nothing": None, "an object": {}, "no number": float("nan"), "yes": True}
@@ -92,7 +92,9 @@ def test_bounds_of_another_form_leave_no_file_out(tmp_path: Path, bound: Any) ->
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"h": [17], "file": [3], "name": ["f"]}), sink)
     stats = {"numRecords": 1, "minValues": {"h": bound}, "maxValues": {"h": bound}}
-    index = SearchIndex.of(search_table(tmp_path, sink.getvalue().to_pybytes(), path="5", stats=json.dumps(stats)), APP)
+    index = SearchIndex.of(
+        search_table(tmp_path, sink.getvalue().to_pybytes(), path="5", stats=json.dumps(stats)), APP, ()
+    )
     assert dict(index.look_up([(5, 17)]).found) == {(5, 17): frozenset()}  # a file of a number without a name
 
 

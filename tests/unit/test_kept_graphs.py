@@ -101,3 +101,31 @@ def test_another_store_is_another_graph(store: CountedStore, tmp_path: Path) -> 
     other = CountedStore(f"sqlite:///{tmp_path}/other.db")
     other.migrate()
     assert graphs.of("a", store) is not graphs.of("a", other)
+
+
+def test_who_does_not_wait_gets_the_last_one_for_ten_minutes(store: CountedStore) -> None:
+    seconds = Seconds()
+    graphs = KeptGraphs(clock=seconds)
+    assert graphs.at_hand("a", store) is None
+    until(lambda: graphs.at_hand("a", store) is not None)
+    first = graphs.at_hand("a", store)
+    seconds.now = 59
+    assert (graphs.at_hand("a", store), store.reads) == (first, 1)
+    seconds.now = 60
+    assert graphs.at_hand("a", store) is first
+    until(lambda: store.reads == 2 and graphs.at_hand("a", store) is not first)
+    store.fails = True
+    seconds.now = 659
+    assert graphs.at_hand("a", store) is not None
+    until(lambda: store.reads == 3)
+    seconds.now = 660
+    assert graphs.at_hand("a", store) is None
+
+
+def test_a_graph_of_another_store_is_not_at_hand(store: CountedStore, tmp_path: Path) -> None:
+    graphs = KeptGraphs(clock=Seconds())
+    graphs.of("a", store)
+    other = ControlStore(f"sqlite:///{tmp_path}/other.db")
+    other.migrate()
+    assert graphs.at_hand("a", other) is None
+    until(lambda: graphs.at_hand("a", other) is not None)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.control.lineage_graph import Graph, Part, around, graph_of, named, whole
+from tidemark.control.lineage_graph import MOST_DEPENDENTS, Graph, Part, around, dependents, graph_of, named, whole
 from tidemark.control.lineage_texts import dot, mermaid
 from tidemark.control.ties import Flow, TableAt, Tie
 
@@ -156,3 +156,29 @@ def test_drawings_have_each_name_as_text(draw: object) -> None:
     assert all(line.count('"') - line.count('\\"') in (0, 2) for line in lines)
     if draw is mermaid:
         assert "<" not in found.replace("-->", "")
+
+
+def test_dependents_are_all_that_get_rows_from_a_node_each_once_and_not_the_node_itself() -> None:
+    """Also around a circle."""
+    assert [dependents(chain(3), ("stream", f"s{number}")) for number in range(3)] == [5, 3, 1]
+    assert dependents(chain(3), ("table", "/t3")) == 0
+    ties = [Tie("a", READS, ORDERS), Tie("a", WRITES, MIRROR), Tie("b", READS, MIRROR), Tie("b", WRITES, ORDERS)]
+    assert dependents(graph({"stream": ties}), ("stream", "a")) == 3
+
+
+def test_a_key_that_is_no_node_has_no_number_of_dependents() -> None:
+    found = graph({"stream": [Tie("s", READS, ORDERS)]}, "s")
+    assert [dependents(found, key) for key in (("stream", "s"), ("clustered_table", "c"), ("", ""))] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("count", "counted"),
+    [
+        (MOST_DEPENDENTS - 1, MOST_DEPENDENTS - 1),
+        (MOST_DEPENDENTS, MOST_DEPENDENTS),
+        (5 * MOST_DEPENDENTS, MOST_DEPENDENTS),
+    ],
+)
+def test_no_more_than_1000_dependents_are_counted(count: int, counted: int) -> None:
+    ties = [Tie("s", WRITES, TableAt(f"t{number}", f"/t{number}")) for number in range(count)]
+    assert dependents(graph({"stream": ties}), ("stream", "s")) == counted

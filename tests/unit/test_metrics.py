@@ -15,8 +15,9 @@ from tests.airflow.conftest import HOME  # sets Airflow's home before Airflow is
 from tests.architecture.operator_pages import public
 from tidemark import metrics
 from tidemark.control.store import ControlStore
-from tidemark.errors import StoreUnreachable, TableNotFound, TidemarkError
+from tidemark.errors import InvalidArgument, StoreUnreachable, TableNotFound, TidemarkError
 from tidemark.hooks import _metrics
+from tidemark.hooks._metrics import look_within
 from tidemark.metrics import OwnNames
 from tidemark.model.metrics import METRICS, OTHER, Together, cleaned
 from tidemark.model.readings import Reading
@@ -85,6 +86,16 @@ def test_names_become_what_every_backend_takes() -> None:
     assert cleaned("a" * 200) != cleaned("a" * 201)
 
 
+@pytest.mark.parametrize("given", ["", "many"])
+def test_a_number_of_names_that_is_none_fails_no_task(
+    given: str, heard: Heard, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__TIDEMARK__METRICS_OBJECTS", given)
+    own = OwnNames()
+    own.ask("here", lambda: store)
+    assert own.tag("stream", "e") == "e"
+
+
 def test_the_first_names_of_a_kind_have_tags_of_their_own(
     heard: Heard, store: ControlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +119,16 @@ def test_none_has_one_if_it_is_turned_off_and_all_have_if_there_are_few(
         metrics.names_from("here", lambda: store)
         metrics.polled("e", found=False)
     assert [tags["stream"] for _, _, tags in heard] == [OTHER, "e"]
+
+
+def test_the_time_for_looks_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert look_within() == timedelta(hours=1)
+    monkeypatch.setenv("AIRFLOW__TIDEMARK__LOOK_MINUTES", "90")
+    assert look_within() == timedelta(minutes=90)
+    for wrong in ("0", "-1", "525601", "an hour", "1.5"):
+        monkeypatch.setenv("AIRFLOW__TIDEMARK__LOOK_MINUTES", wrong)
+        with pytest.raises(InvalidArgument, match="look_minutes"):
+            look_within()
 
 
 def test_kinds_that_no_store_lists_have_no_names(heard: Heard, store: ControlStore) -> None:
@@ -287,6 +308,24 @@ def test_every_name_that_is_sent_is_in_the_table_with_its_tags_and_every_other_o
     assert by_tasks == {name for name, one in METRICS.items() if not one.looks}
     assert by_looks == {name for name, one in METRICS.items() if one.looks}
     assert all(one.together in Together for one in METRICS.values())
+
+
+def test_the_variable_that_the_page_names_has_counters_sent_as_what_was_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As Airflow makes its exporter: a task that ends has no total, so only what it has counted adds up."""
+    from airflow.sdk._shared.observability.common import get_otel_data_exporter
+    from airflow.sdk._shared.observability.otel_env_config import load_metrics_env_config
+    from opentelemetry.sdk.metrics import Counter, Histogram
+    from opentelemetry.sdk.metrics.export import AggregationTemporality
+
+    page = Path(__file__).parents[2] / "provider" / "docs" / "how-to" / "watch-with-prometheus.md"
+    (said,) = re.findall(r"^(OTEL_EXPORTER_OTLP_\w+)=(\w+)$", page.read_text(), re.MULTILINE)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv(*said)
+    exporter: Any = get_otel_data_exporter(otel_env_config=load_metrics_env_config())
+    sent = {kind: exporter._preferred_temporality[kind] for kind in (Counter, Histogram)}
+    assert sent == dict.fromkeys((Counter, Histogram), AggregationTemporality.DELTA)
 
 
 def test_opentelemetry_makes_the_names_that_dashboard_and_alerts_have(heard: Heard) -> None:

@@ -47,6 +47,18 @@ def test_no_list_waits_for_logs_and_what_is_not_looked_at_is_asked_for_soon(view
     assert len(run("refreshes", view)["asked"]) == 3  # nothing is missing
 
 
+def test_a_stream_that_was_left_is_not_drawn_over_what_is_shown_now() -> None:
+    assert run("left", "?stream=orders") == "AbortError"
+
+
+def test_an_argument_that_is_refused_is_named() -> None:
+    assert run("refused") == "offset: Input should be at most 10."
+
+
+def test_an_answer_with_other_ages_is_drawn_again_each_minute_and_not_before() -> None:
+    assert run("drawn") == [False, True, False, False]
+
+
 def test_ages_go_on_where_nothing_else_has_changed() -> None:
     found = run("answers")
     assert found["first"]["rows"][0] == {"lag_seconds": 10, "hours_left": 2}

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tidemark.client.points import Offset, Statement, Stream, Timestamp, Version, as_group_start, as_moment
+from tidemark.change_streams.planning.starts import start_of
+from tidemark.client.points import Offset, Statement, Stream, Timestamp, Version, as_moment
 from tidemark.errors import InvalidArgument
 from tidemark.streams.planning.points import as_point, moment_of
 
@@ -88,13 +89,13 @@ def test_a_text_that_is_no_moment_is_refused_by_its_argument(given: str) -> None
     [("earliest", "earliest"), (" Now ", "now"), (NOON, NOON), ("2026-01-31T12:00:00Z", NOON)],
 )
 def test_a_group_begins_at_a_word_or_a_moment(given: Any, meant: object) -> None:
-    assert as_group_start(given) == meant
+    assert start_of("start", given) == meant
 
 
-@pytest.mark.parametrize("given", ["then", "", None, "2026-01-31T12:00:00"])
+@pytest.mark.parametrize("given", ["yesterday", "", "7", 7, None, "2026-01-31T12:00:00"])
 def test_a_group_begins_nowhere_else(given: Any) -> None:
-    with pytest.raises(InvalidArgument, match="start="):
-        as_group_start(given)
+    with pytest.raises(InvalidArgument, match=r"start=.*it is earliest, now, or a time with a zone"):
+        start_of("start", given)
 
 
 def test_an_offset_that_is_no_time_is_refused() -> None:

@@ -56,7 +56,7 @@ def _of_changes() -> tuple[GroupCommand, ...]:
         ),
         GroupCommand(
             name="consumer-groups",
-            help="List, show, pause, resume and reset the consumer groups of a change stream",
+            help="List, show, pause, resume, reset and drop the consumer groups of a change stream",
             subcommands=consumer_group_commands(),
         ),
     )
@@ -78,7 +78,11 @@ def _of_queries_and_services() -> tuple[GroupCommand, ...]:
             help="Estimate query acceleration, and list accelerated runs",
             subcommands=acceleration_commands(),
         ),
-        GroupCommand(name="views", help="List, describe, refresh and move kept queries", subcommands=view_commands()),
+        GroupCommand(
+            name="views",
+            help="List, describe, refresh, suspend, resume and drop kept queries",
+            subcommands=view_commands(),
+        ),
         GroupCommand(
             name="clustering",
             help="List, describe, suspend and resume tables that are kept clustered",
@@ -93,5 +97,5 @@ def _of_queries_and_services() -> tuple[GroupCommand, ...]:
         GroupCommand(
             name="metrics", help="Send gauges of all objects, and list all metrics", subcommands=metric_commands()
         ),
-        GroupCommand(name="db", help="Migrate and check the control store", subcommands=store_commands()),
+        GroupCommand(name="db", help="Migrate, check and prune the control store", subcommands=store_commands()),
     )

@@ -23,10 +23,10 @@ CONNECTION = Arg(  # type: ignore[no-untyped-call]
 
 
 def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
-    """A table, JSON, YAML or plain text, as `--output` says."""
+    """A table, JSON, YAML or plain text, as `--output` says. Texts with `[a]` or `:a:` are no markup."""
     from airflow.cli.simple_table import AirflowConsole
 
-    AirflowConsole().print_as(data=rows, output=output)
+    AirflowConsole(markup=False, emoji=False).print_as(data=rows, output=output)
 
 
 def print_facts(facts: dict[str, Any], parts: Mapping[str, Sequence[dict[str, Any]]], output: str) -> None:

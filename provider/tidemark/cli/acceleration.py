@@ -8,6 +8,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.cli._parts import whole_number
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _EVENT_LOGS = Arg(  # type: ignore[no-untyped-call]
     metavar="DIRECTORY",
 )
 _EXECUTION = Arg(("--execution",), help="Only the SQL query of this number", type=int, metavar="NUMBER")  # type: ignore[no-untyped-call]
-_LIMIT = Arg(("--limit",), help="At most this many runs (default: 20)", type=int, default=20)  # type: ignore[no-untyped-call]
+_LIMIT = Arg(("--limit",), help="At most this many runs (default: 20)", type=whole_number(1), default=20)  # type: ignore[no-untyped-call]
 _ALL = Arg(("--all",), help="Runs without acceleration, too", action="store_true")  # type: ignore[no-untyped-call]
 
 

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import DRY_RUN, IF_EXISTS, confirm, runtime_of, store_of
+from tidemark.cli._acts import (
+    DRY_RUN,
+    IF_EXISTS,
+    WHY,
+    acting,
+    after_the_act,
+    confirm,
+    kept_by,
+    note_done,
+    runtime_of,
+    store_of,
+)
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
 from tidemark.cli.consumer_groups import group_row
 from tidemark.hooks.tidemark import TidemarkHook
@@ -17,7 +28,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from tidemark.change_streams.model.change_streams import ChangeStream
+    from tidemark.change_streams.worker.backfill import BackfillPoint
     from tidemark.change_streams.worker.definitions import OpenLog
+    from tidemark.control.store import ControlStore
 
 __all__ = ["change_stream_commands"]
 
@@ -27,12 +40,12 @@ _ON = Arg(  # type: ignore[no-untyped-call]
     required=True, metavar="TABLE", dest="tables",
 )  # fmt: skip
 _KEYS = Arg(  # type: ignore[no-untyped-call]
-    ("--key",), help="The primary key of the only table, if that does not say its own", nargs="+", action="extend",
-    metavar="COLUMN", dest="keys",
+    ("--key",), help="The primary key of the only table, if it lacks the property tidemark.primaryKey",
+    nargs="+", action="extend", metavar="COLUMN", dest="keys",
 )  # fmt: skip
 _GROUP = Arg(("--group",), help="A consumer group, whose states and watermarks are shown")  # type: ignore[no-untyped-call]
 _READER = Arg(  # type: ignore[no-untyped-call]
-    ("--group",), help="The consumer group that reads from there on; it is created if it does not exist", required=True
+    ("--group",), help="The consumer group whose records begin there; it is created if it does not exist", required=True
 )
 _TABLE = Arg(("--table",), help="The watched table", required=True)  # type: ignore[no-untyped-call]
 _TARGET = Arg(("--target",), help="The table that is filled", required=True, metavar="TABLE")  # type: ignore[no-untyped-call]
@@ -76,25 +89,25 @@ def _acts() -> tuple[ActionCommand, ...]:
             name="suspend",
             help="Stop watching all tables; a second run changes nothing",
             func=suspend,
-            args=(_NAME, DRY_RUN, *_LOOK),
+            args=(_NAME, WHY, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
             help="Resume a suspended change stream on these tables; a second run changes nothing",
             func=resume,
-            args=(_NAME, _ON, _KEYS, DRY_RUN, *_LOOK),
+            args=(_NAME, _ON, _KEYS, WHY, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="backfill",
             help="Copy the rows of a watched table before a group reads its records; a second run copies nothing",
             func=backfill,
-            args=(_NAME, _READER, _TABLE, _TARGET, _OVERWRITE, ARG_YES, DRY_RUN, *_LOOK),
+            args=(_NAME, _READER, _TABLE, _TARGET, _OVERWRITE, WHY, ARG_YES, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="drop",
             help="Drop a change stream, its records and its consumer groups; a second run needs --if-exists",
             func=drop,
-            args=(_NAME, IF_EXISTS, ARG_YES, DRY_RUN, *_LOOK),
+            args=(_NAME, IF_EXISTS, WHY, ARG_YES, DRY_RUN, *_LOOK),
         ),
     )
 
@@ -165,7 +178,7 @@ def list_partitions(args: Namespace) -> None:
     print_rows(rows, args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def suspend(args: Namespace) -> None:
     """Captured changes remain readable; commits after the last capture are not captured. The watched tables are
     forgotten, so `resume` names them again. A second run changes nothing.
@@ -176,11 +189,12 @@ def suspend(args: Namespace) -> None:
         hook = TidemarkHook(args.conn_id)
         store = store_of(hook, dry_run=args.dry_run)
         before = definitions.get_change_stream(store, args.name)
-        after = definitions.suspend(store, before.name, open_log=_open_log(hook))
+        kept = kept_by(store, args, "change_stream", "suspend")
+        after = definitions.suspend(kept, before.name, open_log=_open_log(hook))
     print_rows([_moved("suspend", args, before, after)], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def resume(args: Namespace) -> None:
     """Each table from its newest version on: what was committed while it was suspended is not captured. A change stream
     that watches just these stays as it is; one that watches others is refused.
@@ -193,7 +207,7 @@ def resume(args: Namespace) -> None:
         store = store_of(hook, dry_run=args.dry_run)
         before = definitions.get_change_stream(store, args.name)
         after = defining.resume(
-            store,
+            kept_by(store, args, "change_stream", "resume", tables=tuple(args.tables), keys=tuple(args.keys or ())),
             before.name,
             watch=args.tables[0] if len(args.tables) == 1 else args.tables,
             keys=args.keys,
@@ -203,7 +217,7 @@ def resume(args: Namespace) -> None:
     print_rows([_moved("resume", args, before, after)], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def backfill(args: Namespace) -> None:
     """As BackfillTableOperator, by a job on Spark. Killed in between, the next run continues from the same version."""
     from tidemark.change_streams.worker.backfill import backfill_from, begin_backfill
@@ -225,11 +239,13 @@ def backfill(args: Namespace) -> None:
             point = begin_backfill(to_run.store, *asked)
             key = TransactionKey("airflow tidemark", to_run.store.new_id(), "backfill")
             rows, done = backfill_from(to_run, point, target, overwrite=args.overwrite, key=key).rows, True
+            with after_the_act():
+                _note_backfill(to_run.store, args, point)
     row = {"change_stream": args.name, "act": "backfill", "group": point.group.name, "table": point.watched.table.name}
     print_rows([{**row, "version": point.version, "rows": rows, "done": done}], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def drop(args: Namespace) -> None:
     """Records that groups delivered stay in their targets. Killed in between it leaves a directory that nobody reads.
     No row if there was none.
@@ -244,7 +260,8 @@ def drop(args: Namespace) -> None:
             before = definitions.drop_change_stream(store.rehearsal(), args.name)
             if not args.dry_run:
                 confirm(f"Drop change stream {before.name}, its records and its consumer groups?", yes=args.yes)
-                defining.drop(store, before.name, hook.settings.storage_options)
+                kept = kept_by(store, args, "change_stream", "drop")
+                defining.drop(kept, before.name, hook.settings.storage_options)
         except ChangeStreamNotFound:
             if not args.if_exists:
                 raise
@@ -252,6 +269,16 @@ def drop(args: Namespace) -> None:
             return
     row = {"change_stream": before.name, "act": "drop", "before": _watched(before), "log": before.log_path}
     print_rows([{**row, "done": not args.dry_run}], args.output)
+
+
+def _note_backfill(store: ControlStore, args: Namespace, point: BackfillPoint) -> None:
+    """The group has it: its records begin behind these rows."""
+    from tidemark.change_streams.worker.definitions import get_change_stream
+
+    stream = get_change_stream(store, args.name)
+    values = {"table": point.watched.table.name, "target": args.target, "overwrite": args.overwrite}
+    name = f"{stream.name}/{point.group.name}"
+    note_done(store, args, "consumer_group", "backfill", uid=point.group.uid, name=name, **values)
 
 
 def _open_log(hook: TidemarkHook) -> OpenLog:

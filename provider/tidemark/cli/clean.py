@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
-from airflow.utils.cli import suppress_logs_and_warning
 
+from tidemark.cli._acts import acting
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
 from tidemark.errors import InvalidArgument, StorageRefused, StorageUnreachable, StoreError
 from tidemark.hooks.tidemark import TidemarkHook
@@ -35,23 +35,22 @@ def clean_command() -> ActionCommand:
     """Removes by hand what workers and drivers remove by and by."""
     return ActionCommand(
         name="clean",
-        help="Remove what dead jobs have left: their files on this host, their log-only tables and answers in the lake",
+        help="Remove leftovers of dead jobs: their files on this host, their log-only tables and answers in the lake",
         func=clean,
         args=(_KEEP, _DRY_RUN, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
     )
 
 
-@suppress_logs_and_warning
+@acting
 def clean(args: Namespace) -> None:
     """One row per place: how many were removed, and how many are left with the first reason. Everything that a process
     holds, or that was written within `--keep`, stays. A second run finds nothing to do. Exit code 1 if something should
     be gone and is not.
     """
     with errors_in_words():
-        keep = _days(args.keep)
-        settings = TidemarkHook(args.conn_id).settings
-    rows = list(_rows(settings, datetime.now(UTC), keep, dry_run=args.dry_run))
-    rows.append(_answers(TidemarkHook(args.conn_id), datetime.now(UTC) - keep, dry_run=args.dry_run))
+        keep, now, hook = _days(args.keep), datetime.now(UTC), TidemarkHook(args.conn_id)
+        rows = list(_rows(hook.settings, now, keep, dry_run=args.dry_run))
+        rows.append(_answers(hook, now - keep, dry_run=args.dry_run))
     print_rows(rows, args.output)
     if any(row["left"] for row in rows):
         raise SystemExit("Not everything could be removed; the column `problem` has the reasons.")

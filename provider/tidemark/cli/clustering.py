@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import DRY_RUN, by_me, store_of
+from tidemark.cli._acts import DRY_RUN, WHY, acting, kept_by, me, store_of, why_of
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
+from tidemark.cli._parts import whole_number
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ _TABLE = Arg(("table",), help="Name or path of the table")  # type: ignore[no-un
 _COLUMNS = Arg(  # type: ignore[no-untyped-call]
     ("--columns",), help="Columns with commas between them (default: the clustering key)", metavar="COLUMNS"
 )
-_LIMIT = Arg(("--limit",), help="Show at most this many", type=int, default=20)  # type: ignore[no-untyped-call]
+_LIMIT = Arg(("--limit",), help="Show at most this many", type=whole_number(1), default=20)  # type: ignore[no-untyped-call]
 _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 
@@ -55,13 +57,13 @@ def clustering_commands() -> tuple[ActionCommand, ...]:
             name="suspend",
             help="Stop reclustering a table; a second run changes nothing",
             func=suspend,
-            args=(_TABLE, DRY_RUN, *_LOOK),
+            args=(_TABLE, WHY, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
             help="Resume reclustering a table; a second run changes nothing",
             func=resume,
-            args=(_TABLE, DRY_RUN, *_LOOK),
+            args=(_TABLE, WHY, DRY_RUN, *_LOOK),
         ),
     )
 
@@ -123,15 +125,15 @@ def list_history(args: Namespace) -> None:
     print_rows(rows, args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def suspend(args: Namespace) -> None:
     """A reclustering that runs ends first."""
     from tidemark.clustering.worker.tables import suspend_recluster
 
-    _move(args, "suspend", suspend_recluster)
+    _move(args, "suspend", partial(suspend_recluster, why=why_of(args)))
 
 
-@suppress_logs_and_warning
+@acting
 def resume(args: Namespace) -> None:
     """The next run of the DAG looks at the table."""
     from tidemark.clustering.worker.tables import resume_recluster
@@ -143,7 +145,8 @@ def _move(args: Namespace, act: str, move: Callable[..., ClusteredTable]) -> Non
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         store = store_of(hook, dry_run=args.dry_run)
-        after = move(store, hook.open_table, _table_of(hook, store, args.table), by=by_me().who)
+        writes = kept_by(store, args, "clustered_table", act)
+        after = move(store, hook.open_table, _table_of(hook, store, args.table), by=me(), writes=writes)
     print_rows([{**_row(after), "act": act, "done": not args.dry_run}], args.output)
 
 

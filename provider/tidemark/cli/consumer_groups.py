@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import DRY_RUN, IF_EXISTS, confirm, store_of
+from tidemark.cli._acts import DRY_RUN, IF_EXISTS, WHY, acting, confirm, kept_by, store_of
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -51,25 +51,25 @@ def consumer_group_commands() -> tuple[ActionCommand, ...]:
             name="pause",
             help="Stop assigning chunks; assigned ones are finished; a second run changes nothing",
             func=pause,
-            args=(_STREAM, _GROUP, DRY_RUN, *_LOOK),
+            args=(_STREAM, _GROUP, WHY, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
             help="Resume a paused group from its position; a second run changes nothing",
             func=resume,
-            args=(_STREAM, _GROUP, DRY_RUN, *_LOOK),
+            args=(_STREAM, _GROUP, WHY, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="reset",
             help="Deliver records again from a time on; a second run delivers them once more",
             func=reset,
-            args=(_STREAM, _GROUP, _FROM, ARG_YES, DRY_RUN, *_LOOK),
+            args=(_STREAM, _GROUP, _FROM, WHY, ARG_YES, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="drop",
             help="End a consumer group; a second run needs --if-exists",
             func=drop,
-            args=(_STREAM, _GROUP, IF_EXISTS, ARG_YES, DRY_RUN, *_LOOK),
+            args=(_STREAM, _GROUP, IF_EXISTS, WHY, ARG_YES, DRY_RUN, *_LOOK),
         ),
     )
 
@@ -107,7 +107,7 @@ def show_group(args: Namespace) -> None:
     print_facts(facts, parts, args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def pause(args: Namespace) -> None:
     """Chunks that a task has are finished. A second run changes nothing."""
     from tidemark.change_streams.worker.groups import pause_group
@@ -115,7 +115,7 @@ def pause(args: Namespace) -> None:
     _act("pause", args, lambda store: pause_group(store, args.change_stream, args.group))
 
 
-@suppress_logs_and_warning
+@acting
 def resume(args: Namespace) -> None:
     """Waves continue where they were. A second run changes nothing."""
     from tidemark.change_streams.worker.groups import resume_group
@@ -123,7 +123,7 @@ def resume(args: Namespace) -> None:
     _act("resume", args, lambda store: resume_group(store, args.change_stream, args.group))
 
 
-@suppress_logs_and_warning
+@acting
 def reset(args: Namespace) -> None:
     """It is another group of the same name from then on: sinks take its records for those of another reader. A paused
     one stays so. A second run does it again.
@@ -134,10 +134,10 @@ def reset(args: Namespace) -> None:
     with errors_in_words():
         start = start_of("from", args.start)
     question = f"Deliver the records of {args.change_stream} to {args.group} again, from {args.start} on?"
-    _act("reset", args, lambda store: reset_group(store, args.change_stream, args.group, start), question)
+    _act("reset", args, lambda store: reset_group(store, args.change_stream, args.group, start), question, args.start)
 
 
-@suppress_logs_and_warning
+@acting
 def drop(args: Namespace) -> None:
     """Records that it delivered stay in their targets. No row if there was none."""
     from tidemark.change_streams.worker.groups import drop_group
@@ -149,7 +149,7 @@ def drop(args: Namespace) -> None:
             before = drop_group(store.rehearsal(), args.change_stream, args.group)
             if not args.dry_run:
                 confirm(f"Drop consumer group {before.name} of {args.change_stream}, and its position?", yes=args.yes)
-                drop_group(store, args.change_stream, args.group)
+                drop_group(kept_by(store, args, "consumer_group", "drop"), args.change_stream, args.group)
         except ConsumerGroupNotFound:
             if not args.if_exists:
                 raise
@@ -172,7 +172,9 @@ def group_row(status: GroupStatus) -> dict[str, Any]:
     }
 
 
-def _act(act: str, args: Namespace, move: Callable[[ControlStore], ConsumerGroup], question: str = "") -> None:
+def _act(
+    act: str, args: Namespace, move: Callable[[ControlStore], ConsumerGroup], question: str = "", start: str = ""
+) -> None:
     """Do it, or say what it would do, as one row. An act that the store would refuse is refused before the question."""
     from tidemark.change_streams.worker.groups import group_status
 
@@ -182,7 +184,7 @@ def _act(act: str, args: Namespace, move: Callable[[ControlStore], ConsumerGroup
         if question and not args.dry_run:
             move(store.rehearsal())
             confirm(question, yes=args.yes)
-        after = move(store)
+        after = move(kept_by(store, args, "consumer_group", act, start=start))
     row = {
         "change_stream": before.stream,
         "group": after.name,

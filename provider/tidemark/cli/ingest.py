@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg, GroupCommand
 from airflow.utils.cli import suppress_logs_and_warning
 
+from tidemark.cli._acts import acting
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
 from tidemark.errors import InvalidArgument, NotYetSupported
 from tidemark.hooks.tidemark import TidemarkHook
@@ -34,8 +35,8 @@ _TABLES = Arg(  # type: ignore[no-untyped-call]
 _PIPES = Arg(  # type: ignore[no-untyped-call]
     ("--pipe",), help="A pipe that it may use, or a pattern such as db.*; may be given again", action="append"
 )
-_HOST = Arg(("--host",), help="Address to listen at (default: 127.0.0.1)", default="127.0.0.1")  # type: ignore[no-untyped-call]
-_PORT = Arg(("--port",), help="Port to listen at (default: 8790; 0: any)", type=int, default=8790)  # type: ignore[no-untyped-call]
+_HOST = Arg(("--host",), help="Address to listen on (default: 127.0.0.1)", default="127.0.0.1")  # type: ignore[no-untyped-call]
+_PORT = Arg(("--port",), help="Port to listen on (default: 8790; 0: any)", type=int, default=8790)  # type: ignore[no-untyped-call]
 _CERTIFICATE = Arg(("--certificate",), help="Certificate in PEM, for HTTPS", metavar="FILE")  # type: ignore[no-untyped-call]
 _KEY = Arg(("--key",), help="The certificate's key in PEM", metavar="FILE")  # type: ignore[no-untyped-call]
 _PROXY = Arg(  # type: ignore[no-untyped-call]
@@ -51,7 +52,7 @@ _EVOLVE = Arg(  # type: ignore[no-untyped-call]
 )
 _KEEP = Arg(  # type: ignore[no-untyped-call]
     ("--keep-hours",),
-    help="Every this many hours compact the tables that are written, and remove idle channels (default: never)",
+    help="Compact the written tables and remove idle channels every this many hours (default: never)",
     type=float,
     metavar="HOURS",
 )
@@ -65,9 +66,11 @@ def ingest_commands() -> tuple[ActionCommand | GroupCommand, ...]:
     shared = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
     tokens = [
         ActionCommand(
-            name="add", help="Make a token, and print it once", func=add_token, args=(_NAME, _TABLES, _PIPES, *shared)
+            name="add", help="Create a token, and print it once", func=add_token, args=(_NAME, _TABLES, _PIPES, *shared)
         ),
-        ActionCommand(name="list", help="List the tokens, without themselves", func=list_tokens, args=shared),
+        ActionCommand(
+            name="list", help="List the tokens of writers without their values", func=list_tokens, args=shared
+        ),
         ActionCommand(
             name="remove", help="Remove a token; a second run is fine", func=remove_token, args=(_NAME, *shared)
         ),
@@ -79,7 +82,7 @@ def ingest_commands() -> tuple[ActionCommand | GroupCommand, ...]:
     )
 
 
-@suppress_logs_and_warning
+@acting
 def add_token(args: Namespace) -> None:
     """A new token, in place of an earlier one of that name. Only its hash is kept."""
     from tidemark.channels.planning.grants import with_grant
@@ -90,7 +93,12 @@ def add_token(args: Namespace) -> None:
         file = TidemarkHook(args.conn_id).settings.ingest_tokens
         now, tables, pipes = datetime.now(UTC), tuple(args.table or ()), tuple(args.pipe or ())
         grants = change_grants(file, lambda known: with_grant(known, args.name, token, tables, now, pipes))
-    print_rows([{**_row(grants.grants[-1]), "token": token}], args.output)
+    row = _row(grants.grants[-1])
+    if args.output == "table":
+        print_rows([row], args.output)
+        print(token)  # a narrow terminal folds the cells of a table
+    else:
+        print_rows([{**row, "token": token}], args.output)
 
 
 @suppress_logs_and_warning
@@ -103,7 +111,7 @@ def list_tokens(args: Namespace) -> None:
     print_rows([_row(grant) for grant in grants], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def remove_token(args: Namespace) -> None:
     """The tokens that are left. Requests with the removed one are refused from the next on."""
     from tidemark.channels.planning.grants import without_grant
@@ -164,7 +172,9 @@ def _told_to_stop() -> Iterator[list[Path]]:
 
 def _request(args: Namespace, settings: TidemarkSettings) -> ServeIngest:
     from tidemark.channels.model.jobs import ServeIngest
+    from tidemark.channels.planning.lag import lag_of
 
+    lag_of(args.max_client_lag)
     if args.keep_hours is not None and not args.keep_hours > 0:
         raise InvalidArgument(argument="keep_hours", value=args.keep_hours, problem="it must be more than 0")
     return ServeIngest(

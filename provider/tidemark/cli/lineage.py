@@ -8,6 +8,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, shown_time
+from tidemark.cli._parts import whole_number
 from tidemark.control.lineage_graph import TABLE
 from tidemark.control.lineage_texts import DRAWN
 from tidemark.control.object_kinds import KINDS
@@ -29,6 +30,9 @@ _NAME = Arg(("name",), help="Its name, its uid, or the path of a table", nargs="
 _DEPTH = Arg(  # type: ignore[no-untyped-call]
     ("--depth",), help="How many edges up and down, 1 to 10 (default: 3)", type=int, choices=range(1, 11), default=3
 )
+_MOST = Arg(  # type: ignore[no-untyped-call]
+    ("--limit",), help="At most this many nodes, 1 to 2000 (default: 2000)", type=whole_number(1, 2000), default=2000
+)
 _DRAW = Arg(("--draw",), help="Print a drawing for that program instead", choices=tuple(DRAWN))  # type: ignore[no-untyped-call]
 
 
@@ -38,7 +42,7 @@ def lineage_command() -> ActionCommand:
         name="lineage",
         help="Show the tables and objects upstream and downstream of an object",
         func=show_lineage,
-        args=(_KIND, _NAME, _DEPTH, _DRAW, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        args=(_KIND, _NAME, _DEPTH, _MOST, _DRAW, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
     )
 
 
@@ -53,7 +57,7 @@ def show_lineage(args: Namespace) -> None:
         if args.kind is not None and args.name is None:
             raise InvalidArgument(argument="name", value=None, problem="give the name of the object, too")
         hook = TidemarkHook(args.conn_id)
-        wish = LineageWish(args.kind, args.name, args.depth)
+        wish = LineageWish(args.kind, args.name, args.depth, args.limit)
         found = read_lineage(hook.open_store(), hook.open_table, wish)
     if args.draw is not None:
         print(DRAWN[args.draw](found.part))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,11 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
+from tidemark.cli._parts import CURSOR, DESCENDING, PART, SEARCH, part_of, say_cursor, whole_number
 from tidemark.cli.lineage import lineage_command
 from tidemark.cli.runs import run_command
 from tidemark.control.object_kinds import KINDS, Advice
+from tidemark.control.object_list import ObjectOrder
 from tidemark.hooks.advised_commands import commands_for
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -33,7 +34,14 @@ _STATE = Arg(  # type: ignore[no-untyped-call]
 _PROBLEMS = Arg(  # type: ignore[no-untyped-call]
     ("--problems",), help="Only objects that failed or have a warning", action="store_true"
 )
-_LIMIT = Arg(("--limit",), help="At most this many acts (default: 50)", type=int, default=50)  # type: ignore[no-untyped-call]
+_SORT = Arg(  # type: ignore[no-untyped-call]
+    ("--sort",), help="The order (default: state, the worst first)", choices=[one.value for one in ObjectOrder],
+    default=ObjectOrder.STATE.value,
+)  # fmt: skip
+_LIMIT = Arg(  # type: ignore[no-untyped-call]
+    ("--limit",), help="At most this many acts (default: 50)", type=whole_number(1), default=50
+)
+_UID = Arg(("--uid",), help="Only acts on the object with this uid")  # type: ignore[no-untyped-call]
 _KIND = Arg(("kind",), help="Kind of the object", choices=tuple(KINDS))  # type: ignore[no-untyped-call]
 _NAME = Arg(  # type: ignore[no-untyped-call]
     ("name",), help="Name of the object as the list has it, or its uid"
@@ -42,8 +50,8 @@ _PART = Arg(("--part",), help="Only this part of the history", metavar="NAME")  
 _POINTS = Arg(  # type: ignore[no-untyped-call]
     ("--limit",), help="At most this many points of each part (default: 50, at most 1,000)", type=int, default=50
 )
-_CURSOR = Arg(  # type: ignore[no-untyped-call]
-    ("--cursor",), help="The cursor of the part before, for the part that follows it", metavar="TEXT"
+_POINT_CURSOR = Arg(  # type: ignore[no-untyped-call]
+    ("--cursor",), help="From `cursors` for older points of the part, or from `newer` for newer ones", metavar="TEXT"
 )
 
 
@@ -54,7 +62,7 @@ def object_commands() -> tuple[ActionCommand, ...]:
             name="list",
             help="List the objects of every kind with state, lag and problem, the worst first",
             func=list_objects,
-            args=(_OF_KIND, _STATE, _PROBLEMS, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+            args=(_OF_KIND, _STATE, _PROBLEMS, SEARCH, _SORT, DESCENDING, *PART, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
         ActionCommand(
             name="show",
@@ -64,9 +72,9 @@ def object_commands() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="acts",
-            help="List the newest acts on the page, with person and reason",
+            help="List the newest acts on the page and by commands, with person and reason",
             func=list_acts,
-            args=(_OF_KIND, _LIMIT, _CURSOR, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+            args=(_OF_KIND, _UID, _LIMIT, CURSOR, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
         ActionCommand(
             name="offered",
@@ -78,7 +86,7 @@ def object_commands() -> tuple[ActionCommand, ...]:
             name="history",
             help="Show the history of an object: its runs with their figures, the newest first",
             func=show_history,
-            args=(_KIND, _NAME, _PART, _POINTS, _CURSOR, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+            args=(_KIND, _NAME, _PART, _POINTS, _POINT_CURSOR, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
         lineage_command(),
         run_command(),
@@ -87,15 +95,20 @@ def object_commands() -> tuple[ActionCommand, ...]:
 
 @suppress_logs_and_warning
 def list_objects(args: Namespace) -> None:
-    """One row per object: kind, name, state, severity, since, lag in seconds and in its own unit, owner, problem."""
+    """One row per object: kind, name, state, severity, since, lag in seconds and in its own unit, owner, problem. If
+    more follow, standard error has the cursor for them. Each part looks at the logs again.
+    """
     from tidemark.control.object_list import ObjectsWish
+    from tidemark.control.object_parts import part_of_objects
     from tidemark.streams.worker.object_states import list_objects as every_object
 
     with errors_in_words():
-        wish = ObjectsWish(kind=args.kind, state=args.state, problems=args.problems)
-        hook = TidemarkHook(args.conn_id)
+        wish = ObjectsWish(kind=args.kind, state=args.state, problems=args.problems, search=args.search)
+        hook, sort = TidemarkHook(args.conn_id), ObjectOrder(args.sort)
         found = every_object(hook.open_store(), hook.open_table, wish)
-    print_rows([_row(one) for one in found], args.output)
+        shown, cursor = part_of_objects(found, sort, part_of(args), descending=args.descending)
+    say_cursor(cursor)
+    print_rows([_row(one) for one in shown], args.output)
 
 
 @suppress_logs_and_warning
@@ -112,17 +125,16 @@ def show_object(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def list_acts(args: Namespace) -> None:
-    """One row per act, the newest first: when, what, on which object, who and why. If more acts follow, standard error
-    has the cursor for them.
+    """One row per act, the newest first: when, what, on which object, who and why. `by`: the page, or a command, whose
+    person is a user of the operating system. If more acts follow, standard error has the cursor for them.
     """
     from tidemark.control.object_acts import acts_part
 
     with errors_in_words():
         store = TidemarkHook(args.conn_id).open_store()
-        wish = {"kind": args.kind, "uid": None, "limit": args.limit, "cursor": args.cursor}
+        wish = {"kind": args.kind, "uid": args.uid, "limit": args.limit, "cursor": args.cursor}
         found = store.read(lambda connection: acts_part(connection, **wish))
-    if found.cursor is not None:
-        print(f"Earlier acts: --cursor {found.cursor}", file=sys.stderr)
+    say_cursor(found.cursor, "Earlier acts")
     print_rows([_act_row(one) for one in found.acts], args.output)
 
 
@@ -144,7 +156,8 @@ def list_offered(args: Namespace) -> None:
 @suppress_logs_and_warning
 def show_history(args: Namespace) -> None:
     """The object, then a table for each part of its history. JSON and YAML have the parts under the route's names.
-    `cursors` has a cursor for each part with further points. Exit code 1 if there is no such object.
+    `cursors` has a cursor for each part with further points, and `newer` one for each part with newer points. `totals`
+    has the number of all points of each part that is counted. Exit code 1 if there is no such object.
     """
     from tidemark.control.object_histories import WITHOUT
     from tidemark.streams.worker.looked_histories import read_history
@@ -153,8 +166,15 @@ def show_history(args: Namespace) -> None:
         hook = TidemarkHook(args.conn_id)
         wanted = {"part": args.part, "cursor": args.cursor, "limit": args.limit}
         one, parts = read_history(hook.open_store(), hook.open_table, args.kind, args.name, **wanted)
-    cursors = {shown.part.name: shown.cursor for shown in parts if shown.cursor is not None}
-    facts = {"kind": one.kind, "name": one.name, "uid": one.uid, "elsewhere": WITHOUT.get(one.kind), "cursors": cursors}
+    facts = {
+        "kind": one.kind,
+        "name": one.name,
+        "uid": one.uid,
+        "elsewhere": WITHOUT.get(one.kind),
+        "cursors": {shown.part.name: shown.cursor for shown in parts if shown.cursor is not None},
+        "newer": {shown.part.name: shown.newer for shown in parts if shown.newer is not None},
+        "totals": {shown.part.name: shown.total for shown in parts if shown.total is not None},
+    }
     print_facts(facts, {shown.part.name: _points(shown) for shown in parts}, args.output)
 
 
@@ -168,9 +188,10 @@ def _cell(value: Any) -> Any:
 
 
 def _act_row(one: DoneAct) -> dict[str, Any]:
-    names = ("kind", "name", "act", "who", "why", "uid")
-    facts = {name: getattr(one, name) for name in names}
-    return {"done_at": one.done_at.isoformat(timespec="seconds"), **facts, "values": json.dumps(dict(one.values))}
+    facts = {name: getattr(one, name) for name in ("kind", "name", "act", "who", "why", "uid")}
+    by = "command" if one.by_command else "page"
+    values = json.dumps(dict(one.values))
+    return {"done_at": one.done_at.isoformat(timespec="seconds"), **facts, "values": values, "by": by}
 
 
 def _offered_row(found: OfferedActs, act: ObjectAct, conn_id: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import DRY_RUN, IF_EXISTS, by_me, confirm, store_of
+from tidemark.cli._acts import DRY_RUN, IF_EXISTS, WHY, acting, confirm, kept_by, me, store_of
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -21,7 +21,7 @@ __all__ = ["pipe_commands"]
 _NAME = Arg(("name",), help="Name of the pipe")  # type: ignore[no-untyped-call]
 _FORCE = Arg(  # type: ignore[no-untyped-call]
     ("--force",),
-    help="Also after a pause that is longer than the pipe's history: older files that came since are left out",
+    help="Even after a pause that is longer than the pipe's history: older files that arrived since are left out",
     action="store_true",
 )
 _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
@@ -38,19 +38,19 @@ def pipe_commands() -> tuple[ActionCommand, ...]:
             name="pause",
             help="Stop loading files; a second run changes nothing",
             func=pause,
-            args=(_NAME, DRY_RUN, *_LOOK),
+            args=(_NAME, WHY, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
             help="Resume a paused pipe; a second run changes nothing",
             func=resume,
-            args=(_NAME, _FORCE, DRY_RUN, *_LOOK),
+            args=(_NAME, _FORCE, WHY, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="drop",
             help="Drop a pipe and keep its table of files; a second run needs --if-exists",
             func=drop,
-            args=(_NAME, IF_EXISTS, ARG_YES, DRY_RUN, *_LOOK),
+            args=(_NAME, IF_EXISTS, WHY, ARG_YES, DRY_RUN, *_LOOK),
         ),
     )
 
@@ -81,7 +81,7 @@ def show_pipe(args: Namespace) -> None:
     print_facts(facts, {}, args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def pause(args: Namespace) -> None:
     """A run that has begun ends first. Files that come are queued when the pipe runs again."""
     from tidemark.pipes.worker import definitions
@@ -89,11 +89,11 @@ def pause(args: Namespace) -> None:
     with errors_in_words():
         store = store_of(TidemarkHook(args.conn_id), dry_run=args.dry_run)
         before = definitions.get_pipe(store, args.name)
-        after = definitions.pause_pipe(store, args.name, by=by_me().who)
+        after = definitions.pause_pipe(kept_by(store, args, "pipe", "pause"), args.name, by=me())
     print_rows([_moved("pause", args, before, after)], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def resume(args: Namespace) -> None:
     """Refused without --force if the pause was longer than the pipe's history, since older files are left out."""
     from tidemark.pipes.worker import definitions
@@ -101,11 +101,12 @@ def resume(args: Namespace) -> None:
     with errors_in_words():
         store = store_of(TidemarkHook(args.conn_id), dry_run=args.dry_run)
         before = definitions.get_pipe(store, args.name)
-        after = definitions.resume_pipe(store, args.name, force=args.force, by=by_me().who)
+        kept = kept_by(store, args, "pipe", "resume", force=args.force)
+        after = definitions.resume_pipe(kept, args.name, force=args.force, by=me())
     print_rows([_moved("resume", args, before, after)], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def drop(args: Namespace) -> None:
     """Rows that the pipe loaded stay, and so does its table of files. No row if there was no such pipe."""
     from tidemark.pipes.worker import definitions
@@ -116,7 +117,7 @@ def drop(args: Namespace) -> None:
         before = find(store, args.name)
         if before is not None and not args.dry_run:
             confirm(f"Drop pipe {before.name}?", yes=args.yes)
-            definitions.drop_pipe(store, before.name, if_exists=True, by=by_me().who)
+            definitions.drop_pipe(kept_by(store, args, "pipe", "drop"), before.name, if_exists=True, by=me())
     if before is None:
         print_rows([], args.output)
         return

@@ -9,9 +9,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
-from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import DRY_RUN, IF_EXISTS, WHY, by_me, confirm, runtime_of, store_of
+from tidemark.cli._acts import (
+    DRY_RUN,
+    IF_EXISTS,
+    WHY,
+    acting,
+    after_the_act,
+    by_me,
+    confirm,
+    kept_by,
+    note_done,
+    runtime_of,
+    store_of,
+)
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -32,7 +43,7 @@ _TABLES = Arg(("tables",), help="Tables of the source: schema.table", nargs="*",
 _ALL = Arg(("--all",), help="Every table that can be backfilled", action="store_true")  # type: ignore[no-untyped-call]
 _ACTION = Arg(  # type: ignore[no-untyped-call]
     ("--action",),
-    help="start: the next run backfills them; restart: also those that are under way; stop: end them (default: start)",
+    help="start: the next run backfills them; restart: even those that are under way; stop: end them (default: start)",
     choices=_ACTIONS,
     default="start",
 )
@@ -51,7 +62,7 @@ _KEEP = Arg(  # type: ignore[no-untyped-call]
     ("--keep",), help="Tables that are not backfilled again", nargs="+", action="extend", metavar="TABLE"
 )
 _WITHOUT_SOURCE = Arg(  # type: ignore[no-untyped-call]
-    ("--without-source",), help="The source is gone for good: nothing is dropped in it", action="store_true"
+    ("--without-source",), help="The source no longer exists: nothing is dropped in it", action="store_true"
 )
 _FILES = Arg(("target",), help="Directory of the event files: an absolute path, or a URI", metavar="TARGET")  # type: ignore[no-untyped-call]
 _FORCE = Arg(("--force",), help="Do not wait for jobs that may be alive", action="store_true")  # type: ignore[no-untyped-call]
@@ -89,7 +100,7 @@ def replication_acts() -> tuple[ActionCommand, ...]:
             name="forget-files",
             help="Forget which events a directory has as files, by a job on Spark; a second run forgets nothing",
             func=forget_files,
-            args=(_NAME, _FILES, ARG_YES, *_ANSWERS),
+            args=(_NAME, _FILES, WHY, ARG_YES, *_ANSWERS),
         ),
         ActionCommand(
             name="drop",
@@ -100,7 +111,7 @@ def replication_acts() -> tuple[ActionCommand, ...]:
     )
 
 
-@suppress_logs_and_warning
+@acting
 def pause(args: Namespace) -> None:
     """Captured changes are still applied, by the next run. A second run changes nothing."""
     from tidemark.replication.worker.definitions import get_replication
@@ -109,11 +120,12 @@ def pause(args: Namespace) -> None:
     with errors_in_words():
         store = store_of(TidemarkHook(args.conn_id), dry_run=args.dry_run)
         before = get_replication(store, args.name)
-        after = let_drain(store, before.name, by=by_me(args.why), at_once=args.at_once)
+        kept = kept_by(store, args, "replication", "pause", at_once=args.at_once)
+        after = let_drain(kept, before.name, by=by_me(args), at_once=args.at_once)
     print_rows([_moved("pause", args, before, after)], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def resume(args: Namespace) -> None:
     """The next run captures, from where it was captured. A second run changes nothing."""
     from tidemark.replication.worker.definitions import get_replication
@@ -122,11 +134,11 @@ def resume(args: Namespace) -> None:
     with errors_in_words():
         store = store_of(TidemarkHook(args.conn_id), dry_run=args.dry_run)
         before = get_replication(store, args.name)
-        after = run_on(store, before.name, by=by_me(args.why))
+        after = run_on(kept_by(store, args, "replication", "resume"), before.name, by=by_me(args))
     print_rows([_moved("resume", args, before, after)], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def recover(args: Namespace) -> None:
     """Tables but those of `--keep` are backfilled again, or need a backfill if that is not done by itself. A second run
     from the same position changes nothing until more is captured; `now` is another time then, and refused. `now` is
@@ -157,7 +169,7 @@ def recover(args: Namespace) -> None:
     print_rows([{**_moved("recover", args, before, after), "needs_backfill": ", ".join(needs_backfill)}], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def backfill(args: Namespace) -> None:
     """One row per table, before and after. The next run does what is requested. A second request changes nothing, but a
     `restart` begins a backfill again that is under way. With `--all`, tables that cannot be backfilled are named on
@@ -167,16 +179,17 @@ def backfill(args: Namespace) -> None:
 
     with errors_in_words():
         store = store_of(TidemarkHook(args.conn_id), dry_run=args.dry_run)
-        tables, by = _requested_tables(store, args), by_me(args.why)
+        tables, by = _requested_tables(store, args), by_me(args)
         before = {one.name.text: one for one in objects_of(store, args.name)}
+        kept = _kept_of_backfill(store, args)
         if args.action == "stop":
-            after = stop_backfill(store, args.name, tables, by=by)
+            after = stop_backfill(kept, args.name, tables, by=by)
         else:
-            after = request_backfill(store, args.name, tables, by=by, restart=args.action == "restart")
+            after = request_backfill(kept, args.name, tables, by=by, restart=args.action == "restart")
     print_rows([_requested(args, before[one.name.text], one) for one in after], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def forget_files(args: Namespace) -> None:
     """Files stay, and events that only this directory needed may expire. The next files in it would begin with the
     oldest event of the log. A dry run starts no Spark, and shows what the newest commits tell.
@@ -190,12 +203,15 @@ def forget_files(args: Namespace) -> None:
         written = known_event_files(hook.open_store(), args.name, target, open_log=event_log_of(hook))
         if not args.dry_run:
             confirm(f"Forget the event files of replication {args.name} in {target}?", yes=args.yes)
-            written = forget_event_files(runtime_of(hook), args.name, target, open_log=event_log_of(hook)).written
+            runtime = runtime_of(hook)
+            written = forget_event_files(runtime, args.name, target, open_log=event_log_of(hook)).written
+            with after_the_act():
+                _note_forgotten(runtime.store, args, target, written)
     row = {"replication": args.name, "act": "forget-files", "target": target, "written": _place(written)}
     print_rows([{**row, "done": not args.dry_run and written is not None}], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def drop(args: Namespace) -> None:
     """Slot first, then publication, what the store knows, and the event log; targets stay. Killed in between, it is
     dropped by the next run. Refused while a job of it may be alive, but with `--force`.
@@ -207,7 +223,7 @@ def drop(args: Namespace) -> None:
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
-        store, by = hook.open_store(), by_me(args.why)
+        store, by = hook.open_store(), by_me(args)
         try:
             before = get_replication(store, args.name)
         except ReplicationNotFound:
@@ -222,7 +238,8 @@ def drop(args: Namespace) -> None:
             confirm(_question(before, args), yes=args.yes)
             source = None if args.without_source else source_of
             options = hook.settings.storage_options
-            end_replication(store, before.name, by=by, source=source, storage_options=options, force=args.force)
+            kept = kept_by(store, args, "replication", "drop", without_source=args.without_source, force=args.force)
+            end_replication(kept, before.name, by=by, source=source, storage_options=options, force=args.force)
     print_rows([{**row, "done": not args.dry_run}], args.output)
 
 
@@ -247,14 +264,32 @@ def _recovered(
     from tidemark.replication.worker.recovering import recover_from
 
     return recover_from(
-        store,
+        kept_by(store, args, "replication", "recover", position=args.position, keep=tuple(args.keep or ())),
         before.name,
         position=args.position,
         source=source,
         event_log=event_log_path(hook),
-        by=by_me(args.why),
+        by=by_me(args),
         keep=tuple(args.keep or ()),
     )
+
+
+def _kept_of_backfill(store: ControlStore, args: Namespace) -> ControlStore:
+    """The history has a row of each table that is named, and one of the replication for all of them."""
+    from tidemark.replication.worker.definitions import get_replication
+
+    act = "backfill" if args.action == "start" else args.action
+    if not args.all:
+        return kept_by(store, args, "replicated_table", act)
+    return kept_by(store, args, "replication", act, name=get_replication(store, args.name).name)
+
+
+def _note_forgotten(store: ControlStore, args: Namespace, target: str, written: LogPosition | None) -> None:
+    from tidemark.replication.worker.definitions import get_replication
+
+    if written is not None:
+        found = get_replication(store, args.name)
+        note_done(store, args, "replication", "forget-files", uid=found.uid, name=found.name, target=target)
 
 
 def _requested_tables(store: ControlStore, args: Namespace) -> Sequence[str]:

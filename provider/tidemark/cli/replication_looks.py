@@ -8,6 +8,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.cli._parts import PART, SEARCH, part_of, say_cursor, whole_number
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ __all__ = ["replication_looks"]
 
 _NAME = Arg(("name",), help="Name of the replication")  # type: ignore[no-untyped-call]
 _OBJECT = Arg(("--object",), help="Only errors of this table of the source: schema.table", metavar="TABLE")  # type: ignore[no-untyped-call]
-_LIMIT = Arg(("--limit",), help="At most this many errors (default: 100)", type=int, default=100)  # type: ignore[no-untyped-call]
+_LIMIT = Arg(("--limit",), help="At most this many errors (default: 100)", type=whole_number(1), default=100)  # type: ignore[no-untyped-call]
 _SOURCE = Arg(("source_conn_id",), help="Airflow connection of the source database", metavar="CONN_ID")  # type: ignore[no-untyped-call]
 _SCHEMA = Arg(  # type: ignore[no-untyped-call]
     ("--schema",),
@@ -39,11 +40,11 @@ def replication_looks() -> tuple[ActionCommand, ...]:
             name="discover",
             help="Show the tables of a source database, and which of them can be replicated; creates nothing",
             func=discover,
-            args=(_SOURCE, _SCHEMA, _COLUMNS, ARG_OUTPUT, ARG_VERBOSE),
+            args=(_SOURCE, _SCHEMA, SEARCH, _COLUMNS, *PART, ARG_OUTPUT, ARG_VERBOSE),
         ),
         ActionCommand(
             name="errors",
-            help="List the errors that a replication and its objects have met, the latest first",
+            help="List the errors of a replication and its objects, the latest first",
             func=errors,
             args=(_NAME, _OBJECT, _LIMIT, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
@@ -52,18 +53,23 @@ def replication_looks() -> tuple[ActionCommand, ...]:
 
 @suppress_logs_and_warning
 def discover(args: Namespace) -> None:
-    """Its facts, its problems, and a row for each table; as JSON and YAML each table has its columns."""
+    """Its facts, its problems, and a row for each table; as JSON and YAML each table has its columns. Tables that
+    cannot be replicated come first. If more follow, standard error has the cursor. Each part asks the source again.
+    """
     from tidemark.hooks.replication import discovered_source
+    from tidemark.replication.worker.object_parts import part_of_tables
 
     with errors_in_words():
         found = discovered_source(args.source_conn_id, include=tuple(args.schema or ()))
+        _, tables, cursor = part_of_tables(found.tables, args.search, part_of(args))
+    say_cursor(cursor, "Further tables")
     document = args.output in ("json", "yaml")
     parts = {
         "problems": [{"problem": text} for text in found.problems],
-        "tables": [_table(one, columns=document) for one in found.tables],
+        "tables": [_table(one, columns=document) for one in tables],
     }
     if args.columns and not document:
-        parts["columns"] = [{"table": one.name.text, **row} for one in found.tables for row in _columns(one)]
+        parts["columns"] = [{"table": one.name.text, **row} for one in tables for row in _columns(one)]
     print_facts(_source(found), parts, args.output)
 
 

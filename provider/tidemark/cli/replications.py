@@ -9,6 +9,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
+from tidemark.cli._parts import PART, part_of, say_cursor
 from tidemark.cli.replication_acts import replication_acts
 from tidemark.cli.replication_looks import replication_looks
 from tidemark.hooks.tidemark import TidemarkHook
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["replication_commands"]
 
 _NAME = Arg(("name",), help="Name of the replication")  # type: ignore[no-untyped-call]
+_FIND = Arg(  # type: ignore[no-untyped-call]
+    ("--search",), help="Only objects whose name or target has this part, in any case", default="", metavar="TEXT"
+)
 
 
 def replication_commands() -> tuple[ActionCommand, ...]:
@@ -31,13 +35,13 @@ def replication_commands() -> tuple[ActionCommand, ...]:
             name="list",
             help="List replications with their objects and lags",
             func=list_replications,
-            args=(CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+            args=(*PART, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
         ActionCommand(
             name="show",
             help="Show a replication, its alerts, its objects and its latest moves",
             func=show_replication,
-            args=(_NAME, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+            args=(_NAME, _FIND, *PART, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
         *replication_looks(),
         *replication_acts(),
@@ -46,26 +50,35 @@ def replication_commands() -> tuple[ActionCommand, ...]:
 
 @suppress_logs_and_warning
 def list_replications(args: Namespace) -> None:
-    """One row per replication: name, state, source, objects, behind, lag in seconds and bytes, alerts (a number)."""
-    from tidemark.replication.worker.status import describe_all
+    """One row per replication: name, state, source, objects, behind, lag in seconds and bytes, alerts (a number).
+    If more follow, standard error has the cursor for them.
+    """
+    from tidemark.replication.worker.status import describe_part
 
     with errors_in_words():
-        found = describe_all(TidemarkHook(args.conn_id).open_store())
-    print_rows([{**_row(status), "alerts": len(status.alerts)} for status in found], args.output)
+        found = describe_part(TidemarkHook(args.conn_id).open_store(), part_of(args))
+    say_cursor(found.cursor)
+    rows = [{**_row(status), "alerts": len(status.alerts)} for status in found.replications]
+    print_rows(rows, args.output)
 
 
 @suppress_logs_and_warning
 def show_replication(args: Namespace) -> None:
-    """Its facts, then its alerts, objects and moves; as JSON and YAML one document with these three keys, too."""
+    """Its facts, then its alerts, objects and moves; as JSON and YAML one document with these three keys, too. The
+    objects that need somebody come first. If more of them follow, standard error has the cursor.
+    """
+    from tidemark.replication.worker.object_parts import part_of_objects
     from tidemark.replication.worker.status import describe, history
 
     with errors_in_words():
         store = TidemarkHook(args.conn_id).open_store()
         status, moves = describe(store, args.name), history(store, args.name)
+        _, objects, cursor = part_of_objects(status.objects, args.search, part_of(args))
+    say_cursor(cursor, "Further objects")
     names = status.names
     parts = {
         "alerts": [{"alert": alert} for alert in status.alerts],
-        "objects": [_object(one) for one in status.objects],
+        "objects": [_object(one) for one in objects],
         "history": [_move(move, names) for move in moves],
     }
     print_facts({**_row(status), **_facts(status)}, parts, args.output)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
+from tidemark.cli._acts import acting
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -55,7 +56,7 @@ def list_results(args: Namespace) -> None:
     print_rows([_row(answer) for answer in found], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def clear_results(args: Namespace) -> None:
     """One row per answer, with `done`. A second run finds none."""
     from tidemark.results.worker.cache import forget

@@ -8,6 +8,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, shown_time
+from tidemark.cli._parts import whole_number
 from tidemark.control.run_keys import RunPart
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -24,7 +25,13 @@ __all__ = ["run_command"]
 _DAG = Arg(("dag_id",), help="Id of the DAG")  # type: ignore[no-untyped-call]
 _RUN = Arg(("run_id",), help="Id of one run; without it, all of them", nargs="?")  # type: ignore[no-untyped-call]
 _TASK = Arg(("task_id",), help="Id of one task of the run", nargs="?")  # type: ignore[no-untyped-call]
-_INDEX = Arg(("--map-index",), help="One mapped instance of the task", type=int)  # type: ignore[no-untyped-call]
+_INDEX = Arg(("--map-index",), help="One mapped instance of the task", type=whole_number(0, 2**31 - 1))  # type: ignore[no-untyped-call]
+_LIMIT = Arg(  # type: ignore[no-untyped-call]
+    ("--limit",), help="At most this many of each list (default: 50 transactions, 200 objects)", type=int
+)
+_CURSOR = Arg(  # type: ignore[no-untyped-call]
+    ("--cursor",), help="One of `cursors` of the answer before, for what follows in its list", metavar="TEXT"
+)
 
 
 def run_command() -> ActionCommand:
@@ -33,22 +40,22 @@ def run_command() -> ActionCommand:
         name="run",
         help="Show what the tasks of a DAG, of a run or one task did: objects, windows with rows, and evidence",
         func=show_run,
-        args=(_DAG, _RUN, _TASK, _INDEX, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        args=(_DAG, _RUN, _TASK, _INDEX, _LIMIT, _CURSOR, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
     )
 
 
 @suppress_logs_and_warning
 def show_run(args: Namespace) -> None:
     """Facts, then a row per window, per write, and per object that was touched or that the DAG owns. Then the next
-    window of each stream among them, as it is planned now.
+    window of each stream among them, as it is planned now. `cursors` has a cursor for each list that continues.
     """
-    from tidemark.streams.worker.runs import read_run
+    from tidemark.streams.worker.runs import RunWish, read_run
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         part = RunPart(args.dag_id, args.run_id, args.task_id, args.map_index if args.task_id else None)
-        found = read_run(hook.open_store(), hook.open_table, part)
-    facts = {**vars(part), "objects_owned": found.total, "older_transactions": found.older}
+        found = read_run(hook.open_store(), hook.open_table, RunWish(part, args.limit, args.cursor))
+    facts = {**vars(part), "objects_owned": found.total, "cursors": dict(found.cursors)}
     parts = {
         "windows": [row for one in found.transactions for row in _windows(one)],
         "writes": [row for one in found.transactions for row in _writes(one)],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
+from tidemark.cli._acts import acting
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -39,7 +40,7 @@ def spark_commands() -> list[ActionCommand]:
     ]
 
 
-@suppress_logs_and_warning
+@acting
 def start(args: Namespace) -> None:
     """The server for the settings of the connection, in one row. A second run finds it."""
     from tidemark.hooks.spark_job import SparkJob
@@ -60,7 +61,7 @@ def status(args: Namespace) -> None:
     print_rows(rows, args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def stop(args: Namespace) -> None:
     """Ends the servers, those of the status list. Jobs that they run are waited for by them, not by this command. A
     starting server is killed with `--now`, and otherwise stays for the task that waits for it.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
+from tidemark.cli._acts import acting
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -46,7 +47,7 @@ def store_commands() -> tuple[ActionCommand, ...]:
     )
 
 
-@suppress_logs_and_warning
+@acting
 def migrate(args: Namespace) -> None:
     """A second run, also at the same time, changes nothing. Exit code 1 with the reason if it cannot be done."""
     with errors_in_words():
@@ -71,7 +72,7 @@ def check(args: Namespace) -> None:
     print_rows([row], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def prune(args: Namespace) -> None:
     """The dropped history, one row for each kind. Streams, their places and what is open stay; consumers wait for no
     more than one small step. If it is stopped in the middle, the dropped rows stay dropped; a second run continues.

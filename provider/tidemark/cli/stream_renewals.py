@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
-from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import DRY_RUN, confirm, store_of
+from tidemark.cli._acts import DRY_RUN, WHY, acting, confirm, kept_by, me, store_of, why_of
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -29,7 +27,7 @@ _INITIAL_ROWS = Arg(  # type: ignore[no-untyped-call]
     ("--show-initial-rows",), help="Deliver the rows that the table has at the start first", action="store_true"
 )
 _FORCE = Arg(  # type: ignore[no-untyped-call]
-    ("--force",), help="Even if it can still be read: what it has not read is given up", action="store_true"
+    ("--force",), help="Even if it can still be read: what it has not read is lost", action="store_true"
 )
 _FROM = Arg(  # type: ignore[no-untyped-call]
     ("--from",), help="The version at which a window of its history began", required=True, metavar="VERSION",
@@ -46,62 +44,66 @@ def stream_renewals() -> tuple[ActionCommand, ...]:
     return (
         ActionCommand(
             name="rebase",
-            help="Put an unreadable stream on the table at its place; a second run needs --force",
+            help="Move an unreadable stream onto the table that now has its source's name; a second run needs --force",
             func=rebase,
             args=(_NAME, _WHY, _KEYS, _INITIAL_ROWS, _FORCE, *_ANSWERS),
         ),
         ActionCommand(
             name="replay",
-            help="Deliver again from an earlier window on; each run goes back there",
+            help="Deliver again from an earlier window on; each run moves back to it",
             func=replay,
             args=(_NAME, _FROM, _WHY, ARG_YES, *_ANSWERS),
         ),
         ActionCommand(
             name="recreate",
-            help="Create a stream again as it is defined; each run gives up its place",
+            help="Create a stream again as it is defined; each run loses its offset",
             func=recreate,
-            args=(_NAME, _AT, _INITIAL_ROWS, ARG_YES, *_ANSWERS),
+            args=(_NAME, _AT, _INITIAL_ROWS, WHY, ARG_YES, *_ANSWERS),
         ),
     )
 
 
-@suppress_logs_and_warning
+@acting
 def rebase(args: Namespace) -> None:
     """Refused if it can still be read, without --force. A stream on a view takes a task."""
     from tidemark.streams.worker.starting_again import rebase_in_place
 
     with errors_in_words():
-        hook = TidemarkHook(args.conn_id)
+        hook, keys = TidemarkHook(args.conn_id), tuple(args.keys or ())
+        store, rows, force = store_of(hook, dry_run=args.dry_run), args.show_initial_rows, args.force
         done = rebase_in_place(
-            store_of(hook, dry_run=args.dry_run),
+            store,
             args.name,
-            who=getpass.getuser(),
-            why=args.why,
+            who=me(),
+            why=why_of(args),
             tables=hook.open_table,
-            keys=tuple(args.keys or ()),
-            show_initial_rows=args.show_initial_rows,
-            force=args.force,
+            keys=keys,
+            show_initial_rows=rows,
+            force=force,
+            writes=kept_by(store, args, "stream", "rebase", keys=keys, show_initial_rows=rows, force=force),
         )
     print_rows([_moved("rebase", args, done.before, done.after)], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def replay(args: Namespace) -> None:
     """All changes since then are delivered again, by the stream's own consumer. `streams show` has the windows."""
     from tidemark.streams.worker.starting_again import replay_from
 
     with errors_in_words():
-        hook, how = TidemarkHook(args.conn_id), {"who": getpass.getuser(), "why": args.why}
+        hook = TidemarkHook(args.conn_id)
+        how: dict[str, Any] = {"who": me(), "why": why_of(args)}
         store, version = store_of(hook, dry_run=True), _version_of(args.version)
         done = replay_from(store, args.name, version, tables=hook.open_table, **how)
         if not args.dry_run:
             confirm(f"Deliver all changes of {done.before.name} since version {version} again?", yes=args.yes)
-            store = store_of(hook, dry_run=False)
-            done = replay_from(store, args.name, version, tables=hook.open_table, **how)
+            store = hook.open_store()
+            kept = kept_by(store, args, "stream", "replay", window=str(version))
+            done = replay_from(store, args.name, version, tables=hook.open_table, writes=kept, **how)
     print_rows([_moved("replay", args, done.before, done.after)], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def recreate(args: Namespace) -> None:
     """Its place is lost, its history ends. Name, table, mode, keys and comment are those that it had."""
     from tidemark.streams.planning.arguments import start_of
@@ -111,12 +113,14 @@ def recreate(args: Namespace) -> None:
     with errors_in_words():
         hook, at = TidemarkHook(args.conn_id), start_of("at", args.at)
         before = get_stream(hook.open_store(), args.name)
-        how: dict[str, Any] = {"who": getpass.getuser(), "at": at, "initial_rows": args.show_initial_rows}
+        how: dict[str, Any] = {"who": me(), "at": at, "initial_rows": args.show_initial_rows}
         made = recreate_in_place(store_of(hook, dry_run=True), args.name, tables=hook.open_table, **how)
         if not args.dry_run:
             question = f"Recreate {before.name}? Its place, {before.offset.version}, is lost."
             confirm(question, yes=args.yes)
-            made = recreate_in_place(store_of(hook, dry_run=False), args.name, tables=hook.open_table, **how)
+            store, rows = hook.open_store(), args.show_initial_rows
+            kept = kept_by(store, args, "stream", "recreate", at=args.at, show_initial_rows=rows)
+            made = recreate_in_place(store, args.name, tables=hook.open_table, writes=kept, **how)
     print_rows([_moved("recreate", args, before, made.stream)], args.output)
 
 

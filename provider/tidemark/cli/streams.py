@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-import getpass
-import json
-import sys
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import runtime_of
-from tidemark.cli._answers import CONNECTION, errors_in_words, file_errors_in_words, print_facts, print_rows
+from tidemark.cli._acts import WHY, acting, after_the_act, kept_by, me, note_done, runtime_of, why_of
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.cli._parts import DESCENDING, PART, part_of, say_cursor
 from tidemark.cli._stream_facts import counts_of, move_facts, rows_of, transaction_facts
 from tidemark.cli.stream_acts import stream_acts
 from tidemark.cli.stream_renewals import stream_renewals
+from tidemark.cli.stream_transfer import stream_transfers
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from tidemark.control.store import ControlStore
     from tidemark.delivery.model.transactions import Transaction
-    from tidemark.streams.worker.transfer import ImportedStream
 
 __all__ = ["stream_commands"]
 
 _TRANSACTIONS = 10
+_ORDERS = ("name", "source", "mode", "offset", "created", "advanced", "held", "state")  # as `SortBy` has them
 
 _NAME = Arg(("name",), help="Name of the stream")  # type: ignore[no-untyped-call]
-_STREAMS = Arg(  # type: ignore[no-untyped-call]
-    ("--stream",), help="A stream to export (default: all)", nargs="+", action="extend", metavar="NAME", dest="streams"
+_FIND = Arg(  # type: ignore[no-untyped-call]
+    ("--search",), help="Only streams whose name, table or path has this part, in any case", default="", metavar="TEXT"
+)
+_HELD = Arg(("--held",), help="Only streams that an open transaction holds", action="store_true")  # type: ignore[no-untyped-call]
+_SORT = Arg(  # type: ignore[no-untyped-call]
+    ("--sort",), help="The order, by what the store knows (default: name)", choices=_ORDERS, default="name"
 )
 _TO_TABLE = Arg(  # type: ignore[no-untyped-call]
     ("--to",),
@@ -45,22 +48,8 @@ _TARGETS = Arg(  # type: ignore[no-untyped-call]
 _TO_VERSION = Arg(  # type: ignore[no-untyped-call]
     ("--to",), help="Version at which it continues, if targets differ", type=int, metavar="VERSION", dest="to_version"
 )
-_TO_FILE = Arg(("--output",), help="The file to write (default: stdout)", metavar="FILE")  # type: ignore[no-untyped-call]
-_FROM_FILE = Arg(("file",), help="File that `export` wrote; - for stdin")  # type: ignore[no-untyped-call]
-_OR_REPLACE = Arg(  # type: ignore[no-untyped-call]
-    ("--or-replace",), help="End streams of the same names; their places are lost", action="store_true"
-)
-_IF_NOT_EXISTS = Arg(  # type: ignore[no-untyped-call]
-    ("--if-not-exists",), help="Keep streams of the same names and their places", action="store_true"
-)
 _DRY_RUN = Arg(  # type: ignore[no-untyped-call]
     ("--dry-run",), help="Check everything and show what would be done; store nothing", action="store_true"
-)
-_NO_CHECK = Arg(  # type: ignore[no-untyped-call]
-    ("--no-check",), help="Do not look into the logs of the sources", action="store_true"
-)
-_NEW_IDENTITY = Arg(  # type: ignore[no-untyped-call]
-    ("--new-identity",), help="Copies that live beside the exported streams", action="store_true"
 )
 
 
@@ -70,37 +59,37 @@ def stream_commands() -> tuple[ActionCommand, ...]:
         *_look_commands(),
         ActionCommand(
             name="relocate",
-            help="Follow a table that was renamed or moved; the stream keeps its place",
+            help="Follow a table that was renamed or moved; the stream keeps its offset",
             func=relocate,
-            args=(_NAME, _TO_TABLE, CONNECTION, ARG_VERBOSE),
+            args=(_NAME, _TO_TABLE, WHY, CONNECTION, ARG_VERBOSE),
         ),
         ActionCommand(
             name="finish",
             help="Finish what was submitted on a stream and left, with the plan that was stored",
             func=finish,
-            args=(_NAME, CONNECTION, ARG_VERBOSE),
+            args=(_NAME, WHY, CONNECTION, ARG_VERBOSE),
         ),
         ActionCommand(
             name="release",
-            help="Free a stream from its open transaction, if no target holds any of its window",
+            help="Free a stream from its open transaction, if no target has any part of its window",
             func=release,
-            args=(_NAME, CONNECTION, ARG_VERBOSE),
+            args=(_NAME, WHY, CONNECTION, ARG_VERBOSE),
         ),
         ActionCommand(
             name="redo",
             help="Let the open transaction of a stream be finished on its targets as they are now",
             func=redo,
-            args=(_NAME, CONNECTION, ARG_VERBOSE),
+            args=(_NAME, WHY, CONNECTION, ARG_VERBOSE),
         ),
         ActionCommand(
             name="recover",
             help="After StoreOlderThanLake: put a stream where its targets are",
             func=recover,
-            args=(_NAME, _TARGETS, _TO_VERSION, _DRY_RUN, CONNECTION, ARG_VERBOSE),
+            args=(_NAME, _TARGETS, _TO_VERSION, WHY, _DRY_RUN, CONNECTION, ARG_VERBOSE),
         ),
         *stream_acts(),
         *stream_renewals(),
-        *_transfer_commands(),
+        *stream_transfers(),
     )
 
 
@@ -110,7 +99,7 @@ def _look_commands() -> tuple[ActionCommand, ...]:
             name="list",
             help="List streams with their offsets and lags",
             func=list_streams,
-            args=(CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+            args=(_FIND, _HELD, _SORT, DESCENDING, *PART, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
         ActionCommand(
             name="show",
@@ -121,37 +110,23 @@ def _look_commands() -> tuple[ActionCommand, ...]:
     )
 
 
-def _transfer_commands() -> tuple[ActionCommand, ...]:
-    how = (_OR_REPLACE, _IF_NOT_EXISTS, _DRY_RUN, _NO_CHECK, _NEW_IDENTITY)
-    return (
-        ActionCommand(
-            name="export",
-            help="Write streams and their offsets as JSON",
-            func=export_streams,
-            args=(_STREAMS, _TO_FILE, CONNECTION, ARG_VERBOSE),
-        ),
-        ActionCommand(
-            name="import",
-            help="Create exported streams in this control store, all or none, each at its exported offset",
-            func=import_streams,
-            args=(_FROM_FILE, *how, CONNECTION, ARG_VERBOSE),
-        ),
-    )
-
-
 @suppress_logs_and_warning
 def list_streams(args: Namespace) -> None:
     """One row per stream: name, table, mode, state, offset, head, lag in versions, counts, created_at.
 
-    A table that does not answer keeps no others from the list.
+    A table that does not answer keeps no others from the list. If more follow, standard error has the cursor.
     """
-    from tidemark.streams.worker.statistics import stream_healths
-    from tidemark.streams.worker.streams import list_streams as all_streams
+    from tidemark.streams.store import overview
+    from tidemark.streams.store.overview import SortBy
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
-        store = hook.open_store()
-        rows = rows_of(hook, all_streams(store), stream_healths(store))
+        wish: dict[str, Any] = {"search": args.search, "only_held": args.held, "sort": SortBy(args.sort)}
+        wish |= {"descending": args.descending, "part": part_of(args)}
+        found = hook.open_store().read(lambda connection: overview.page(connection, **wish))
+        healths = {row.stream.uid: row.health for row in found.rows}
+        rows = rows_of(hook, [row.stream for row in found.rows], healths)
+    say_cursor(found.cursor)
     print_rows(rows, args.output)
 
 
@@ -178,7 +153,7 @@ def show_stream(args: Namespace) -> None:
     print_facts(facts, {"transactions": taken, "history": moves}, args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def relocate(args: Namespace) -> None:
     """Refused if the place has another table; a second run changes nothing."""
     from tidemark.streams.worker.catalog import asking_the_catalog
@@ -187,11 +162,12 @@ def relocate(args: Namespace) -> None:
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         find = asking_the_catalog(hook.table, partial(runtime_of, hook))
-        moved = relocate_stream(hook.open_store(), args.name, find(args.to), who=getpass.getuser())
+        kept = kept_by(hook.open_store(), args, "stream", "relocate", to=args.to)
+        moved = relocate_stream(kept, args.name, find(args.to), who=me(), why=why_of(args))
     print(f"{moved.name} reads {moved.source.name} at {moved.source.path} on from version {moved.offset.version}.")
 
 
-@suppress_logs_and_warning
+@acting
 def finish(args: Namespace) -> None:
     """Runs the Spark job of the stored plan, if targets lack their part; a second run finds nothing to do.
 
@@ -210,12 +186,14 @@ def finish(args: Namespace) -> None:
             runtime,
             args.name,
             by=TransactionKey("airflow tidemark", runtime.store.new_id(), "finish"),
-            owner=getpass.getuser(),
+            owner=me(),
         )
+        if ended is not None:
+            _note(runtime.store, args, "finish")
     print(_said_of_end(args.name, ended))
 
 
-@suppress_logs_and_warning
+@acting
 def release(args: Namespace) -> None:
     """Runs a Spark job that shuts late writers out, if anything was submitted; a second run does what is left.
 
@@ -233,13 +211,18 @@ def release(args: Namespace) -> None:
         job = SparkJob(hook.settings)
         job.require_ready()
         left = replan(hook.runtime(job.run), key)
+        if left.state is not TransactionState.OPEN:
+            _note(store, args, "release")
     if left.state is TransactionState.OPEN:
-        help_ = f"run its task again, or `airflow tidemark streams finish {args.name}`"
+        help_ = (
+            f"run its task again, or `airflow tidemark streams finish {args.name}`. If it never can be, give it up by "
+            f"`airflow tidemark streams abandon {args.name}`, which says what each target has"
+        )
         raise SystemExit(f"Transaction {key} is written in part already, so it must be finished: {help_}.")
     print(f"Transaction {key} is {left.state.value}; the stream {args.name} is free.")
 
 
-@suppress_logs_and_warning
+@acting
 def redo(args: Namespace) -> None:
     """Writes nothing itself; the next run of the task, or the next one on the stream, does."""
     from tidemark.streams.worker.redo import redo as redo_transaction
@@ -250,20 +233,22 @@ def redo(args: Namespace) -> None:
         store = hook.open_store()
         key = open_transaction(store, args.name).key
         redo_transaction(store, key, tables=hook.open_table)
+        _note(store, args, "redo")
     print(f"Transaction {key} continues with the targets as they are now: run its task again.")
 
 
-@suppress_logs_and_warning
+@acting
 def recover(args: Namespace) -> None:
     """Says what each target has, then where the stream continues. A second run finds nothing to recover."""
     from tidemark.streams.worker.recover import recover_stream
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
+        to = None if args.to_version is None else str(args.to_version)
         done = recover_stream(
-            hook.open_store(),
+            kept_by(hook.open_store(), args, "stream", "recover", to=to, targets=tuple(args.targets or ())),
             args.name,
-            who=getpass.getuser(),
+            who=me(),
             tables=hook.open_table,
             targets=args.targets or (),
             to_version=args.to_version,
@@ -277,47 +262,13 @@ def recover(args: Namespace) -> None:
     print(f"{done.before.name} {'would go on' if args.dry_run else 'goes on'} {went}, with an identity of its own.")
 
 
-@suppress_logs_and_warning
-def export_streams(args: Namespace) -> None:
-    """JSON to stdout or a file; streams that an open transaction holds are named on stderr. Changes nothing."""
-    from tidemark.streams.worker.transfer import export_streams as export
+def _note(store: ControlStore, args: Namespace, act: str) -> None:
+    """The stream is let go of by a write that does not move it."""
+    from tidemark.streams.worker.streams import get_stream
 
-    with errors_in_words():
-        document = export(TidemarkHook(args.conn_id).open_store(), args.streams)
-    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    if args.output is None:
-        sys.stdout.write(text)
-    else:
-        with file_errors_in_words(args.output):
-            Path(args.output).write_text(text, encoding="utf-8")
-    for exported in document["streams"]:
-        if exported["open_transaction"] is not None:
-            held = f"{exported['stream']['name']} is held by the open transaction {exported['open_transaction']}"
-            print(f"{held}: its window is not in the exported offset.", file=sys.stderr)
-
-
-@suppress_logs_and_warning
-def import_streams(args: Namespace) -> None:
-    """One line per stream; all of them are stored, or none. With --if-not-exists a second run changes nothing."""
-    from tidemark.streams.worker.transfer import import_streams as bring_in
-
-    with file_errors_in_words(args.file):
-        text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text(encoding="utf-8")
-    with errors_in_words():
-        hook = TidemarkHook(args.conn_id)
-        imported = bring_in(
-            hook.open_store(),
-            text,
-            who=getpass.getuser(),
-            tables=hook.open_table,
-            or_replace=args.or_replace,
-            if_not_exists=args.if_not_exists,
-            dry_run=args.dry_run,
-            check_sources=not args.no_check,
-            new_identity=args.new_identity,
-        )
-    for stream in imported:
-        print(_said_of(stream, dry_run=args.dry_run))
+    with after_the_act():
+        stream = get_stream(store, args.name)
+        note_done(store, args, "stream", act, uid=stream.uid, name=stream.name)
 
 
 def _said_of_end(name: str, ended: Transaction | None) -> str:
@@ -327,10 +278,3 @@ def _said_of_end(name: str, ended: Transaction | None) -> str:
         return f"Transaction {ended.key} was never submitted and is given back; the stream {name} is free."
     windows = ", ".join(f"{w.stream} ({w.from_version}, {w.to_version}]" for w in ended.result.windows)
     return f"Transaction {ended.key} is finished: {windows}, {ended.result.rows} rows."
-
-
-def _said_of(stream: ImportedStream, *, dry_run: bool) -> str:
-    identity = "the identity that was exported" if stream.same_identity else "an identity of its own"
-    said = f"{stream.name}: {'would be ' if dry_run else ''}{stream.fate.value}, at {stream.version}, with {identity}"
-    held = stream.open_transaction
-    return said if held is None else f"{said}; when it was exported, the open transaction {held} held it"

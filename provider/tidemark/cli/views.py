@@ -8,8 +8,22 @@ from typing import TYPE_CHECKING, Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import DRY_RUN, IF_EXISTS, by_me, confirm, runtime_of, store_of
+from tidemark.cli._acts import (
+    DRY_RUN,
+    IF_EXISTS,
+    WHY,
+    acting,
+    after_the_act,
+    confirm,
+    kept_by,
+    me,
+    note_done,
+    runtime_of,
+    store_of,
+    why_of,
+)
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows, shown_time
+from tidemark.cli._parts import whole_number
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -28,8 +42,7 @@ _MODE = Arg(  # type: ignore[no-untyped-call]
 _BY_NEXT_RUN = Arg(  # type: ignore[no-untyped-call]
     ("--by-next-run",), help="Start no Spark: the next run that refreshes due views takes it", action="store_true"
 )
-_WHY = Arg(("--why",), help="A reason, which SHOW displays", default=None, metavar="TEXT")  # type: ignore[no-untyped-call]
-_LIMIT = Arg(("--limit",), help="At most this many refreshes", type=int, default=20)  # type: ignore[no-untyped-call]
+_LIMIT = Arg(("--limit",), help="At most this many refreshes", type=whole_number(1), default=20)  # type: ignore[no-untyped-call]
 _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 
@@ -44,25 +57,25 @@ def view_commands() -> tuple[ActionCommand, ...]:
             name="refresh",
             help="Refresh a view and the dynamic tables that it reads; a second run finds what has changed since",
             func=refresh,
-            args=(_NAME, _MODE, _BY_NEXT_RUN, *_LOOK),
+            args=(_NAME, _MODE, _BY_NEXT_RUN, WHY, *_LOOK),
         ),
         ActionCommand(
             name="suspend",
             help="Stop refreshing a view; a second run changes nothing",
             func=suspend,
-            args=(_NAME, _WHY, DRY_RUN, *_LOOK),
+            args=(_NAME, WHY, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="resume",
             help="Resume refreshing a suspended view; a second run changes nothing",
             func=resume,
-            args=(_NAME, DRY_RUN, *_LOOK),
+            args=(_NAME, WHY, DRY_RUN, *_LOOK),
         ),
         ActionCommand(
             name="drop",
             help="Drop a view and keep its table; a second run needs --if-exists",
             func=drop,
-            args=(_NAME, IF_EXISTS, ARG_YES, DRY_RUN, *_LOOK),
+            args=(_NAME, IF_EXISTS, WHY, ARG_YES, DRY_RUN, *_LOOK),
         ),
         ActionCommand(name="history", help="Show the refreshes of a view", func=history, args=(_NAME, _LIMIT, *_LOOK)),
     )
@@ -91,12 +104,14 @@ def describe(args: Namespace) -> None:
     print_facts(facts, {}, args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def refresh(args: Namespace) -> None:
     """One row for each view that was refreshed, the view itself last. With `--by-next-run` one row for the request."""
     from tidemark.materialized.model.definitions import RefreshMode
+    from tidemark.materialized.model.refreshes import RefreshState
     from tidemark.materialized.planning.choices import choice_of
     from tidemark.materialized.worker.refresh import refresh_view
+    from tidemark.materialized.worker.views import get_view
     from tidemark.model.statements import TransactionKey
 
     if args.by_next_run:
@@ -106,7 +121,11 @@ def refresh(args: Namespace) -> None:
         mode = None if args.mode is None else choice_of(RefreshMode, "mode", args.mode)
         runtime = runtime_of(TidemarkHook(args.conn_id))
         key = TransactionKey("client", runtime.store.new_id(), "transaction")
+        view = get_view(runtime.store, args.name)
         done = refresh_view(runtime, args.name, key=key, mode=mode)
+        if any(one.state is RefreshState.DONE for one in done):
+            with after_the_act():
+                note_done(runtime.store, args, view.kind.value, "refresh", uid=view.uid, name=view.name, mode=args.mode)
     print_rows(
         [
             {
@@ -127,16 +146,18 @@ def refresh(args: Namespace) -> None:
 def _ask(args: Namespace) -> None:
     """Raises SystemExit for a mode: the run takes the view's own."""
     from tidemark.errors import InvalidArgument
-    from tidemark.materialized.worker.views import ask_for_refresh
+    from tidemark.materialized.worker.views import ask_for_refresh, get_view
 
     with errors_in_words():
         if args.mode is not None:
             raise InvalidArgument(argument="mode", value=args.mode, problem="the next run takes the view's own mode")
-        asked = ask_for_refresh(TidemarkHook(args.conn_id).open_store(), args.name, by=by_me().who)
+        store = TidemarkHook(args.conn_id).open_store()
+        kept = kept_by(store, args, get_view(store, args.name).kind.value, "refresh")
+        asked = ask_for_refresh(kept, args.name, by=me())
     print_rows([{"view": asked.name, "act": "ask", "asked_at": shown_time(asked.asked_at)}], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def suspend(args: Namespace) -> None:
     """Its readers among dynamic tables wait, too."""
     from tidemark.materialized.worker import views
@@ -144,23 +165,24 @@ def suspend(args: Namespace) -> None:
     with errors_in_words():
         store = store_of(TidemarkHook(args.conn_id), dry_run=args.dry_run)
         before = views.get_view(store, args.name)
-        after = views.suspend_view(store, args.name, why=args.why, by=by_me().who)
+        kept = kept_by(store, args, before.kind.value, "suspend")
+        after = views.suspend_view(kept, args.name, why=why_of(args), by=me())
     print_rows([_moved("suspend", args, before, after)], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def resume(args: Namespace) -> None:
-    """The next run that refreshes views takes it with it."""
+    """The next run that refreshes views includes it."""
     from tidemark.materialized.worker import views
 
     with errors_in_words():
         store = store_of(TidemarkHook(args.conn_id), dry_run=args.dry_run)
         before = views.get_view(store, args.name)
-        after = views.resume_view(store, args.name, by=by_me().who)
+        after = views.resume_view(kept_by(store, args, before.kind.value, "resume"), args.name, by=me())
     print_rows([_moved("resume", args, before, after)], args.output)
 
 
-@suppress_logs_and_warning
+@acting
 def drop(args: Namespace) -> None:
     """The kept table stays, as a table of its own. No row if there was no such view."""
     from tidemark.materialized.worker import views
@@ -171,7 +193,8 @@ def drop(args: Namespace) -> None:
         before = find(store, args.name)
         if before is not None and not args.dry_run:
             confirm(f"Drop {before.name}?", yes=args.yes)
-            views.drop_view(store, before.name, if_exists=True, by=by_me().who)
+            kept = kept_by(store, args, before.kind.value, "drop")
+            views.drop_view(kept, before.name, if_exists=True, by=me())
     if before is None:
         print_rows([], args.output)
         return
@@ -236,6 +259,7 @@ def _of_refresh(one: Refresh) -> dict[str, Any]:
         "rows": one.rows,
         "bytes": one.bytes,
         "seconds": None if one.seconds is None else round(one.seconds, 1),
+        "write_seconds": None if one.write_seconds is None else round(one.write_seconds, 1),
         "versions": json.dumps(dict(one.versions)),
         "run": one.run,
     }

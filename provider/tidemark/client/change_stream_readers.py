@@ -13,6 +13,7 @@ from tidemark.change_streams.driver.reassembly import read_transactions
 from tidemark.change_streams.model.change_streams import CaptureResult, ConsumerGroup, GroupStatus
 from tidemark.change_streams.model.partition_table import PartitionTable, short_token
 from tidemark.change_streams.model.sinks import Sink
+from tidemark.change_streams.planning.starts import start_of
 from tidemark.change_streams.worker import groups, waves
 from tidemark.change_streams.worker.capture import capture
 from tidemark.change_streams.worker.defining import open_partitions
@@ -24,7 +25,7 @@ from tidemark.change_streams.worker.sinks import request_sink, require_target
 from tidemark.change_streams.worker.watching import find_new_tables
 from tidemark.client.context import ClientContext
 from tidemark.client.lake_tables import lake_tables
-from tidemark.client.points import as_group_start, as_moment
+from tidemark.client.points import as_moment
 from tidemark.errors import InvalidArgument, NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import TableRef
@@ -85,15 +86,16 @@ class ReadersOfChangeStreams:
             **limits,
         )
 
-    def expire_change_log(self, name: str) -> LogExpired:
+    def expire_change_log(self, name: str, *, only_writer: bool = False) -> LogExpired:
         """Remove records that are older than the retention from the change stream's log, and their rows from the store.
         A job runs on this Spark if there are any. VACUUM of the log removes its files.
 
-        A consumer group that has not read them finds PartitionExpired. A second run finds less to remove. Raises
-        ChangeStreamNotFound.
+        A consumer group that has not read them finds PartitionExpired. A second run finds less to remove.
+        `only_writer`: nothing is captured while it runs, as S3 needs without a log store that coordinates commits.
+        Raises ChangeStreamNotFound, CommitsMayBeLost.
         """
         context = self._context
-        return expire(context.runtime, name)
+        return expire(context.runtime, name, only_writer=only_writer)
 
     def read_change_stream(
         self,
@@ -111,9 +113,10 @@ class ReadersOfChangeStreams:
         parents.
 
         Times are datetimes with a zone, or their ISO 8601 texts. It ends with what is captured, as a batch does not
-        wait. `as_json`: a JSON text a row, as `read_json_<name>`; otherwise `show`, and the rows that are collected,
-        print each record in a line. Lazy. Raises, before rows are read, ChangeStreamNotFound, InvalidArgument,
-        OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented.
+        wait. The next read begins one microsecond after the last heartbeat or data change record. `as_json`: a JSON
+        text a row, as `read_json_<name>`; otherwise `show`, and the rows that are collected, print each record in a
+        line. Lazy. Raises, before rows are read, ChangeStreamNotFound, InvalidArgument, OutOfRange, PartitionExpired,
+        PartitionTokenInvalid, Unimplemented.
         """
         context = self._context
         stream = get_change_stream(context.store, name)
@@ -191,7 +194,7 @@ class ReadersOfChangeStreams:
         With `if_not_exists` a second run changes nothing. Raises ChangeStreamNotFound, ConsumerGroupExists, OutOfRange,
         InvalidArgument.
         """
-        return groups.create_group(self._context.store, stream, group, as_group_start(start), if_not_exists)
+        return groups.create_group(self._context.store, stream, group, start_of("start", start), if_not_exists)
 
     def pause_consumer_group(self, stream: str, group: str) -> ConsumerGroup:
         """Hand nothing out to the group until it is resumed. Raises ChangeStreamNotFound, ConsumerGroupNotFound."""
@@ -205,7 +208,7 @@ class ReadersOfChangeStreams:
         """Let the group begin again at `start`: sinks get the records from there on again. Raises what
         `create_consumer_group` raises, and ConsumerGroupNotFound.
         """
-        return groups.reset_group(self._context.store, stream, group, as_group_start(start))
+        return groups.reset_group(self._context.store, stream, group, start_of("start", start))
 
     def describe_consumer_group(self, stream: str, group: str) -> GroupStatus:
         """Low watermark, lag, time until it expires, partitions by state. Raises as `pause_consumer_group`."""

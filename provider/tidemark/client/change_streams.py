@@ -111,8 +111,8 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
 
     def tables_left_out(self, name: str) -> tuple[LeftOut, ...]:
         """The tables of the lake that a change stream FOR ALL does not watch now, and the reasons. These are: no key,
-        no row tracking, written by one of its own groups. Once the reason is gone, the next capture adds the table.
-        Empty for a change stream of tables that were named. Raises ChangeStreamNotFound.
+        no row tracking, three watchers already, written by one of its own groups. Once the reason is gone, the next
+        capture adds the table. Empty for a change stream of tables that were named. Raises ChangeStreamNotFound.
         """
         stream = definitions.get_change_stream(self._context.store, name)
         return tables_left_out(self._context.store, stream, lake_tables(self._context))

@@ -106,7 +106,7 @@ class ChannelsOfALake:
         """Let nobody commit rows of channels to the table for some seconds, so that a DELETE, UPDATE or MERGE succeeds.
 
         Rows wait in the buffers of their clients. Returns once no row is committed any more, with the end, UTC. Raises
-        InvalidArgument, RowsNotCommitted.
+        InvalidArgument, ChangeNotCommitted.
         """
         with self.ingest_client(self._context.who) as client:
             return client.pause(table, seconds)

@@ -63,7 +63,8 @@ class ServiceClient(ClosedUnlessFailed):
         require_token(how.get("offset_token"))
         key_of(name)
         channel = ServiceChannel(self, name, table, self.ask("PUT", _place(table, name), json=how))
-        self._channels.append(channel)
+        others = (one for one in self._channels if (one.table, key_of(one.name)) != (table, key_of(name)))
+        self._channels = [*others, channel]  # a channel has one writer
         return channel
 
     def drop_channel(self, name: str, table: str) -> None:
@@ -103,9 +104,10 @@ class ServiceClient(ClosedUnlessFailed):
             channel.flush()
 
     def close(self) -> None:
-        """Flush all channels that are open, and end. A second run does nothing."""
+        """Close all channels that are open, and end. A second run does nothing. Raises as `ServiceChannel.close`."""
         try:
-            self.flush()
+            for channel in self._channels:
+                channel.close()
         finally:
             self.discard()
 
@@ -125,7 +127,7 @@ class ServiceClient(ClosedUnlessFailed):
             try:
                 answer = self._http.request(method, self._url + path, **content)
             except self._failures as error:
-                remedy = "Open the channel again once the service runs, and continue behind its committed token."
+                remedy = "Open the channel again once the service runs, and continue after its committed token."
                 raise IngestUnavailable(problem=f"{self._url} does not answer: {error}", remedy=remedy) from error
             if answer.status_code != 429:
                 break
@@ -159,7 +161,8 @@ class ServiceChannel(ClosedUnlessFailed):
     """
 
     def __init__(self, client: ServiceClient, name: str, table: str, opened: Mapping[str, Any]) -> None:
-        self._client, self._place, self._is_closed = client, _place(table, name), False
+        self._client, self._place = client, _place(table, name)
+        self._is_closed = self._is_told = False
         self._turn, self._opens = opened["next_continuation_token"], _opens(opened["channel_status"])
         self.name, self.table = name, table
         self.offset_token: str | None = opened["channel_status"]["last_committed_offset_token"]
@@ -179,8 +182,7 @@ class ServiceChannel(ClosedUnlessFailed):
         require_token(end_offset_token, "end_offset_token")
         body, media_type = body_of(rows)
         asked = {"offset_token": end_offset_token, "start_offset_token": start_offset_token}
-        said = self._client.ask(
-            "POST",
+        said = self._ask(
             f"{self._place}/rows",
             params={
                 "continuation_token": self._turn,
@@ -202,21 +204,32 @@ class ServiceChannel(ClosedUnlessFailed):
         return self.insert_rows([row], offset_token)
 
     def flush(self) -> None:
-        """Return once all rows and tokens inserted before are committed. Raises ChannelInvalid and
-        IngestServiceRefused.
+        """Return once all rows and tokens inserted before are committed. Raises ChannelInvalid, even if the new writer
+        is at the same service, and IngestServiceRefused.
         """
         if not self._is_closed:
-            self._client.ask("POST", f"{self._place}/flush")
+            self._require_own(self._ask(f"{self._place}/flush"))
 
     def latest_committed_offset_token(self) -> str | None:
         """The token of the last record in the table, asked at each call; None before the first.
 
         Raises ChannelInvalid if another writer has the channel now, or if it was dropped.
         """
-        said = self.status()
+        return self._require_own(self.status())
+
+    def _ask(self, path: str, **content: Any) -> dict[str, Any]:
+        try:
+            return self._client.ask("POST", path, **content)
+        except ChannelInvalid:
+            self._is_told = True
+            raise
+
+    def _require_own(self, said: Mapping[str, Any]) -> str | None:
+        """The token of the channel's state. Raises ChannelInvalid if this writer has lost it."""
         token: str | None = said.get("last_committed_offset_token")
         loss = self._loss(said)
         if loss is not None:
+            self._is_told = True
             code, problem = loss
             raise ChannelInvalid(channel=self.name, table=self.table, code=code, problem=problem, offset_token=token)
         return token
@@ -238,11 +251,19 @@ class ServiceChannel(ClosedUnlessFailed):
         return dict(found.get(self.name, {}))
 
     def close(self, *, drop: bool = False) -> None:
-        """Flush, then end the channel for this client; `drop` removes it with its token. A second run does nothing."""
+        """Flush, then end the channel for this client; `drop` removes it with its token. A second run does nothing.
+
+        Raises what `flush` raises; ChannelInvalid only if no call has raised it for this channel yet. A channel that
+        another writer has opened since is not dropped.
+        """
+        if self._is_closed or self._is_told:
+            self._is_closed = True
+            return
         self.flush()
         self._is_closed = True
         if drop:
-            self._client.drop_channel(self.name, self.table)
+            own = dict(zip(("created_on_ms", "client_sequencer"), self._opens, strict=True))
+            self._client.ask("DELETE", self._place, params=own)
 
 
 def _opens(status: Mapping[str, Any]) -> tuple[int, int]:

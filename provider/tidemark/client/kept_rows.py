@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from tidemark.changes.driver.views.catalog import Catalog
 from tidemark.client.context import logger
 from tidemark.materialized.driver.fresh_rows import fresh_rows, kept_rows
+from tidemark.materialized.driver.taken_names import is_over
 from tidemark.materialized.model.definitions import KeptKind, KeptView
 from tidemark.materialized.planning.reading import over_kept
 from tidemark.materialized.worker.prepare import LOST
@@ -26,7 +28,7 @@ __all__ = ["catalog_view", "drop_catalog_view", "history_of", "rows_of_view"]
 _HISTORY = (
     "planned_at TIMESTAMP, as_of TIMESTAMP, ended_at TIMESTAMP, state STRING, refresh_mode STRING, action STRING,"
     " reason STRING, incremental_bytes BIGINT, full_bytes BIGINT, rows BIGINT, bytes BIGINT, seconds DOUBLE,"
-    " versions STRING, run STRING, error STRING"
+    " write_seconds DOUBLE, versions STRING, run STRING, error STRING"
 )
 
 
@@ -64,6 +66,7 @@ def history_of(context: ClientContext, name: str) -> DataFrame:
             one.rows,
             one.bytes,
             one.seconds,
+            one.write_seconds,
             json.dumps(dict(one.versions)),
             one.run,
             one.error,
@@ -75,9 +78,12 @@ def history_of(context: ClientContext, name: str) -> DataFrame:
 
 def catalog_view(context: ClientContext, view: KeptView) -> None:
     """A view of that name in the session's catalog with the rows of the last refresh, if the catalog outlives the
-    session. A second run creates it again.
+    session. A second run creates it again. A dynamic table has none, and removes that of a view it has replaced.
     """
-    if view.kind is not KeptKind.MATERIALIZED_VIEW or not _catalog_lasts(context):
+    if not _catalog_lasts(context):
+        return
+    if view.kind is not KeptKind.MATERIALIZED_VIEW:
+        _drop_view_over(context, view)
         return
     text = over_kept(view.shape, view.kept.path)
     try:
@@ -91,6 +97,12 @@ def drop_catalog_view(context: ClientContext, view: KeptView) -> None:
     """Remove the view from the session's catalog, if it has one."""
     if view.kind is KeptKind.MATERIALIZED_VIEW and _catalog_lasts(context) and context.tables.is_view(view.name):
         context.spark.sql(f"DROP VIEW IF EXISTS {_quoted(view.name)}")
+
+
+def _drop_view_over(context: ClientContext, table: KeptView) -> None:
+    name = _quoted(table.name)
+    if context.tables.is_view(table.name) and is_over(Catalog(context.spark).described(name), table.kept.path):
+        context.spark.sql(f"DROP VIEW IF EXISTS {name}")
 
 
 def _fresh(context: ClientContext, read: KeptRead) -> DataFrame:

@@ -125,7 +125,7 @@ class Lake(
         Columns: those of the source in its current schema, METADATA$ACTION (INSERT or DELETE), METADATA$ISUPDATE
         (boolean), METADATA$ROW_ID (string) (R27 to R31). A stream of every change adds METADATA$COMMIT_VERSION and
         METADATA$COMMIT_TIMESTAMP. Raises StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted,
-        VersionVacuumed, IncompatibleSchemaChange, KeyColumnChanged.
+        VersionVacuumed, IncompatibleSchemaChange, RowsRenumbered, KeyColumnChanged.
         """
         return unread_rows(self._context, name)
 

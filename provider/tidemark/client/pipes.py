@@ -70,7 +70,8 @@ class PipesOfALake:
         `location_or_stage`: '@stage/path' or a URI. `file_format`: the name of one, or {"TYPE": …} with its options.
         `select`: the items of a transformation, such as "$1, $2". The answer has a row for each file, or the rows or
         errors that `validation_mode` finds. Raises SqlCompilationError for options that exclude each other,
-        CopyAborted, CopyRefused, FilesNotFound, StageLocationMissing, StageNotFound, FileFormatNotFound, TableNotFound.
+        CopyAborted, CopyRefused, BatchMissing, FilesNotFound, StageLocationMissing, StageNotFound, FileFormatNotFound,
+        TableNotFound.
         """
         options = {
             "FILES": tuple(files),
@@ -223,8 +224,8 @@ class PipesOfALake:
         A pipe with a notification channel takes the files that are announced there, and lists its location once an
         hour. With `notifications=False` the run lists it, and leaves the channel alone. `limits`: the fields of
         PipeRun, such as `max_files`, `batches`, `prefix`, `modified_after`, `force` and `list_files`. Raises
-        PipeNotFound, PipePaused, TableNotFound, CopyRefused, StageLocationMissing, NotificationsUnreachable,
-        NotificationsNotInstalled.
+        PipeNotFound, PipePaused, TableNotFound, CopyRefused, BatchMissing, StageLocationMissing,
+        NotificationsUnreachable, NotificationsNotInstalled.
         """
         context = self._context
         run = f"client/{context.store.new_id()}/{pipe}"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
 
 from tidemark.errors import InvalidArgument
 from tidemark.streams.planning.points import Offset, Point, Statement, Stream, Timestamp, Version, time_of
 
-__all__ = ["Offset", "Point", "Statement", "Stream", "Timestamp", "Version", "as_group_start", "as_moment"]
+__all__ = ["Offset", "Point", "Statement", "Stream", "Timestamp", "Version", "as_moment"]
 
 
 def as_moment(argument: str, when: datetime | str | None) -> datetime | None:
@@ -21,18 +20,4 @@ def as_moment(argument: str, when: datetime | str | None) -> datetime | None:
     if moment is None or moment.tzinfo is None:
         problem = "give a time with a zone, as 2026-01-31T12:00:00Z"
         raise InvalidArgument(argument=argument, value=when, problem=problem)
-    return moment
-
-
-def as_group_start(start: datetime | str) -> datetime | Literal["earliest", "now"]:
-    """The start of a consumer group: `earliest`, `now`, or an argument of `as_moment`. Raises InvalidArgument."""
-    named = start.strip().lower() if isinstance(start, str) else ""
-    if named == "earliest":
-        return "earliest"
-    if named == "now":
-        return "now"
-    moment = as_moment("start", start)
-    if moment is None:
-        problem = "it is earliest, now, or a time with a zone"
-        raise InvalidArgument(argument="start", value=start, problem=problem)
     return moment

@@ -28,7 +28,7 @@ __all__ = ["changes_between", "unread_rows", "version_at", "windows_between"]
 
 def unread_rows(context: ClientContext, name: str) -> DataFrame:
     """The rows of `Lake.stream`."""
-    (head,) = look_at_sources(context.store, (name,), context.tables, UNBOUNDED)
+    (head,) = look_at_sources(context.store, (name,), context.tables, UNBOUNDED, to_read=True)
     window = window_from(get_stream(context.store, name), head.ends, context.store.clock())
     return read_window(context.spark, window, context.workspace, context.options)
 
@@ -46,7 +46,8 @@ def changes_between(
     windows, source = windows_between(context, table, at, before, end)
     if source.view is not None:
         now = context.store.clock()
-        return read_view_changes(context.spark, source.view, windows, mode, now, context.workspace, context.options)
+        workspace, options = context.workspace, context.options
+        return read_view_changes(context.spark, source.view, windows, mode, now, workspace, options).rows
     (window,) = windows
     log = context.tables(window.table)
     return read_changes(context.spark, log, plan_changes(log, window.start, window.end, mode), context.workspace)

@@ -58,6 +58,8 @@ class ResultsOfALake:
         known = self._context.session.known if uses else {}
         asked = self._asked(sql, known) if uses else Miss(Why.OFF, _TURNED_OFF)
         if isinstance(asked, Asked):
+            if self._context.session.started:
+                self._check_names(asked)
             found = self._without_spark(asked)
             return self._run(sql, asked, found, known) if isinstance(found, Miss) else found
         return self._plain(sql, asked)
@@ -182,7 +184,7 @@ class ResultsOfALake:
             if isinstance(again, Miss):
                 return self._plain(sql, again)
             asked = again
-        self._check_names(asked)
+            self._check_names(asked)
         return self._stored(sql, asked, miss, known)
 
     def _stored(self, sql: str, asked: Asked, miss: Miss, known: Mapping[str, str]) -> QueryResult:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tidemark.client.sql_answers import status_answer
-from tidemark.errors import TidemarkError
+from tidemark.errors import TableNotFound, TidemarkError
 from tidemark.jobs.remote import is_remote
 from tidemark.search.driver.frames import path_of_files, rows_of_files
 from tidemark.search.planning.queries import SearchedQuery, searched_query
@@ -42,10 +42,8 @@ def run_search_sql(lake: SearchOfALake, context: ClientContext, text: str) -> Da
             shown = json.dumps(lake.estimate_search_targets(statement.table, statement.targets), indent=2)
             title = statement.title.replace("`", "``")
             return context.spark.createDataFrame([(shown,)], f"`{title}` STRING")
-        case AddSearch():
-            lake.add_search_targets(statement.table, statement.targets)
-        case DropSearch():
-            lake.drop_search_targets(statement.table, statement.targets)
+        case AddSearch() | DropSearch():
+            _change(lake, statement)
     return status_answer(context.spark, _DONE)
 
 
@@ -80,6 +78,15 @@ def _pruned(
     if is_remote(context.spark):
         return {name: path_name(path_of_files(context.spark, snapshot, choice.files, context.workspace))}
     return {name: views.of(rows_of_files(context.spark, snapshot, choice.files, context.workspace))}
+
+
+def _change(lake: SearchOfALake, statement: AddSearch | DropSearch) -> None:
+    change = lake.add_search_targets if isinstance(statement, AddSearch) else lake.drop_search_targets
+    try:
+        change(statement.table, statement.targets)
+    except TableNotFound:
+        if not statement.if_exists:
+            raise
 
 
 def _described(lake: SearchOfALake, context: ClientContext, table: str) -> DataFrame:

@@ -99,9 +99,9 @@ class TableSearch:
     def _index(self, search: Search) -> SearchIndex:
         snapshot = self.newest(search.location)
         before = self._indexes.get(search.uid)
-        if before is not None and before.snapshot is snapshot:
+        if before is not None and before.snapshot is snapshot and before.paths == search.paths:
             return before
-        found = self._indexes[search.uid] = SearchIndex.of(snapshot, search.app_id, before)
+        found = self._indexes[search.uid] = SearchIndex.of(snapshot, search.app_id, search.paths, before)
         return found
 
     def _zone(self) -> tzinfo | None:

@@ -41,7 +41,7 @@ from tidemark.streams.worker.extend import extend
 from tidemark.streams.worker.following import followed
 from tidemark.streams.worker.replan import replan
 from tidemark.streams.worker.rollback import rollback
-from tidemark.streams.worker.sources import ends_at, window_from
+from tidemark.streams.worker.sources import ends_at, ends_to_read, window_from
 from tidemark.streams.worker.statistics import count_failure
 from tidemark.streams.worker.streams import get_stream, list_streams
 from tidemark.streams.worker.submit import submit
@@ -209,7 +209,8 @@ class LakeTransaction:
         """The stream's window in this transaction, the same from the first read on."""
         stream = followed(self._context.store, name, self._context.tables)
         if stream.uid not in self._windows:
-            self._windows[stream.uid] = window_from(stream, self._ends_of(stream), self._started)
+            ends = ends_to_read(stream, self._ends_of(stream), self._context.tables)  # as `_lock` takes it
+            self._windows[stream.uid] = window_from(stream, ends, self._started)
         return self._windows[stream.uid]
 
     def _ends_of(self, stream: Stream) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tidemark.client.context import ClientContext
+from tidemark.client.context import ClientContext, logger
 from tidemark.client.kept_rows import catalog_view, drop_catalog_view, history_of, rows_of_view
 from tidemark.client.view_bases import lakes_of
 from tidemark.errors import InvalidArgument
@@ -180,7 +180,10 @@ class ViewsOfALake:
 
 def _create(context: ClientContext, request: ViewRequest, *, enable_row_tracking: bool) -> KeptView:
     """The view, after its first refresh if it is to have one at once."""
-    return create_and_fill(view_desk(context, enable_row_tracking=enable_row_tracking), request).view
+    made = create_and_fill(view_desk(context, enable_row_tracking=enable_row_tracking), request)
+    if made.left is not None:
+        logger.warning("%s is created again.%s", made.view.name, made.words_of_left)
+    return made.view
 
 
 def view_desk(context: ClientContext, *, enable_row_tracking: bool) -> Desk:

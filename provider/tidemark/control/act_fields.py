@@ -100,5 +100,5 @@ def _problem(connection: sa.Connection, field: ActField, uid: str, value: Value)
     if field.required and value in ("", ()):
         return "it is required"
     if field.type is FieldType.CHOICE and value:
-        return None if value in {one.value for one in field.choices_of(connection, uid)} else "it is no choice now"
+        return None if value in {one.value for one in field.choices_of(connection, uid)} else "it is not offered now"
     return None

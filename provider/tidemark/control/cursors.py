@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from types import UnionType
 from typing import Any, Generic, TypeVar
 
@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from tidemark.control.words import value_of, word_of
 from tidemark.errors import CursorInvalid
 
-__all__ = ["FIRST_PART", "Key", "Kind", "ListOrder", "Listed", "Ordered", "Part", "cursor_after", "key_of"]
+__all__ = ["FIRST_PART", "Key", "Kind", "ListOrder", "Listed", "Ordered", "Part", "cursor_after", "key_of", "list_of"]
 
 Key = tuple[Any, ...]
 """The values by which a row has its place in a list: times, integers, texts, and None."""
@@ -27,7 +27,7 @@ Kind = type | UnionType
 
 Item = TypeVar("Item")
 
-_MOST = 1 << 63  # the integers of a store end here
+_MOST = 1 << 62  # far beyond all numbers of a store, which has room for their neighbours, too
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class ListOrder:
         found: list[sa.ColumnElement[bool]] = []
         for one, value in zip(self.columns, key, strict=True):
             found.append(sa.and_(*same, _follows(one, value)))
-            same.append(one.column.is_(None) if value is None else one.column == sa.literal(value, one.column.type))
+            same.append(one.column.is_(None) if value is None else one.column == _literal(one, value))
         return sa.or_(*found)
 
 
@@ -115,6 +115,15 @@ def cursor_after(of: str, key: Key) -> str:
     return word_of(json.dumps([of, *plain]))
 
 
+def list_of(cursor: str) -> str:
+    """The name of the list that gave the cursor. Raises CursorInvalid for a text that no list has given."""
+    try:
+        name, *_ = value_of(cursor)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise CursorInvalid(cursor=cursor) from error
+    return str(name)
+
+
 def key_of(cursor: str, of: str, kinds: Sequence[Kind]) -> Key:
     """The key in a cursor of the list `of`. Raises CursorInvalid for a text that this list has not given."""
     try:
@@ -129,9 +138,14 @@ def key_of(cursor: str, of: str, kinds: Sequence[Kind]) -> Key:
 def _follows(one: Ordered, value: Any) -> sa.ColumnElement[bool]:
     if value is None:
         return sa.false()
-    known = sa.literal(value, one.column.type)
+    known = _literal(one, value)
     further = one.column < known if one.descending else one.column > known
     return further | one.column.is_(None) if isinstance(None, one.kind) else further
+
+
+def _literal(one: Ordered, value: Any) -> sa.BindParameter[Any]:
+    """PostgreSQL refuses an integer that is beyond those of the column."""
+    return sa.literal(value, sa.BigInteger() if isinstance(value, int) else one.column.type)
 
 
 def _typed(kind: Kind, value: Any) -> Any:
@@ -144,4 +158,4 @@ def _typed(kind: Kind, value: Any) -> Any:
     found = value if isinstance(value, kind) else datetime.fromisoformat(value)
     if not isinstance(found, kind) or (isinstance(found, datetime) and found.tzinfo is None):
         raise ValueError("it has a value of another type")
-    return found
+    return found.astimezone(UTC) if isinstance(found, datetime) else found

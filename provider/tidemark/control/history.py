@@ -2,7 +2,8 @@
 
 Rows that safety needs are kept at any age. They are streams with serials and offsets, the numbers given for each
 target, and open transactions with all their parts. They are also jobs that may be alive, and the newest transaction of
-each stream with its evidence. The newest entry of each history and every act by hand are kept, too.
+each stream with its evidence. The newest entry of each history and every move by hand are kept, too. So are acts
+on the page, and of acts by commands the newest of each name on an object.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tidemark.control.schema import stores
 __all__ = [
     "DROPPED_BY",
     "KINDS",
+    "LOOK",
     "Cursor",
     "Step",
     "claim",
@@ -30,6 +32,9 @@ __all__ = [
     "next_of",
     "step_from_the_start",
 ]
+
+LOOK = "look"
+"""The run of an entry that a look at logs has left. Entries without a run are manual acts, which stay at any age."""
 
 Cursor = tuple[datetime | int | str, ...]
 
@@ -58,6 +63,7 @@ DROPPED_BY = {
     "reclusterings of tables": "clustering.store.reclusterings:drop_reclusterings",
     "upkeep of search paths": "search.store.history:drop_upkeeps",
     "samples of objects": "control.samples:drop_samples",
+    "acts of commands": "control.command_acts:drop_acts",
 }
 """Kind of history → the function below `tidemark` that deletes it. The store does not import its subjects."""
 

@@ -9,10 +9,25 @@ from functools import cached_property
 
 from tidemark.control.ties import Flow, TableAt, Tie
 
-__all__ = ["TABLE", "Edge", "Graph", "Node", "Part", "around", "graph_of", "named", "whole"]
+__all__ = [
+    "MOST_DEPENDENTS",
+    "TABLE",
+    "Edge",
+    "Graph",
+    "Node",
+    "Part",
+    "around",
+    "dependents",
+    "graph_of",
+    "named",
+    "whole",
+]
 
 TABLE = "table"
 """The kind of a node that is a table and no object."""
+
+MOST_DEPENDENTS = 1000
+"""Further ones are not counted: many objects of a page may share very many."""
 
 Key = tuple[str, str]
 """Kind and uid of an object; `table` and the path of a table, or its folded name if no path is known."""
@@ -124,6 +139,22 @@ def around(graph: Graph, centre: Key, *, depth: int, most: int) -> Part:
         for key, distance in _reached(centre, neighbours, depth):
             distances[key] = min(distance, distances.get(key, distance))
     return _part(graph, sorted(distances, key=lambda key: (distances[key], _order(graph, key))), most, centre)
+
+
+def dependents(graph: Graph, key: Key) -> int | None:
+    """How many tables and objects get rows from it, over any number of edges: 1,000 at most. None: it is no node."""
+    if key not in graph.nodes:
+        return None
+    seen, waiting = {key}, [key]
+    while waiting:
+        for after in graph.after.get(waiting.pop(), ()):
+            if after in seen:
+                continue
+            if len(seen) > MOST_DEPENDENTS:
+                return MOST_DEPENDENTS
+            seen.add(after)
+            waiting.append(after)
+    return len(seen) - 1
 
 
 def whole(graph: Graph, *, most: int) -> Part:

@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 __all__ = ["HEAD", "VERSION_TABLE", "configuration", "current", "known", "upgrade"]
 
 VERSION_TABLE = "tidemark_revision"
-HEAD = "0030"
+HEAD = "0035"
 
 
 def configuration(connection: sa.Connection | None = None) -> Config:

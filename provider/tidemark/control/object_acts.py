@@ -19,7 +19,7 @@ from tidemark.control.object_needs import findings_of
 from tidemark.control.object_revisions import ACTED, Facts, differences, facts_of, facts_of_token, token_of
 from tidemark.control.schema import acts, objects
 from tidemark.control.store import Clock, ControlStore
-from tidemark.errors import ActNotOffered, InvalidArgument, ObjectChanged, ObjectGone
+from tidemark.errors import ActNotOffered, ActTooLate, InvalidArgument, ObjectChanged, ObjectGone
 
 __all__ = [
     "Act",
@@ -58,7 +58,9 @@ class ActTools:
 class ActStep:
     """The facts for a step. `name`: the object's own; `within`: that of the object that it belongs to. `guarded`: the
     store for the one write of the act. It is refused if the object has changed, and keeps who acted and why. All other
-    reads and writes of the step use `store`. `values`: a value for each field of the act.
+    reads and writes of the step use `store`. `values`: a value for each field of the act. A step that changes something
+    beyond the store before that write calls `before_change` first. That raises ActTooLate; after it the write is
+    never too late.
     """
 
     store: ControlStore
@@ -69,6 +71,7 @@ class ActStep:
     who: str
     why: str
     values: Values
+    before_change: Callable[[], None]
 
     @property
     def tables(self) -> Any:
@@ -96,7 +99,7 @@ class ObjectAct:
     `words`: the act in a sentence. `loses`: what is lost by it, which is said before a person confirms. `command`: the
     same act on the command line, as in `Advice`. `fits`: whether it is offered, by the words for the object's state and
     by the facts of its revision. `do`: the step, which writes exactly once through `guarded`. `fields`: what a person
-    chooses for it.
+    chooses for it. `beyond`: whether the step reaches beyond the store, and so may hang. Only such a step gets tools.
     """
 
     name: str
@@ -106,6 +109,7 @@ class ObjectAct:
     fits: Callable[[frozenset[str], Facts], bool]
     do: Callable[[ActStep], object]
     fields: tuple[ActField, ...] = ()
+    beyond: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,8 @@ class Act:
 
 @dataclass(frozen=True)
 class DoneAct:
-    """An act in the history. `revision`: the facts that were shown. `values`: of its fields. `owner_dag`: the DAG that
-    owns the object, or owned it last.
+    """An act in the history. `revision`: the facts that were shown; none for a command. `values`: of its fields.
+    `owner_dag`: the DAG that owns the object, or owned it last.
     """
 
     number: int
@@ -140,6 +144,11 @@ class DoneAct:
     revision: Mapping[str, str]
     values: Mapping[str, Any] = field(default_factory=dict)
     owner_dag: str | None = None
+
+    @property
+    def by_command(self) -> bool:
+        """Whether a command did it. `who` is then a user of the operating system, and otherwise one of Airflow."""
+        return not self.revision
 
 
 @dataclass(frozen=True)
@@ -185,12 +194,15 @@ def offered_now(connection: sa.Connection, kind: str, uid: str, at: datetime) ->
     return OfferedActs(one, token_of(facts), found, choices)
 
 
-def act_on(store: ControlStore, tools: ActTools, act: Act) -> None:
-    """Do the act, if the object has not changed since it was shown. A second call with the same revision is refused, as
-    the first has changed the object.
+def act_on(
+    store: ControlStore, tools: ActTools, act: Act, *, in_time: Callable[[], bool] = lambda: True
+) -> ShownObject:
+    """Do the act, if the object has not changed since it was shown, and return the object before it. A second call with
+    the same revision is refused, as the first has changed the object. `in_time`: whether somebody still waits for it.
+    It is asked last before the act is stored, or before a step changes something beyond the store.
 
-    Raises ObjectGone, ObjectChanged, ActNotOffered, ActFieldsInvalid, InvalidArgument for an empty reason or a revision
-    that was never shown, and what the step raises.
+    Raises ObjectGone, ObjectChanged, ActNotOffered, ActTooLate, ActFieldsInvalid, and what the step raises. Raises
+    InvalidArgument for an empty reason or a revision that was never shown.
     """
     if not act.why.strip():
         raise InvalidArgument(argument="why", value=act.why, problem="give a reason, which the history keeps")
@@ -204,8 +216,27 @@ def act_on(store: ControlStore, tools: ActTools, act: Act) -> None:
     chosen = fitting[act.act]
     values = store.read(lambda connection: values_of(connection, act.act, chosen.fields, act.uid, act.values))
     before = partial(_require_unchanged, act=act, one=one, shown=shown)
-    guarded = store.guarded(before, partial(_note, act=act, one=one, shown=shown, values=values, clock=store.clock))
-    chosen.do(ActStep(store, guarded, tools, one.own_name, one.within or "", act.who, act.why.strip(), values))
+    note = partial(_note, act=act, one=one, shown=shown, values=values, clock=store.clock)
+    time = _Time(in_time, ActTooLate(act=act.act, kind=one.kind, name=one.name))
+
+    def after(connection: sa.Connection) -> None:
+        time.require()
+        note(connection)
+
+    given = tools if chosen.beyond else ActTools(None)
+    step = ActStep(
+        store=store,
+        guarded=store.guarded(before, after),
+        tools=given,
+        name=one.own_name,
+        within=one.within or "",
+        who=act.who,
+        why=act.why.strip(),
+        values=values,
+        before_change=time.before_change,
+    )
+    chosen.do(step)
+    return one
 
 
 def newest_acts(
@@ -243,6 +274,21 @@ def acts_part(
     return ActsPart(found[:limit], cursor_after(_LIST, (found[limit - 1].number,)) if len(found) > limit else None)
 
 
+class _Time:
+    """Of those who wait for an act. After a change beyond the store an act is never too late."""
+
+    def __init__(self, in_time: Callable[[], bool], late: ActTooLate) -> None:
+        self._in_time, self._late, self._changes = in_time, late, False
+
+    def require(self) -> None:
+        if not self._changes and not self._in_time():
+            raise self._late
+
+    def before_change(self) -> None:
+        self.require()
+        self._changes = True
+
+
 def _as_it_is(
     connection: sa.Connection, kind: str, uid: str, at: datetime
 ) -> tuple[ShownObject, frozenset[str], Facts]:
@@ -269,7 +315,7 @@ def _require_same(one: ShownObject, shown: Facts, now: Facts) -> None:
 
 
 def _said(name: str, shown: str, now: str) -> str:
-    words = {"problem": "it has another problem", ACTED: "another person has acted on it"}
+    words = {"problem": "it has another problem", ACTED: "somebody has acted on it"}
     return words.get(name) or f"{name} was {shown or 'none'} and is {now or 'none'}"
 
 

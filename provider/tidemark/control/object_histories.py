@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from tidemark.control.cursors import Key, cursor_after, key_of
 from tidemark.control.object_kinds import resolved
-from tidemark.errors import InvalidArgument
+from tidemark.errors import CursorInvalid, InvalidArgument
 
 __all__ = [
     "AT",
@@ -132,13 +132,17 @@ class Point:
 
 @dataclass(frozen=True)
 class Portion:
-    """The portion that is asked for: `limit` points that are older than the one at `after`; None: the newest."""
+    """The portion that is asked for: `limit` points that are older than the one at `after`; None: the newest. `newer`:
+    those that are newer than it, the nearest of them.
+    """
 
     after: Key | None
     limit: int
+    newer: bool = False
 
 
 PointsOf = Callable[[sa.Connection, str, Portion], Sequence[Point]]
+CountOf = Callable[[sa.Connection, str], int]
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,7 @@ class HistoryPart:
     """A part of a history: points of one sort, newest first.
 
     `points`: those of an object, by its uid, in a bounded number of queries. `key`: the types of a point's key.
+    `count`: how many the object has in all, for a part that is cheap to count.
     """
 
     name: str
@@ -154,15 +159,20 @@ class HistoryPart:
     charts: tuple[Chart, ...]
     key: tuple[type, ...]
     points: PointsOf
+    count: CountOf | None = None
 
 
 @dataclass(frozen=True)
 class ShownPart:
-    """A portion of a part. `cursor`: for the portion that follows; None on the last one."""
+    """A portion of a part. `cursor`: for the portion that follows, with older points; None on the last one. `newer`:
+    for the portion before it; None on the first one. `total`: the points of all portions, if they are counted.
+    """
 
     part: HistoryPart
     points: tuple[Point, ...]
     cursor: str | None
+    newer: str | None = None
+    total: int | None = None
 
 
 @dataclass(frozen=True)
@@ -215,9 +225,11 @@ def newest_rows(
     """The rows of the query in that portion, newest first. `order`: the columns of the key."""
     if portion.after is not None:
         values = (sa.literal(value, column.type) for value, column in zip(portion.after, order, strict=True))
-        query = query.where(sa.tuple_(*order) < sa.tuple_(*values))
-    ordered = query.order_by(*(column.desc() for column in order)).limit(portion.limit)
-    return connection.execute(ordered).mappings().all()
+        key, known = sa.tuple_(*order), sa.tuple_(*values)
+        query = query.where(key > known if portion.newer else key < known)
+    ordering = (column.asc() if portion.newer else column.desc() for column in order)
+    rows = connection.execute(query.order_by(*ordering).limit(portion.limit)).mappings().all()
+    return rows[::-1] if portion.newer else rows
 
 
 def seconds_between(begun: datetime, ended: datetime | None) -> float | None:
@@ -231,7 +243,29 @@ def lag_at(ended: datetime | None, as_of: datetime | None) -> float | None:
 
 
 def _shown(connection: sa.Connection, part: HistoryPart, uid: str, cursor: str | None, limit: int) -> ShownPart:
-    after = None if cursor is None else key_of(cursor, part.name, part.key)
-    found = part.points(connection, uid, Portion(after, limit + 1))
-    points = tuple(found[:limit])
-    return ShownPart(part, points, cursor_after(part.name, points[-1].key) if len(found) > limit else None)
+    portion = _portion(part, cursor, limit + 1)
+    found = part.points(connection, uid, portion)
+    points = tuple(found[-limit:] if portion.newer else found[:limit])
+    more, beyond = len(found) > limit, portion.after is not None
+    return ShownPart(
+        part,
+        points,
+        cursor=cursor_after(part.name, points[-1].key) if points and (more or portion.newer) else None,
+        newer=cursor_after(_newer(part), points[0].key) if points and (more if portion.newer else beyond) else None,
+        total=None if part.count is None else part.count(connection, uid),
+    )
+
+
+def _portion(part: HistoryPart, cursor: str | None, limit: int) -> Portion:
+    """A cursor says in which direction it leads. Raises CursorInvalid."""
+    if cursor is None:
+        return Portion(None, limit)
+    try:
+        return Portion(key_of(cursor, part.name, part.key), limit)
+    except CursorInvalid:
+        return Portion(key_of(cursor, _newer(part), part.key), limit, newer=True)
+
+
+def _newer(part: HistoryPart) -> str:
+    """The name of the part's list in a cursor that leads to newer points."""
+    return f"{part.name}, newer"

@@ -102,6 +102,7 @@ ViewOf = Callable[[str, str | None], Mapping[str, str]]
 FindingsOf = Callable[[sa.Connection, datetime], Mapping[str, Finding]]
 MarksOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, Mapping[str, str]]]
 TiesOf = Callable[[sa.Connection], Sequence[Tie]]
+LastRunsOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, str]]
 TouchedBy = Callable[[sa.Connection, RunPart], Mapping[str, Touch]]
 
 
@@ -122,7 +123,9 @@ class ObjectKind:
     object has a bound of its own.
 
     For lineage: `ties` names what finds the ties of all objects of the kind. It takes a fixed number of queries.
-    `touched` is the name of what finds the objects that tasks touched, by uid, with what they did and why.
+    `touched` is the name of what finds the objects that tasks touched, by uid, with what they did and why. `last_runs`
+    names what finds the key of the task that touched each object last, in a number of queries that is fixed. `stops`:
+    the acts that lead to a stopped state, if the entries lack the reason or the person.
     """
 
     name: str
@@ -138,6 +141,8 @@ class ObjectKind:
     highs: str | None = None
     ties: str | None = None
     touched: str | None = None
+    last_runs: str | None = None
+    stops: frozenset[str] = frozenset()
 
     def lags_of(self, connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
         """The lag of each of these objects, by uid; objects without a known lag are left out."""
@@ -157,6 +162,13 @@ class ObjectKind:
             return {}
         found: TouchedBy = resolved(self.touched)
         return found(connection, part)
+
+    def last_runs_of(self, connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, str]:
+        """The key of the task that touched each of these objects last, by uid, if one is known."""
+        if self.last_runs is None:
+            return {}
+        found: LastRunsOf = resolved(self.last_runs)
+        return found(connection, uids)
 
     def advice_for(self, state: str, name: str, within: str | None) -> Advice:
         """The way out of that state of an object."""

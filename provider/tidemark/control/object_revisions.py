@@ -14,7 +14,7 @@ from tidemark.control.schema import acts, objects
 from tidemark.control.words import value_of, word_of
 from tidemark.errors import InvalidArgument
 
-__all__ = ["ACTED", "Facts", "differences", "facts_of", "facts_of_token", "token_of"]
+__all__ = ["ACTED", "Facts", "differences", "facts_now", "facts_of", "facts_of_token", "token_of"]
 
 Facts = Mapping[str, str]
 ACTED = "acts"  # the fact that each act on an object changes
@@ -42,6 +42,13 @@ def facts_of(connection: sa.Connection, kind: str, uids: Sequence[str]) -> dict[
         }
         for row in rows
     }
+
+
+def facts_now(connection: sa.Connection, kind: str, uid: str, name: str) -> tuple[str, Facts] | None:
+    """Uid and facts of the object, or of the one that has replaced it under its name; None if there is neither."""
+    named = sa.select(_of.uid).where(*live(ObjectsWish(kind=kind)), _of.folded_name == name.casefold())
+    found = facts_of(connection, kind, [uid]) or facts_of(connection, kind, connection.execute(named).scalars().all())
+    return next(iter(found.items()), None)
 
 
 def _newest_acts(connection: sa.Connection, kind: str, uids: Sequence[str]) -> Mapping[str, int]:

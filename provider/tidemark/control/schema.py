@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-__all__ = ["SUBJECTS", "UtcDateTime", "acts", "all_tables", "metadata", "objects", "samples", "stores"]
+__all__ = ["SUBJECTS", "UtcDateTime", "acts", "all_tables", "looks", "metadata", "objects", "samples", "stores"]
 
 SUBJECTS = (
     "tidemark.acceleration.store.schema",
@@ -109,6 +109,15 @@ samples = sa.Table(
     sa.Column("figures", sa.Text, nullable=False),  # JSON: name → number
 )
 sa.Index("ix_tidemark_sample_uid", samples.c.uid, samples.c.kind, samples.c.id)  # the newest of an object
+
+looks = sa.Table(
+    "tidemark_look",
+    metadata,
+    sa.Column("kind", sa.String(32), primary_key=True),
+    sa.Column("uid", sa.String(36), primary_key=True),
+    sa.Column("turn_at", UtcDateTime),  # when it had its last turn; NULL: it waited for one in vain
+    sa.Column("looked_at", UtcDateTime),  # when its logs answered last; NULL: never
+)
 
 
 def all_tables() -> sa.MetaData:

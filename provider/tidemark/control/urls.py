@@ -35,7 +35,7 @@ def parse_url(text: str, *, password: str | None = None) -> sa.URL:
         if not 0 < (url.port or 1) < 65536:
             raise ValueError
     except (ArgumentError, ValueError):  # their words may have a part of a password
-        problem = f"it is no URL, or its port is no number from 1 to 65535; {PARTS}. The form is {FORM}"
+        problem = f"it is not a URL, or its port is not a number from 1 to 65535; {PARTS}. The form is {FORM}"
         raise StoreUrlInvalid(url=_scheme(text), problem=problem) from None
     driver = DRIVERS.get(url.drivername)
     if driver is None:

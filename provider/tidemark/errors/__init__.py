@@ -54,9 +54,17 @@ from tidemark.errors.stores import StoreBusy, StoreUnreachable
 from tidemark.errors.streams import *
 from tidemark.errors.targets import *
 from tidemark.errors.tree import *
+from tidemark.errors.tree import ConnectionUnreadable
 from tidemark.errors.views import *
 
-PASSING = (StorageUnreachable, StoreUnreachable, StoreBusy, BrokerUnreachable, ClusterUnreachable)
+PASSING = (
+    ConnectionUnreadable,
+    StorageUnreachable,
+    StoreUnreachable,
+    StoreBusy,
+    BrokerUnreachable,
+    ClusterUnreachable,
+)
 """Errors that may be over in a minute. A caller that waits anyway asks again."""
 
 __all__ = ["PASSING"]

@@ -7,6 +7,7 @@ from tidemark.errors.tree import TidemarkError
 __all__ = [
     "BodyTooLarge",
     "BodyUnreadable",
+    "ChangeNotCommitted",
     "ChannelClosed",
     "ChannelError",
     "ChannelHasUncommittedRows",
@@ -14,7 +15,6 @@ __all__ = [
     "ChannelNotFound",
     "ChannelTokenLost",
     "CommitConflict",
-    "CommitsMayBeLost",
     "ContinuationTokenStale",
     "IngestBusy",
     "IngestForbidden",
@@ -28,6 +28,7 @@ __all__ = [
     "RowsRefused",
     "SourceUnreadable",
     "TableNotSupported",
+    "TablesNotKept",
     "TokenOutOfOrder",
     "TokensFileUnreadable",
 ]
@@ -49,7 +50,7 @@ class ChannelNotFound(ChannelError):
 
 class ChannelInvalid(ChannelError):
     """Channel {channel} of table {table} can write no more (code {code}): {problem} Rows that were not committed are
-    discarded. Open the channel again and continue behind its committed offset token, which is {offset_token!r}.
+    discarded. Open the channel again and continue after its committed offset token, which is {offset_token!r}.
     """
 
 
@@ -77,13 +78,13 @@ class RowsRefused(ChannelError):
 
 class SourceUnreadable(ChannelError):
     """The source {source} of a channel cannot be read: {problem} Rows that were committed stay, and the next run
-    continues behind them. If it fails again, correct the source or its connection.
+    continues after them. If it fails again, correct the source or its connection.
     """
 
 
 class QuarantineMissing(ChannelError):
     """Bad rows of channel {channel} wait for their quarantine table {table}, which does not exist. Restore it, or open
-    the channel with `quarantine`, which makes it again.
+    the channel with `quarantine`, which recreates it.
     """
 
 
@@ -91,6 +92,10 @@ class RowsNotCommitted(ChannelError):
     """Rows of table {table} could not be committed: {problem} They stay in the buffer. The next flush tries
     again.
     """
+
+
+class ChangeNotCommitted(ChannelError):
+    """{change} in table {table} was not committed in time: {problem} {outcome} Try again."""
 
 
 class TokenOutOfOrder(ChannelError):
@@ -103,16 +108,9 @@ class IngestUnavailable(ChannelError):
     """No channel can be opened here: {problem}. {remedy}"""
 
 
-class CommitsMayBeLost(ChannelError):
-    """Table {table} is on S3, where Delta has no conditional writes: two committers can overwrite each other. No
-    channel was opened. Name a log store that coordinates commits, for all writers (spark.delta.logStore.{scheme}.impl).
-    Or declare that this client is the table's only writer (only_writer=True, --only-writer).
-    """
-
-
 class CommitConflict(ChannelError):
     """A commit to {table} met another one: {problem}. Nothing was written by it, or it is unknown whether it was. Try
-    again: channels continue behind their committed offset tokens.
+    again: channels continue after their committed offset tokens.
     """
 
 
@@ -127,12 +125,18 @@ class BodyUnreadable(ChannelError):
 
 
 class BodyTooLarge(ChannelError):
-    """The body of the request has more than {limit} bytes, also after decompression. Send less at a time."""
+    """The body of the request has more than {limit} bytes, before or after decompression. Send less at a time."""
 
 
 class IngestPaused(ChannelError):
     """Table {table} takes no rows of channels until {until}: it was paused for other writers. Send the rows again
     after that.
+    """
+
+
+class TablesNotKept(ChannelError):
+    """{failed} of {total} tables with channels could not be kept; the others are done. Remove the causes, then run the
+    task again. {problems}
     """
 
 
@@ -164,6 +168,6 @@ class IngestForbidden(ChannelError):
 
 class ContinuationTokenStale(ChannelError):
     """STALE_CONTINUATION_TOKEN_SEQUENCER: channel {channel} of table {table} expects another continuation token.
-    {problem} No row was taken. Ask for the channel's status, or open it again, and continue behind its committed offset
+    {problem} No row was taken. Ask for the channel's status, or open it again, and continue after its committed offset
     token.
     """

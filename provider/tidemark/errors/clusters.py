@@ -21,8 +21,8 @@ class ClusterError(TidemarkError):
 
 
 class ClusterUnreachable(ClusterError):
-    """YARN does not answer at {address}: {problem}. Drivers may run on. A retry finds them and waits for them, and each
-    statement still happens once.
+    """YARN does not answer at {address}: {problem}. Drivers may continue. A retry finds them and waits for them, and
+    each statement still happens once.
     """
 
 
@@ -48,7 +48,7 @@ class DriverMayRunOn(ClusterError):
 class DriverEndUnproven(DriverMayRunOn):
     """YARN calls the application {application} of the job for {key} {state}, but nothing proves that its driver has
     ended: {problem}. The cancel marker asks it to stop. It counts as running until {deadline}. A retry is safe: each
-    statement still happens once.
+    statement still happens once. YARN: {diagnostics} Last lines: {tail}
     """
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "SparkNotFound",
     "SparkServerUnfit",
     "SparkServerUnreachable",
+    "WarmSparkBusy",
     "WarmSparkEnded",
     "WarmSparkNotStarted",
     "from_record",
@@ -100,6 +101,13 @@ class SparkServerUnfit(JobError):
 class DriverJvmNeeded(JobError):
     """A function uses {attribute}, which a session of Spark Connect does not have. Set spark_mode of the Tidemark
     connection to submit for such functions.
+    """
+
+
+class WarmSparkBusy(JobError):
+    """The job for {key} did not begin before its deadline {deadline}. It waited {minutes} minutes for one of the
+    {slots} slots that it may take in the warm Spark of this host. Jobs in slots: {jobs}. A retry waits again. To run
+    more jobs at a time, raise spark_slots of the Tidemark connection, and spark.driver.memory in the Spark settings.
     """
 
 

@@ -14,6 +14,8 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.CorruptLog,
     errors.NotAFile,
     errors.FileNotDescribed,
+    errors.CommitsMayBeLost,
+    errors.RowsRenumbered,
     errors.RowTrackingDisabled,
     errors.UnsupportedTableFeature,
     errors.IncompatibleSchemaChange,

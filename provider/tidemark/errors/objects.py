@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from tidemark.errors.tree import TidemarkError
 
-__all__ = ["ActFieldsInvalid", "ActNotOffered", "ObjectChanged", "ObjectError", "ObjectGone"]
+__all__ = [
+    "ActFieldsInvalid",
+    "ActNotOffered",
+    "ActTooLate",
+    "ActUnfinished",
+    "ObjectChanged",
+    "ObjectError",
+    "ObjectGone",
+]
 
 
 class ObjectError(TidemarkError):
@@ -12,7 +20,7 @@ class ObjectError(TidemarkError):
 
 
 class ObjectGone(ObjectError):
-    """No {kind} with the uid {uid} lives. It may have been dropped; look at the list again."""
+    """No {kind} with the uid {uid} exists. It may have been dropped; look at the list again."""
 
 
 class ObjectChanged(ObjectError):
@@ -22,6 +30,16 @@ class ObjectChanged(ObjectError):
 class ActNotOffered(ObjectError):
     """The {kind} {name} cannot be acted on by {act!r} as it is now ({state}). Offered: {offered}. Nothing was done.
     Look at it again, and choose an act that it offers.
+    """
+
+
+class ActTooLate(ObjectError):
+    """Nobody waits any more for {act!r} on the {kind} {name}, so nothing was stored. Look at it again, then decide."""
+
+
+class ActUnfinished(ObjectError):
+    """{act!r} of the {kind} {name} is in the history, but its next step failed: {problem} Look at the object, then
+    repeat the act.
     """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidemark.errors.tree import TidemarkError
 
 __all__ = [
+    "BatchMissing",
     "CopyAborted",
     "CopyRefused",
     "FileFormatExists",
@@ -64,14 +65,14 @@ class PipeExists(PipeError):
 
 
 class PipePaused(PipeError):
-    """Pipe {pipe} is paused since {since} and loads nothing. Resume it with `ALTER PIPE {pipe} SET
+    """Pipe {pipe} has been paused since {since} and loads nothing. Resume it with `ALTER PIPE {pipe} SET
     PIPE_EXECUTION_PAUSED = FALSE`.
     """
 
 
 class PipeStale(PipeError):
-    """Pipe {pipe} is paused since {since}, which is longer than its history of {days} days. Older files that arrived
-    since are left out, and older names in its queue are forgotten. To resume it all the same, run `SELECT
+    """Pipe {pipe} has been paused since {since}, which is longer than its history of {days} days. Older files that
+    arrived since are left out, and older names in its queue are forgotten. To resume it all the same, run `SELECT
     SYSTEM$PIPE_FORCE_RESUME('{pipe}', 'STALENESS_CHECK_OVERRIDE')`.
     """
 
@@ -88,6 +89,10 @@ class CopyAborted(PipeError):
     """Nothing was loaded into table {table}. The first error is in {place}: {problem}. Repair the file, or use
     ON_ERROR = CONTINUE or SKIP_FILE.
     """
+
+
+class BatchMissing(PipeError):
+    """Batch {batch} of files is not in table {table}: {problem}. {instead}"""
 
 
 class FilesNotFound(PipeError):

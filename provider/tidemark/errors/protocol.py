@@ -34,7 +34,7 @@ class Superseded(TransactionError):
 
 class Fenced(TransactionError):
     """Statement {number} of transaction {key} was fenced off at {target}: a later decision forbids this write. It wrote
-    nothing. Run the task again: it finds what became of the window.
+    nothing. Run the task again: it finds the outcome of the window.
     """
 
 
@@ -51,7 +51,7 @@ class CommitRefused(TransactionError):
 
 
 class TransactionNotFound(TransactionError):
-    """Transaction {key} does not exist: it was never begun, was given back, or has left the history. Check the run and
+    """Transaction {key} does not exist: it was never begun, was released, or has left the history. Check the run and
     the stream: `airflow tidemark streams show` lists the newest transactions. If a task group asked for it, clear the
     group from begin on.
     """
@@ -60,7 +60,8 @@ class TransactionNotFound(TransactionError):
 class TransactionOpen(TransactionError):
     """Stream {stream!r} cannot be {action} while transaction {key} is open on it. Finish that first: run its task
     again, or `airflow tidemark streams finish`, or lake.finish({stream!r}) in a notebook. If no target has any part of
-    it, free the stream with `airflow tidemark streams release`.
+    it, free the stream with `airflow tidemark streams release`. If it can never be finished, give it up with
+    `airflow tidemark streams abandon`.
     """
 
 

@@ -143,7 +143,7 @@ class SourceIsAnother(ReplicationError):
 class SourceSetBack(ReplicationError):
     """{source} was set back: its log ends at {found}, and was captured up to {expected}. A restore from a backup does
     this, or a failover to a server that was behind. Events after {found} may no longer exist in the source, and their
-    positions are given again. Recover the replication from an explicit position and backfill its objects.
+    positions are used again. Recover the replication from an explicit position and backfill its objects.
     """
 
 
@@ -211,7 +211,7 @@ class EventFilesIncomplete(ReplicationError):
 
 
 class EventUnreadable(ReplicationError):
-    """An event of a file cannot be read: {problem}. Its file is damaged, or not of Datastream's form. Write the whole
+    """An event of a file cannot be read: {problem}. Its file is damaged, or not in Datastream's form. Write the whole
     file again in that form.
     """
 

@@ -10,6 +10,7 @@ from tidemark.model.streams import Addressing, TableRef
 __all__ = [
     "AmbiguousTableName",
     "CatalogTableMoved",
+    "CommitsMayBeLost",
     "CorruptLog",
     "DataFileUnreadable",
     "FileNotDescribed",
@@ -19,6 +20,7 @@ __all__ = [
     "NotADeltaTable",
     "NotAFile",
     "RowTrackingDisabled",
+    "RowsRenumbered",
     "SourceCopied",
     "SourceError",
     "SourceMoved",
@@ -47,14 +49,14 @@ class TableNotFound(SourceError):
 
 
 class AmbiguousTableName(SourceError):
-    """The name {name!r} is two tables: {path} below the lake root, and {location} in Spark's catalog. Name the first by
-    its path, or the other with its catalog, as in spark_catalog.schema.table.
+    """The name {name!r} means two tables: {path} below the lake root, and {location} in Spark's catalog. Name the first
+    by its path, or the other with its catalog, as in spark_catalog.schema.table.
     """
 
 
 class CatalogTableMoved(SourceError):
-    """The table {name!r} is at {found} in Spark's catalog by now, and this task was to use {path}. It wrote nothing
-    there. Run it again: it then asks the catalog. In a task group, clear begin, too.
+    """The table {name!r} is now at {found} in Spark's catalog, but this task was to use {path}. It wrote nothing there.
+    Run it again: it then asks the catalog. In a task group, clear begin, too.
     """
 
 
@@ -118,15 +120,21 @@ class CorruptLog(SourceError):
 
 
 class NotAFile(SourceError):
-    """{path} is no file that can be read: {problem}. It was not opened. Remove it, or restore the file that belongs
-    there.
-    """
+    """{path} is not a readable file: {problem}. It was not opened. Remove it, or restore the original file."""
 
 
 class FileNotDescribed(SourceError):
     """A commit in ({start}, {end}] of {table} removes the file {file} without saying {what}. Delta's protocol lets a
     writer omit that, but these changes cannot be read without it. Advance the stream past that commit, and load its
     changes from the table.
+    """
+
+
+class RowsRenumbered(SourceError):
+    """In ({start}, {end}] of {table}, rows changed and then got other row ids by an overwrite with dataChange=false.
+    Version {version} may change them again. One window cannot tell that these are the same rows. Nothing was
+    delivered. Read the stream up to version {last} with max_commits={commits}. The next window then has the rest. If
+    an open transaction has the window, release or abandon it first. Read a range in two parts.
     """
 
 
@@ -158,6 +166,14 @@ class StorageUnreachable(LakeError):
 class StorageRefused(LakeError):
     """The storage refused {place}: {problem}. Check the keys in the storage options of the connection, and that they
     may list, read and write there.
+    """
+
+
+class CommitsMayBeLost(LakeError):
+    """Table {table} is on S3, where Delta has no conditional writes: two drivers can overwrite each other's commits.
+    Nothing was written. Name a log store that coordinates commits, for all writers
+    (spark.delta.logStore.{scheme}.impl). Or declare that nobody else writes the table at that time (only_writer=True,
+    --only-writer).
     """
 
 

@@ -41,7 +41,7 @@ class StoreBusy(StoreError):
 
 
 class StoreNotMigrated(StoreError):
-    """The control store {url} is at revision {found}, this release needs {needed}. Run
+    """The control store {url} is at revision {found}, but this release needs {needed}. Run
     `airflow tidemark db migrate`.
     """
 
@@ -55,6 +55,6 @@ class StoreTooNew(StoreError):
 class StoreOlderThanLake(StoreError):
     """The control store {url} is older than the lake: {target} has transactions that this store does not know, of these
     streams: {streams}. The store was restored from an older backup, or the streams were imported from an older export.
-    Nothing was written, no window was pinned. Restore a newer backup, or recover each of these streams with
+    Nothing was written, and no window was pinned. Restore a newer backup, or recover each of these streams with
     `airflow tidemark streams recover`; see "Restore the control store" in the documentation.
     """

@@ -39,8 +39,8 @@ class StreamNotFound(StreamError):
 
 
 class StreamExists(StreamError):
-    """Object {stream!r} already exists: a stream on {source}. Use if_not_exists to keep it and its offset. Use
-    or_replace to start a new one at the current version, which loses the offset.
+    """Object {stream!r} already exists: a stream on {source}. To keep it, ask for the same source, mode and keys in a
+    task, or use IF NOT EXISTS in SQL. Use or_replace to start a new one at the current version, which loses the offset.
     """
 
 
@@ -55,9 +55,9 @@ class StreamStale(StreamError):
 
 
 class SourceRecreated(StreamError):
-    """Base table {table!r} dropped, cannot read from stream {stream!r}: the table at {path} has the id {found}, and
-    not {expected}. A recreated table is another table, also under the same name. Re-base the stream onto it, or
-    recreate the stream.
+    """Base table {table!r} dropped, cannot read from stream {stream!r}: the table at {path} has the id {found}, and not
+    {expected}. A recreated table is another table, even under the same name. Re-base the stream onto it, or recreate
+    the stream.
     """
 
 
@@ -82,8 +82,8 @@ class KeyColumnChanged(StreamError):
 
 class StreamLocked(StreamError):
     """Stream {stream!r} is held by the open transaction {holder} of {owner} until {until}, or longer if that renews its
-    lease. Try again when that has ended. If {owner} is gone, the next transaction after that time finishes it, or gives
-    it back if it was never submitted.
+    lease. Try again when that has ended. If {owner} is gone, the next transaction after that time finishes it, or
+    releases it if it was never submitted.
     """
 
     def __init__(self, **facts: Any) -> None:
@@ -103,8 +103,8 @@ class RelocationRefused(StreamError):
 
 
 class DocumentUnreadable(StreamError):
-    """Nothing was imported: the document is no export of streams that this release reads. Export the streams again, or
-    import them with the release that exported them. {field}: {problem}
+    """Nothing was imported: the document is not an export of streams that this release reads. Export the streams again,
+    or import them with the release that exported them. {field}: {problem}
     """
 
 

@@ -55,7 +55,7 @@ class TargetDoesNotFit(TargetError):
 
 class ConstraintViolated(TargetError):
     """A row of the window breaks a constraint of the target: {problem}. Nothing of the statement was written. Correct
-    the row or the constraint. To put such rows apart and deliver all others, append or merge with
+    the row or the constraint. To set such rows aside and deliver all others, append or merge with
     quarantine='schema.table'.
     """
 

@@ -4,6 +4,7 @@
 TidemarkError
 ├── NotYetSupported
 ├── InvalidArgument (CursorInvalid)
+├── ConnectionUnreadable        a connection of Airflow that is perhaps missing
 ├── SqlCompilationError         a statement in the SQL of the source system
 ├── QueryNotReusable            a query whose answer is to be kept
 ├── EventLogError               the event log of a Spark application
@@ -11,7 +12,7 @@ TidemarkError
 ├── SourceError                 the table that a stream reads
 │   ├── TableNotFound (SourceMoved, SourceCopied) · AmbiguousTableName · CatalogTableMoved · NotADeltaTable
 │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
-│   ├── LogIncomplete · CorruptLog · FileNotDescribed · NotAFile
+│   ├── LogIncomplete · CorruptLog · FileNotDescribed · RowsRenumbered · NotAFile
 │   ├── VersionVacuumed · VersionNotFound
 │   └── ExternalTableNotFound · ExternalTableExists · FilesHaveNoSchema · FileFormatNotInstalled · DataFileChanged
 ├── StreamError                 the stream itself
@@ -31,12 +32,12 @@ TidemarkError
 │   ├── ChannelHasUncommittedRows · RowsRefused · RowsNotCommitted · TokenOutOfOrder
 │   ├── BodyUnreadable · BodyTooLarge · ContinuationTokenStale
 │   ├── IngestBusy · IngestPaused · IngestUnauthenticated · IngestForbidden · TokensFileUnreadable
-│   └── IngestUnavailable · CommitsMayBeLost · CommitConflict · KernelFailed
+│   └── IngestUnavailable · CommitConflict · KernelFailed · ChangeNotCommitted · TablesNotKept
 ├── PipeError                   a load of files, its stage, file format or pipe
 │   ├── StageNotFound · StageExists · StageLocationMissing · FileFormatNotFound · FileFormatExists
 │   ├── PipeNotFound · PipeExists · PipePaused · PipeStale · PipeStalled
 │   ├── PipeForbidden · PipeBusy · FilesNotQueued
-│   ├── CopyRefused · CopyAborted · FilesNotFound
+│   ├── CopyRefused · CopyAborted · BatchMissing · FilesNotFound
 │   └── NotificationsUnreachable · NotificationsNotInstalled
 ├── KeptViewError               a materialized view or a dynamic table
 │   ├── KeptViewNotFound · KeptViewExists · KeptViewRefused · KeptViewSuspended
@@ -46,7 +47,7 @@ TidemarkError
 ├── SearchError                 the search optimization of a table
 │   └── SearchNotFound · SearchRefused · SearchChanged
 ├── ObjectError                 an act of a person on an object of any kind
-│   └── ObjectGone · ObjectChanged · ActNotOffered · ActFieldsInvalid
+│   └── ObjectGone · ObjectChanged · ActNotOffered · ActTooLate · ActUnfinished · ActFieldsInvalid
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
 │   ├── SourceUnreachable · SourceRefused (SourceLocked, EnvelopeInvalid, EnvelopesOutOfOrder,
@@ -71,7 +72,7 @@ TidemarkError
 │   ├── BrokerUnreachable · BrokerRefused · KafkaClientNotInstalled
 │   └── TopicNotFound · TopicRecreated · TopicPartitionsChanged · OffsetOutOfRange
 ├── LakeError                   the storage of the tables
-│   └── StorageUnreachable · StorageRefused · DataFileUnreadable
+│   └── StorageUnreachable · StorageRefused · CommitsMayBeLost · DataFileUnreadable
 ├── StoreError
 │   └── StoreUrlInvalid · StoreUnreachable · StoreRefused · StoreBusy · StoreNotMigrated · StoreTooNew
 │       StoreOlderThanLake
@@ -90,7 +91,7 @@ from typing import Any
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import ErrorRecord
 
-__all__ = ["CursorInvalid", "InvalidArgument", "NotYetSupported", "TidemarkError"]
+__all__ = ["ConnectionUnreadable", "CursorInvalid", "InvalidArgument", "NotYetSupported", "TidemarkError"]
 
 _PLACES = frozenset({"file", "first", "location", "old_path", "path", "place", "table"})  # facts that others name
 
@@ -133,3 +134,9 @@ class InvalidArgument(TidemarkError):
 
 class CursorInvalid(InvalidArgument):
     """cursor={cursor!r}: this list has not given it in this order. Begin without a cursor"""
+
+
+class ConnectionUnreadable(TidemarkError):
+    """The connection {connection!r} cannot be read, and it is unknown whether it exists: the secrets backend
+    {backend} failed with {problem}. A retry asks again; if it persists, repair the backend or the connection.
+    """

@@ -28,6 +28,6 @@ class ViewNotUnderstood(ViewError):
 
 
 class ViewChanged(ViewError):
-    """View {view!r}, or a view in it, has another text than when the stream {stream!r} was created. Re-base or
+    """View {view!r}, or a view in it, has a different text than when the stream {stream!r} was created. Re-base or
     recreate the stream.
     """

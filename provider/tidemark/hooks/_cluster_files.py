@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.errors import StorageRefused, StorageUnreachable
 from tidemark.hooks._archive import spark_side_archive
+from tidemark.lake.failures import storage_errors_named
 from tidemark.lake.orphans import sweep_directories
 from tidemark.lake.storage import Storage
 from tidemark.model.codec import from_plain, to_json
@@ -111,13 +112,7 @@ class ClusterFiles:
         """Removes the files of a job that has surely ended, and of those that nobody wrote for seven days. Files that
         cannot be removed are logged.
         """
-        file_system, root = self._storage.file_system()
-        try:
-            file_system.rm(f"{root}/{job_id}", recursive=True)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            log.warning("The files of the job in %s/%s could not be removed: %s", self._root, job_id, error)
+        self._remove(self._storage, job_id, recursive=True)
         try:
             before = datetime.now(UTC) - _KEPT_FOR
             for root_uri in (self._root, self._tasks.uri):
@@ -143,13 +138,19 @@ class ClusterFiles:
 
     def forget(self, owner: str, job_id: str) -> None:
         """Takes the note of a job away that has surely ended; the next attempt would look for it in vain."""
-        file_system, root = self._tasks.file_system()
+        self._remove(self._tasks, f"{owner}/{job_id}", recursive=False)
+
+    def _remove(self, storage: Storage, name: str, *, recursive: bool) -> None:
+        """Files that are gone are no error, and others that stay are logged: the job's own end counts."""
+        file_system, root = storage.file_system()
+        place = f"{root}/{name}"
         try:
-            file_system.rm(f"{root}/{owner}/{job_id}")
+            with storage_errors_named(place):
+                file_system.rm(place, recursive=recursive)
         except FileNotFoundError:
             pass
-        except OSError as error:
-            log.warning("The note of the job %s could not be removed: %s", job_id, error)
+        except (OSError, StorageRefused, StorageUnreachable) as error:
+            log.warning("%s could not be removed: %s", place, error)
 
     def _place(self, job_id: str, name: str) -> str:
         """A local path, or a URI."""

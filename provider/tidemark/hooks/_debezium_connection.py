@@ -62,7 +62,7 @@ def named_keys(connection: Connection, extra: Mapping[str, Any]) -> str:
     """The extra `keys`, as JSON. Raises InvalidArgument."""
     keys = _object(connection, extra, "keys")
     if any(not isinstance(columns, list) for columns in keys.values()):
-        raise _invalid(connection, "its extra keys is no JSON object from patterns of tables to lists of columns")
+        raise _invalid(connection, "its extra keys is not a JSON object from patterns of tables to lists of columns")
     return json.dumps(keys)
 
 
@@ -121,9 +121,9 @@ def _object(connection: Connection, extra: Mapping[str, Any], name: str) -> Mapp
     try:
         said = parsed(value) if isinstance(value, str) else value
     except ValueError as error:
-        raise _invalid(connection, f"its extra {name} is no JSON") from error
+        raise _invalid(connection, f"its extra {name} is not JSON") from error
     if not isinstance(said, dict):
-        raise _invalid(connection, f"its extra {name} is no JSON object")
+        raise _invalid(connection, f"its extra {name} is not a JSON object")
     return said
 
 

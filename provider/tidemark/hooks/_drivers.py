@@ -222,12 +222,13 @@ class Drivers:
             inherited=files.inherited,
         )
 
-    def warm(self, files: JobFiles, taken: Taken) -> Driver:
-        """A driver in the warm Spark of this host, which has the settings already."""
+    def warm(self, files: JobFiles, taken: Taken, about: str) -> Driver:
+        """A driver in the warm Spark of this host, which has the settings already. `about`: its job, for messages."""
         from tidemark.hooks.warm_driver import WarmDriver
 
         driver = WarmDriver(
             taken,
+            about=about,
             spark_log=files.spark_log,
             arguments=files.arguments,
             environment=self._beside_a_server({}),

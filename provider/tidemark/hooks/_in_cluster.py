@@ -81,23 +81,27 @@ class InCluster:
     def _run(self, spec: JobSpec, job_id: str) -> JobResult:
         """The listener of the cluster gets the application's id before anything waits for it."""
         cluster, driver = self._cluster, LeftDriver(job_id, None, spec.about, spec.deadline, own=True)
-        submission = self._hand_over(spec, job_id)
-        failpoint("cluster.submitted")
+        with cluster.handing_over(job_id):
+            submission = self._hand_over(spec, job_id)
+            failpoint("cluster.submitted")
         try:
             application = cluster.find(job_id)
             if application is not None:
                 cluster.told(job_id, application)
                 return cluster.outcome(driver, application.id, leaves=self._may_leave(spec))
         except OSError as error:  # of this host: it says nothing about the driver
-            raise cluster.may_run_on(driver, job_id, str(error)) from error
+            raise cluster.may_run_on(driver, None, str(error)) from error
+        self._require_not_stopped(spec)
+        if submission.exit_code == 0:
+            raise cluster.may_run_on(driver, None, "spark-submit handed it over, and YARN does not list it")
+        log.error("The log of spark-submit is kept in %s", submission.spark_log)
+        raise JobDied(key=spec.about, exit_code=submission.exit_code, tail="\n".join(submission.tail))
+
+    def _require_not_stopped(self, spec: JobSpec) -> None:
         if self._stopped() == "cancelled":
             raise JobCancelled(key=spec.about)
         if self._stopped() == "deadline":
             raise JobDeadlineExceeded(key=spec.about, deadline=spec.deadline)
-        if submission.exit_code == 0:
-            raise cluster.may_run_on(driver, job_id, "spark-submit handed it over, and YARN does not list it")
-        log.error("The log of spark-submit is kept in %s", submission.spark_log)
-        raise JobDied(key=spec.about, exit_code=submission.exit_code, tail="\n".join(submission.tail))
 
     def _may_leave(self, spec: JobSpec) -> bool:
         """Whether the attempt may end here and find the driver again: in the store, or once by its note in the lake.
@@ -117,6 +121,7 @@ class InCluster:
             job_files = JobFiles(directory, placed.arguments, inherited)
             submission = self._drivers.in_cluster(job_files, job_id, spec.planned_bytes)
             with self._watched(submission):
+                self._require_not_stopped(spec)  # a stop before found no process to end
                 submission.submit(str(_APPLICATION), cwd=str(directory))
         with contextlib.suppress(OSError):  # the sweep removes the rest
             remove_scratch(directory)

@@ -5,20 +5,24 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.configuration import conf
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.model.jobs import JobSpec
 from tidemark.model.metrics import METRICS, OTHER, MetricType, cleaned
 
 if TYPE_CHECKING:
     from tidemark.control.store import ControlStore
 
-__all__ = ["OwnNames", "emit", "job_ended", "names_from", "send", "streams_tag", "tag_of", "wanted"]
+__all__ = ["OwnNames", "emit", "job_ended", "look_within", "names_from", "send", "streams_tag", "tag_of", "wanted"]
 
 MOST_OBJECTS = 1000
+LOOK_MINUTES = 60
+MOST_MINUTES = 525_600  # a year
 _WRONG = (OSError, ValueError, TypeError, RuntimeError)  # a backend's errors about a name, a value or a socket
 _BACKENDS = ("statsd_on", "otel_on", "statsd_datadog_enabled")
 _KEPT = 60.0  # seconds for which a kind's last name with a tag of its own is kept
@@ -50,7 +54,7 @@ class OwnNames:
 
     def tag(self, kind: str, name: str) -> str:
         """The cleaned name, or `other`. While the store does not answer, all are `other`."""
-        most = conf.getint("tidemark", "metrics_objects", fallback=MOST_OBJECTS)
+        most = _whole_number(conf.get("tidemark", "metrics_objects", fallback="") or str(MOST_OBJECTS))
         if most < 1 or not name:
             return OTHER
         if self._open is None:
@@ -75,6 +79,16 @@ class OwnNames:
         return known[1]
 
 
+@cache
+def _whole_number(given: str) -> int:
+    """The number of `[tidemark] metrics_objects`. Another text is no reason for a task to fail; it is said once."""
+    try:
+        return int(given)
+    except ValueError:
+        log.warning("[tidemark] metrics_objects=%r is no whole number, so it is %s.", given, MOST_OBJECTS)
+        return MOST_OBJECTS
+
+
 _own = OwnNames()
 
 
@@ -88,10 +102,23 @@ def wanted() -> bool:
     return any(conf.getboolean("metrics", backend, fallback=False) for backend in _BACKENDS)
 
 
+def look_within() -> timedelta:
+    """The time in which each object should have a look at its logs, by `[tidemark] look_minutes`. Raises
+    InvalidArgument.
+    """
+    given = conf.get("tidemark", "look_minutes", fallback="") or str(LOOK_MINUTES)
+    try:
+        minutes = int(given)
+    except ValueError:
+        minutes = 0
+    if not 1 <= minutes <= MOST_MINUTES:
+        problem = f"it is the number of minutes in [tidemark] of Airflow's configuration, 1 to {MOST_MINUTES:,}"
+        raise InvalidArgument(argument="look_minutes", value=given, problem=problem)
+    return timedelta(minutes=minutes)
+
+
 def job_ended(spec: JobSpec, seconds: float, outcome: str) -> None:
     """Reports a Spark job from its submission to its end. `outcome`: `done` or the name of its error."""
-    from datetime import timedelta
-
     streams = streams_tag(spec.streams)
     emit("job_duration", timedelta(seconds=seconds), {**streams, "kind": spec.kind}, outcome=outcome)
 

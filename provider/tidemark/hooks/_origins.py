@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument, StoreUrlInvalid
+from tidemark.model.foreign_json import parsed
+from tidemark.provider_info import get_provider_info
+from tidemark.sql.alike import alike
 
-__all__ = ["ConnectionExtra", "refuse_other_type", "with_origin"]
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+__all__ = ["ConnectionExtra", "extra_of", "refuse_other_type", "warn_of_unknown", "with_origin"]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,3 +64,32 @@ def with_origin(
     argument = error.facts.get("argument", "control_store")
     problem = f"{str(error.facts['problem']).rstrip('.')} ({extra.origin(argument, options)})"
     return type(error)(**{**error.facts, "problem": problem})
+
+
+def extra_of(connection: Connection) -> Mapping[str, Any]:
+    """The extra of the connection. Airflow takes one that it cannot read for an empty one, so it would be read as the
+    defaults. Raises InvalidArgument for one that is no JSON object.
+    """
+    text = (connection.extra or "").strip()
+    if not text:
+        return {}
+    try:
+        readable = isinstance(parsed(text), dict)
+    except ValueError:
+        readable = False
+    if not readable:
+        problem = f"the extra of the connection {connection.conn_id!r} must be a JSON object; it cannot be read"
+        raise InvalidArgument(argument="extra", value="(not shown)", problem=problem)
+    return connection.extra_dejson  # and Airflow masks its secrets
+
+
+@cache
+def warn_of_unknown(conn_id: str, names: frozenset[str]) -> None:
+    """Warn of those of the `names` that are no setting, with similar ones; once in a process."""
+    info: Any = get_provider_info()
+    known = info["connection-types"][0]["conn-fields"]
+    for name in sorted(names - set(known)):
+        near = "".join(f" Did you mean {one!r}?" for one in alike(name, known)[:1])
+        log.warning(
+            "The extra %r of the connection %r is no setting of Tidemark, and is ignored.%s", name, conn_id, near
+        )

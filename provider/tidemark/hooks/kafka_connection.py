@@ -56,10 +56,11 @@ def kafka_address(conn_id: str) -> KafkaAddress:
     """
     from airflow.sdk import BaseHook
 
+    from tidemark.hooks._origins import extra_of
     from tidemark.hooks._secrets import mask
 
     connection = BaseHook.get_connection(conn_id)
-    mask(connection.password or "", *(_text(v) for name, v in connection.extra_dejson.items() if is_secret(name) and v))
+    mask(connection.password or "", *(_text(v) for name, v in extra_of(connection).items() if is_secret(name) and v))
     return address_of(connection)
 
 

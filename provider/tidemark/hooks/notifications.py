@@ -9,7 +9,7 @@ from tidemark.errors import NotificationsNotInstalled
 from tidemark.pipes.model.notifications import NotificationChannel
 from tidemark.pipes.model.pipes import Pipe
 from tidemark.pipes.planning.channel_addresses import is_sqs, region_of, require_channel
-from tidemark.pipes.worker.sqs_queue import VISIBILITY, SqsQueue
+from tidemark.pipes.worker.sqs_queue import PATIENCE, VISIBILITY, SqsQueue
 
 __all__ = ["AWS_CONN_ID", "SqsChannel", "channel_at", "channels_of_pipes", "is_sqs"]
 
@@ -24,12 +24,14 @@ class SqsChannel(SqsQueue):
         self.aws_conn_id = aws_conn_id
 
     def open_client(self) -> Any:
-        """The client of Amazon's hook."""
+        """The client of Amazon's hook. Settings of the connection come before the patience."""
         try:
             from airflow.providers.amazon.aws.hooks.sqs import SqsHook
+            from botocore.config import Config  # type: ignore[import-untyped]
         except ImportError as error:
             raise NotificationsNotInstalled(channel=self.queue, problem=str(error)) from error
-        return SqsHook(aws_conn_id=self.aws_conn_id, region_name=region_of(self.queue)).get_conn()
+        hook = SqsHook(aws_conn_id=self.aws_conn_id, region_name=region_of(self.queue))
+        return hook.get_client_type(config=Config(**PATIENCE).merge(hook.config))
 
 
 def channel_at(

@@ -30,10 +30,11 @@ def rows_connection(conn_id: str, source: str) -> SourceConnection:
     """
     from airflow.sdk import BaseHook
 
+    from tidemark.hooks._origins import extra_of
     from tidemark.hooks._secrets import mask_connection
 
     connection = BaseHook.get_connection(conn_id)
-    mask_connection({"storage_options": connection.extra_dejson}, password=connection.password, store_url=None)
+    mask_connection({"storage_options": extra_of(connection)}, password=connection.password, store_url=None)
     if source == "kafka":
         return _of_kafka(conn_id)
     if source == "http" and connection.conn_type != "http":

@@ -25,12 +25,12 @@ _KINDS: Mapping[str, SourceKind] = {
 
 PASSED_ON = frozenset(
     {
-        "sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "channel_binding", "gssencmode", "krbsrvname",
+        "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "gssencmode", "krbsrvname",
         "target_session_attrs", "options", "connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval",
         "keepalives_count", "tcp_user_timeout",
     }
 )  # fmt: skip
-"""Extras that are parameters of the client of a PostgreSQL."""
+"""Extras that are parameters of the client of a PostgreSQL, and of the JDBC driver of its backfills."""
 
 PASSED_ON_TO_MYSQL = frozenset({"ssl_mode", "ssl_ca", "ssl_cert", "ssl_key", "connect_timeout"})
 """Those of the client of a MySQL or MariaDB. Airflow's own `ssl`, a dictionary of `ca`, `cert`, `key`, is read, too."""
@@ -52,11 +52,12 @@ def source_address(conn_id: str) -> SourceAddress:
     """
     from airflow.sdk import BaseHook
 
+    from tidemark.hooks._origins import extra_of
     from tidemark.hooks._secrets import mask
 
     connection = BaseHook.get_connection(conn_id)
     mask(connection.password or "")
-    mask(_secret(connection.extra_dejson) or "")
+    mask(_secret(extra_of(connection)) or "")
     return address_of(connection)
 
 

@@ -47,11 +47,12 @@ class SparkApplication(SparkJob):
         try:
             with alive(directory) as inherited:
                 files = JobFiles(directory, tuple(arguments), inherited)
-                with self._driver(mode, files, partial(self._stop_if_cancelled, name)) as driver:
+                with self._driver(mode, files, partial(self._stop_if_cancelled, name), about=name) as driver:
                     self._submission = driver
                     with self._ending_the_session(driver), self._ending_the_group(driver):
                         driver.submit(str(application), cwd=str(directory))
         finally:
+            self._submission = None  # as after a job
             remove_scratch(directory)
             shutil.rmtree(directory, ignore_errors=True)
         if driver.exit_code != 0:

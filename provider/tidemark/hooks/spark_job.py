@@ -95,9 +95,10 @@ class SparkJob:
         and directory. An older result is removed first, and never trusted. Leftovers of dead jobs are removed once an
         hour.
 
-        Raises errors of `require_ready` before the start, and JobDied, JobLeftNoResult, JobCancelled or
-        JobDeadlineExceeded after it. Then the whole process group has ended, and its work in a Spark Connect server.
-        JobMayRunOn means that the server did not answer, and JobFilesUnusable a full disk of this host.
+        Raises errors of `require_ready` before the start, and WarmSparkBusy for a job without a slot until its
+        deadline. After the start it raises JobDied, JobLeftNoResult, JobCancelled or JobDeadlineExceeded. Then the
+        whole process group has ended, and its work in a Spark Connect server. JobMayRunOn means that the
+        server did not answer, and JobFilesUnusable a full disk of this host.
         """
         began = time.monotonic()
         outcome: str | None = "failed"
@@ -118,6 +119,7 @@ class SparkJob:
             directory = str(local_path(spec.result_uri).parent)
             raise JobFilesUnusable(key=spec.about, directory=directory, problem=str(error)) from error
         finally:
+            self._submission = None  # its group has ended, and the number may be another's
             if outcome is not None:
                 job_ended(spec, time.monotonic() - began, outcome)
 
@@ -154,8 +156,10 @@ class SparkJob:
         directory = self._prepare(spec, result)
         with worked_for(directory), alive(directory) as inherited:
             files = JobFiles(directory, (str(directory / _SPEC),), inherited)
-            due = partial(self._stop_if_due, spec)
-            with self._driver(mode, files, due, planned_bytes=spec.planned_bytes) as driver:
+            due = partial(self._stop_if_due, spec, time.monotonic())
+            with self._driver(
+                mode, files, due, about=spec.about, planned_bytes=spec.planned_bytes, is_long=spec.is_long
+            ) as driver:
                 self._submission = driver
                 with (
                     forgetting_the_archive(directory),
@@ -264,7 +268,14 @@ class SparkJob:
 
     @contextlib.contextmanager
     def _driver(
-        self, mode: SparkMode, files: JobFiles, stop_if_due: Callable[[], None], planned_bytes: int | None = None
+        self,
+        mode: SparkMode,
+        files: JobFiles,
+        stop_if_due: Callable[[], None],
+        *,
+        about: str,
+        planned_bytes: int | None = None,
+        is_long: bool = False,
     ) -> Iterator[Driver]:
         """A driver that has not started yet. In the warm Spark it has a slot, for which this waits."""
         drivers = self.drivers
@@ -274,9 +285,10 @@ class SparkJob:
             at_a_server = mode is SparkMode.CONNECT
             yield drivers.remote(files) if at_a_server else drivers.submitted(files, planned_bytes)
             return
-        taken = drivers.warm_spark().take(stop_if_due=stop_if_due, say=partial(log.info, "%s"))
+        say = partial(log.info, "%s")
+        taken = drivers.warm_spark().take(stop_if_due=stop_if_due, say=say, is_long=is_long)
         try:
-            yield drivers.warm(files, taken)
+            yield drivers.warm(files, taken, about)
         finally:
             taken.slot.release()
 
@@ -295,11 +307,12 @@ class SparkJob:
         if isinstance(self._submission, WarmDriver):
             self._submission.retire_server()
 
-    def _stop_if_due(self, spec: JobSpec) -> None:
+    def _stop_if_due(self, spec: JobSpec, began: float) -> None:
+        """To be asked while the job waits for its slot."""
         if self._stopped_because == "cancelled":
             raise JobCancelled(key=spec.about)
         if datetime.now(UTC) >= spec.deadline:
-            raise JobDeadlineExceeded(key=spec.about, deadline=spec.deadline)
+            raise self.drivers.warm_spark().busy(spec, time.monotonic() - began)
 
     def _answer(self, spec: JobSpec, result: Path, submission: Driver) -> JobResult:
         from tidemark.hooks.warm_driver import WarmDriver

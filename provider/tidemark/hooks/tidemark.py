@@ -13,6 +13,8 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
     from tidemark.control.store import ControlStore
     from tidemark.hooks._origins import ConnectionExtra
     from tidemark.hooks.settings import TidemarkSettings
@@ -52,8 +54,9 @@ class TidemarkHook(BaseHook):
     def settings(self) -> TidemarkSettings:
         """The settings, parsed once. Airflow's masker gets their secrets first.
 
-        Raises AirflowNotFoundException for a missing connection other than the default, and InvalidArgument for one of
-        another type. Errors of `settings_from` name the origin of the value.
+        Raises AirflowNotFoundException for a missing connection other than the default, and ConnectionUnreadable if it
+        is unknown whether it exists. Raises InvalidArgument for one of another type, or whose extra is no JSON object.
+        Errors of `settings_from` name the origin of the value.
         """
         from airflow.sdk.configuration import conf
 
@@ -86,16 +89,27 @@ class TidemarkHook(BaseHook):
 
     @cached_property
     def _said(self) -> ConnectionExtra:
-        from tidemark.hooks._origins import ConnectionExtra, refuse_other_type
+        from tidemark.hooks._origins import ConnectionExtra, extra_of, refuse_other_type, warn_of_unknown
 
-        try:
-            connection = self.get_connection(self.conn_id)
-        except AirflowNotFoundException:
-            if self.conn_id != DEFAULT_CONN_ID:
-                raise
+        connection = self._connection()
+        if connection is None:
             return ConnectionExtra(self.conn_id, {}, there=False)
         refuse_other_type(self.conn_id, connection.conn_type, self.conn_type)
-        return ConnectionExtra(self.conn_id, connection.extra_dejson, connection.password)
+        extra = extra_of(connection)
+        warn_of_unknown(self.conn_id, frozenset(extra))
+        return ConnectionExtra(self.conn_id, extra, connection.password)
+
+    def _connection(self) -> Connection | None:
+        """The connection; None for the default one if it does not exist."""
+        from tidemark.hooks._missing import found_at_last
+
+        try:
+            return self.get_connection(self.conn_id)
+        except AirflowNotFoundException:
+            found = found_at_last(self.conn_id)
+            if found is None and self.conn_id != DEFAULT_CONN_ID:
+                raise
+            return found
 
     def open_store(self, *, patience: timedelta | None = None) -> ControlStore:
         """The control store. Opening does no I/O, and only a SQLite store migrates itself on first use. Stored errors

@@ -19,7 +19,7 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class WarmDriver(ConnectDriver):
-    """As ConnectDriver, with a session in the slot that was `taken`.
+    """As ConnectDriver, with a session in the slot that was `taken`. `about`: the job, for those that wait for slots.
 
     The driver is ended if the server ends. A server without a sign of life for two minutes is ended first.
     """
@@ -28,6 +28,7 @@ class WarmDriver(ConnectDriver):
         self,
         taken: Taken,
         *,
+        about: str,
         spark_log: Path,
         arguments: Sequence[str],
         environment: Mapping[str, str],
@@ -44,7 +45,7 @@ class WarmDriver(ConnectDriver):
         self._taken = taken
         self._ended = threading.Event()
         self.server_ended = False
-        taken.slot.claim(self.session_id)
+        taken.slot.claim(self.session_id, about)
 
     @property
     def server_log(self) -> str:

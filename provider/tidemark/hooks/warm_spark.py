@@ -15,17 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tidemark
-from tidemark.errors import WarmSparkNotStarted
+from tidemark.errors import WarmSparkBusy, WarmSparkNotStarted
 from tidemark.hooks._files import private_directory, write_private
 from tidemark.warm_spark.home import LOG, ServerHome
 from tidemark.warm_spark.records import TOKEN, ServerOrder, ServerRecord, digest_of
 from tidemark.warm_spark.scratch import make_scratch, with_scratch
+from tidemark.warm_spark.slots import jobs_in_slots
 from tidemark.warm_spark.start import Taken, start_server, take
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
     from tidemark.hooks.settings import TidemarkSettings
+    from tidemark.model.jobs import JobSpec
 
 __all__ = ["WarmSpark", "homes", "warm_spark"]
 
@@ -94,17 +96,29 @@ class WarmSpark:
     conf: Mapping[str, str] = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
 
-    def take(self, *, stop_if_due: Callable[[], None], say: Callable[[str], object]) -> Taken:
-        """A slot, in a server that is started if there is none. Raises WarmSparkNotStarted, and what `stop_if_due`
-        raises.
+    def take(self, *, stop_if_due: Callable[[], None], say: Callable[[str], object], is_long: bool = False) -> Taken:
+        """A slot, in a server that is started if there is none. A long job leaves the last slot to others. Raises
+        WarmSparkNotStarted, and what `stop_if_due` raises.
         """
         with self._made_home():
-            return take(self.home, self.order, self._spawn, stop_if_due=stop_if_due, say=say)
+            return take(self.home, self.order, self._spawn, stop_if_due=stop_if_due, say=say, is_long=is_long)
 
     def start(self, *, say: Callable[[str], object]) -> ServerRecord:
         """The server in use, started if there is none. Raises WarmSparkNotStarted."""
         with self._made_home():
             return start_server(self.home, self.order, self._spawn, stop_if_due=lambda: None, say=say)
+
+    def busy(self, spec: JobSpec, waited: float) -> WarmSparkBusy:
+        """The error of a job that waited these seconds for a slot, until its deadline."""
+        server, slots = self.home.running(), self.order.slots
+        jobs = [] if server is None else jobs_in_slots(server.place, server.order.slots)
+        return WarmSparkBusy(
+            key=spec.about,
+            deadline=spec.deadline,
+            minutes=round(waited / 60),
+            slots=max(slots - 1, 1) if spec.is_long else slots,
+            jobs=", ".join(jobs) or "unknown",
+        )
 
     @contextmanager
     def _made_home(self) -> Iterator[None]:
@@ -166,6 +180,7 @@ def warm_spark(
     shared = {
         "spark": [connection.conn_type, connection.host, connection.port, connection.login, connection.extra],
         "conf": full,
+        "packages": [name.strip() for name in (settings.spark_packages or "").split(",")],  # jobs may add their own
         "slots": order.slots,
         "idle": order.idle,
         "python": sys.executable,

@@ -226,7 +226,7 @@ def _read(answer: http.client.HTTPResponse, until: float) -> bytes:
 def _object(body: bytes) -> Mapping[str, Any]:
     told = parsed(body)
     if not isinstance(told, Mapping):
-        raise ValueError("its answer is no JSON object")
+        raise ValueError("its answer is not a JSON object")
     return told
 
 

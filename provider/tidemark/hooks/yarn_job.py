@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -75,7 +76,7 @@ class YarnDrivers:
         self.told: Callable[[str, YarnApplication], None] = lambda job_id, application: None
         self._pause, self._patience, self._clock = pause, patience, clock
         self._stopped_because: str | None = None
-        self._waited_for: tuple[str, str] | None = None
+        self._waited_for: tuple[str, str | None] | None = None  # a job, and its application once that is known
         self._answers: dict[tuple[str, str], JobResult | JobError] = {}
         self._one_at_a_time = threading.Lock()
 
@@ -109,6 +110,7 @@ class YarnDrivers:
         """The application of the job by its tag, with patience for a resource manager that restarts. None if YARN lists
         none: the marker is set then, and a driver that is submitted later stops at once.
         """
+        self._waited_for = (job_id, None)
         return self._patiently(partial(self._find, job_id))
 
     def _find(self, job_id: str) -> YarnApplication | None:
@@ -128,7 +130,7 @@ class YarnDrivers:
             if found is None and self._never_began(driver.job_id):
                 return None
             if found is None:
-                raise self._unproven(driver, "(unknown)", "unknown", _NOT_LISTED)
+                raise self._unproven(driver, _NOT_LISTED)
             application_id = found.id
         try:
             answer = self.outcome(driver, application_id, leaves=WRITE.name in self.leaves)
@@ -208,7 +210,7 @@ class YarnDrivers:
         try:
             found = self.find(driver.job_id)
             if found is None and not self._never_began(driver.job_id):
-                raise self._unproven(driver, "(unknown)", "unknown", _NOT_LISTED)
+                raise self._unproven(driver, _NOT_LISTED)
             if found is None:
                 return None
             answer = self.outcome(driver, found.id)
@@ -250,14 +252,31 @@ class YarnDrivers:
                 raise DriverGoesOn(application_id, driver.job_id, driver.deadline, own=driver.own)
             time.sleep(self._pause)
 
+    @contextmanager
+    def handing_over(self, job_id: str) -> Iterator[None]:
+        """A `stop` finds the job from here on. An exception in spark-submit, such as a time-out, sets the marker and
+        kills an application that YARN lists.
+        """
+        self._waited_for = (job_id, None)
+        try:
+            yield
+        except (JobError, LakeError):  # before spark-submit
+            raise
+        except BaseException:
+            self._ask_to_stop(job_id, None)
+            raise
+
     def stop(self, why: str) -> None:
-        """Sets the marker and kills the application that is waited for. The one who waits sees the end."""
+        """Sets the marker and kills the application that is handed over or waited for. The one who waits sees the
+        end.
+        """
         self._stopped_because = self._stopped_because or why
         if self._waited_for is not None:
             self._ask_to_stop(*self._waited_for)
 
-    def may_run_on(self, driver: LeftDriver, application: str, problem: str) -> DriverMayRunOn:
+    def may_run_on(self, driver: LeftDriver, application_id: str | None, problem: str) -> DriverMayRunOn:
         """The error for a driver whose end nobody knows."""
+        application = application_id or _known_by_tag(driver)
         return DriverMayRunOn(key=driver.about, application=application, problem=problem, deadline=driver.deadline)
 
     def _say(self, driver: LeftDriver, application: YarnApplication) -> None:
@@ -277,13 +296,22 @@ class YarnDrivers:
                 log.warning("%s", error)
             time.sleep(self._pause)
 
-    def _ask_to_stop(self, job_id: str, application_id: str) -> None:
-        """By the marker and by YARN. If a way fails, the other is tried all the same."""
-        for act in (partial(self.files.cancel, job_id), partial(self.manager.kill, application_id)):
+    def _ask_to_stop(self, job_id: str, application_id: str | None) -> None:
+        """By the marker and by YARN. If a way fails, the other is tried all the same. Without an id those with the
+        job's tag are killed.
+        """
+        for act in (partial(self.files.cancel, job_id), partial(self._kill, job_id, application_id)):
             try:
                 act()
             except (ClusterError, LakeError) as error:
-                log.warning("One of two ways to end %s failed: %s", application_id, error)
+                log.warning("One of two ways to end %s failed: %s", application_id or f"job {job_id}", error)
+
+    def _kill(self, job_id: str, application_id: str | None) -> None:
+        if application_id is not None:
+            self.manager.kill(application_id)
+            return
+        for application in self.manager.tagged(driver_tag(job_id)):
+            self.manager.kill(application.id)
 
     def _last_word(self, driver: LeftDriver, application: YarnApplication) -> JobResult:
         result = self.files.result(driver.job_id)
@@ -292,7 +320,7 @@ class YarnDrivers:
                 self.files.remove(driver.job_id)
             return result
         if not self._proven(application):
-            raise self._unproven(driver, application.id, application.state, "its node manager does not confirm it")
+            raise self._unproven(driver, "its node manager does not confirm it", application)
         if self._stopped_because == "cancelled":
             raise JobCancelled(key=driver.about)
         if self._stopped_because == "deadline" or self._clock() > driver.deadline:
@@ -304,7 +332,7 @@ class YarnDrivers:
             application=application.id,
             state=application.state,
             final_status=application.final_status,
-            diagnostics=application.diagnostics[-_MOST_OF_DIAGNOSTICS:] or "(no diagnostics)",
+            diagnostics=_diagnostics(application),
             tail=self.manager.driver_log(application),
         )
 
@@ -312,13 +340,22 @@ class YarnDrivers:
         result = self.files.result(driver.job_id)
         if result is not None:
             return result
-        raise self._unproven(driver, unknown.facts["application"], "unknown", "YARN has forgotten it")
+        forgotten = YarnApplication(unknown.facts["application"], "unknown")
+        raise self._unproven(driver, "YARN has forgotten it", forgotten)
 
-    def _unproven(self, driver: LeftDriver, application: str, state: str, problem: str) -> DriverEndUnproven:
-        """The error, once the marker is set."""
+    def _unproven(
+        self, driver: LeftDriver, problem: str, application: YarnApplication | None = None
+    ) -> DriverEndUnproven:
+        """The error, once the marker is set. `application`: as YARN told it last; None if it lists none."""
         self.files.cancel(driver.job_id)
         return DriverEndUnproven(
-            key=driver.about, application=application, state=state, problem=problem, deadline=driver.deadline
+            key=driver.about,
+            application=_known_by_tag(driver) if application is None else application.id,
+            state="unknown" if application is None else application.state,
+            problem=problem,
+            deadline=driver.deadline,
+            diagnostics=_diagnostics(application),
+            tail="(none)" if application is None else self.manager.driver_log(application),
         )
 
     def _never_began(self, job_id: str) -> bool:
@@ -335,3 +372,12 @@ class YarnDrivers:
                 return False
             time.sleep(self._pause)
         return True
+
+
+def _known_by_tag(driver: LeftDriver) -> str:
+    return f"(unknown, with the tag {driver_tag(driver.job_id)})"
+
+
+def _diagnostics(application: YarnApplication | None) -> str:
+    told = "" if application is None else application.diagnostics
+    return told[-_MOST_OF_DIAGNOSTICS:] or "(no diagnostics)"

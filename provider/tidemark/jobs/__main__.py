@@ -14,12 +14,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tidemark.errors import JobCancelled, JobDeadlineExceeded, JobError
 from tidemark.failpoints import failpoint
-from tidemark.jobs.files import read_spec, write_result
+from tidemark.jobs.files import has_lost_its_worker, read_spec, write_result
 from tidemark.jobs.progress import print_line
 from tidemark.jobs.remote_session import SERVER_URL, leave, remote_of_environment
 from tidemark.jobs.run import run
@@ -48,7 +49,7 @@ def main(arguments: list[str]) -> int:
     Path(spec_path).with_name(SECRETS).unlink(missing_ok=True)
     spec = read_spec(spec_path)
     options = json.loads(os.environ.get(STORAGE_OPTIONS) or "{}")
-    return _remote_job(spec, options) if SERVER_URL in os.environ else _local_job(spec, options)
+    return _remote_job(spec, options, spec_path) if SERVER_URL in os.environ else _local_job(spec, options)
 
 
 def _local_job(spec: JobSpec, options: dict[str, str]) -> int:
@@ -59,14 +60,18 @@ def _local_job(spec: JobSpec, options: dict[str, str]) -> int:
     return code
 
 
-def _remote_job(spec: JobSpec, options: dict[str, str]) -> int:
+def _remote_job(spec: JobSpec, options: dict[str, str], spec_path: str) -> int:
+    """The job of a process that nothing ends with its worker. It may hold a slot of a warm Spark, so it ends itself
+    when the worker is dead.
+    """
     try:
         spark = remote_of_environment()
     except JobError as error:
         return _answer(spec, JobResult(error=error.to_record()))
     end = _remote_ender(spark, spec)
     signal.signal(signal.SIGTERM, lambda *_: end(_reason_to_stop(spec)))
-    result = run(spark, spec, options=options, source=_source(), end=end)
+    is_left = partial(has_lost_its_worker, spec_path)
+    result = run(spark, spec, options=options, source=_source(), end=end, is_left=is_left)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if not leave(spark) and result.error is not None:
         return UNSURE

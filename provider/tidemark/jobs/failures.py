@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tidemark.errors import ConstraintViolated, DataFileUnreadable, DriverJvmNeeded, JobFailed, TidemarkError
 
-__all__ = ["named_failure", "read_failures_by"]
+__all__ = ["has_said", "named_failure", "read_failures_by"]
 
 Parser = Callable[[str], TidemarkError | None]
 
@@ -56,6 +56,11 @@ def named_failure(error: Exception) -> TidemarkError:
     if cause and cause not in message:
         message = f"{message.rstrip('.')}. Caused by {cause[:_LONGEST]}"
     return JobFailed(error=type(error).__name__, message=message)
+
+
+def has_said(error: Exception, words: str) -> bool:
+    """Whether Spark's error or one of its causes has these words. Spark Connect tells causes in the trace alone."""
+    return words in str(error) or words in _trace_of(error)
 
 
 def _deepest_cause(printed: str) -> str | None:

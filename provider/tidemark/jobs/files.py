@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import uuid
 from contextlib import suppress
@@ -14,7 +15,9 @@ from tidemark.lake.failures import storage_errors_named
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 
-__all__ = ["exists", "in_a_store", "read_spec", "read_text", "write_result", "write_text"]
+__all__ = ["exists", "has_lost_its_worker", "in_a_store", "read_spec", "read_text", "write_result", "write_text"]
+
+_WORKER = "worker"  # its worker locks it beside the spec, and no other process
 
 _WITH_HALF_FILES = ("hdfs", "viewfs", "webhdfs", "swebhdfs", "sftp", "ssh", "smb")  # readers see what is written so far
 
@@ -74,6 +77,23 @@ def exists(uri: str) -> bool:
             return Path(location).exists()
         found: bool = fsspec.url_to_fs(location)[0].exists(location)
         return found
+
+
+def has_lost_its_worker(spec_path: str) -> bool:
+    """Whether the worker of the job is dead: nobody holds the lock of its file. False without such a file, and without
+    locks.
+    """
+    try:
+        number = os.open(Path(spec_path).with_name(_WORKER), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(number)
+    return True
 
 
 def in_a_store(uri: str) -> bool:

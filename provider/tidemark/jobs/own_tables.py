@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from tidemark.errors import TableNotFound
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.safe_commits import require_safe_commits
 from tidemark.lake.storage import canonical_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["make_table"]
+__all__ = ["make_table", "require_no_lost_commits"]
+
+_ANY_LOG_STORE = "spark.delta.logStore.class"
 
 
 def make_table(
@@ -42,3 +45,12 @@ def make_table(
         except TableNotFound:
             raise error from None
     return DeltaLog.open(uri, options)
+
+
+def require_no_lost_commits(spark: SparkSession, uri: str, *, only_writer: bool) -> None:
+    """Raises CommitsMayBeLost for a table to which another driver may commit at the same time, if the storage cannot
+    hold them apart. `only_writer`: whether no other does.
+    """
+    of_scheme = f"spark.delta.logStore.{uri.partition('://')[0]}.impl"
+    log_store = spark.conf.get(of_scheme, None) or spark.conf.get(_ANY_LOG_STORE, None)
+    require_safe_commits(uri, uri, log_store, only_writer=only_writer)

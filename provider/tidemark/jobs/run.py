@@ -39,17 +39,18 @@ def run(
     clock: Callable[[], datetime] = utc_now,
     say: Callable[[str], None] = print_line,
     end: Callable[[JobError], None] | None = None,
+    is_left: Callable[[], bool] = lambda: False,
 ) -> JobResult:
     """The answer to `spec`. Every failure is an ErrorRecord in it.
 
     The job gets a session of its own. A session of Spark Connect is used as it is, and must be the job's own.
     `options`: storage options of the lake; `source`: the database or connection that the job reads. `end` ends the
-    process if the job does not stop at its deadline; None if the process is not ours. Idempotent: each kind of job
-    describes its second run.
+    process if the job does not stop at its deadline; None if the process is not ours. `is_left`: whether nobody waits
+    for the job, which then stops as if it was cancelled. Idempotent: each kind of job describes its second run.
     """
     work = work_in(spark, f"tidemark {spec.result_uri}")
     pause = SECONDS_BETWEEN_REQUESTS if in_a_store(spec.cancel_uri) else SECONDS_BETWEEN_CHECKS
-    watch = Watch(spec, lambda: exists(spec.cancel_uri), work.cancel, clock, end, pause=pause, say=say)
+    watch = Watch(spec, lambda: is_left() or exists(spec.cancel_uri), work.cancel, clock, end, pause=pause, say=say)
     with work, watch, Progress(work.active_stages, say) as progress:
         job = JobContext(work.session, spec, dict(options or {}), progress, utc_now(), watch.stop_if_due, source)
         try:

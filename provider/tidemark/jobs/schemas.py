@@ -6,7 +6,9 @@ from pyspark.sql.types import StructType
 
 from tidemark.model.foreign_json import parsed
 
-__all__ = ["struct_type"]
+__all__ = ["CHAR_VARCHAR", "struct_type"]
+
+CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"  # in the metadata of a column: its declared type
 
 
 def struct_type(schema_json: str) -> StructType:

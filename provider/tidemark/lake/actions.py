@@ -20,6 +20,7 @@ __all__ = [
     "change_file",
     "changes_data",
     "domain",
+    "is_of_vector",
     "metadata",
     "parse_lines",
     "protocol",
@@ -32,6 +33,8 @@ ROW_TRACKING_DOMAIN = "delta.rowTracking"
 _KIND = re.compile(rb'\s*\{\s*"(\w+)"')
 _ANOTHER = re.compile(rb'\{"(?:add|remove|cdc|metaData|protocol|domainMetadata|txn)":')
 _VECTOR_TYPES = ("u", "p", "i")
+_VECTOR_FILE = re.compile(r"(?:^|/)deletion_vector_[0-9a-f-]+\.bin$")
+_TOMBSTONES = "DELETIONVECTORTOMBSTONES"  # an operation, without its spaces
 
 
 def parse_lines(data: bytes, wanted: frozenset[bytes], file: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -97,6 +100,14 @@ def remove_file(body: Mapping[str, Any]) -> RemoveFile:
         base_row_id=fields.optional_whole(body, "baseRowId"),
         default_row_commit_version=fields.optional_whole(body, "defaultRowCommitVersion"),
     )
+
+
+def is_of_vector(file: RemoveFile, operation: str | None) -> bool:
+    """Whether a `remove` names a file of deletion vectors. Delta writes such when the table gives the feature up, for
+    the VACUUM of older clients. No data file has gone then.
+    """
+    of_operation = (operation or "").upper().replace(" ", "") == _TOMBSTONES
+    return not file.data_change and (of_operation or _VECTOR_FILE.search(file.path) is not None)
 
 
 def change_file(body: Mapping[str, Any]) -> ChangeFile:

@@ -132,7 +132,7 @@ def _vector_uri(vector: DeletionVector, table_uri: str) -> str:
     prefix, encoded = vector.path_or_inline[:-_UUID_LENGTH], vector.path_or_inline[-_UUID_LENGTH:]
     identity = _z85_decode(encoded)
     if len(identity) != _UUID_BYTES or "\0" in prefix:
-        raise CorruptLog(file=vector.path_or_inline[:40], problem="it is no name of a deletion vector")
+        raise CorruptLog(file=vector.path_or_inline[:40], problem="it is not a name of a deletion vector")
     name = f"deletion_vector_{uuid.UUID(bytes=identity)}.bin"
     return file_uri(table_uri, quote(f"{prefix}/{name}" if prefix else name))
 

@@ -67,6 +67,10 @@ class DeltaLog:
         """The earliest version from which every commit up to the head exists; head + 1 if not even the head does."""
         return self._first_unbroken(self._all())
 
+    def has_commit(self, version: int) -> bool:
+        """Whether the commit of a version exists, and was not cleaned up."""
+        return self.storage.exists(commit_name(version))
+
     def goes_on_from(self, version: int) -> bool:
         """Whether the changes after `version` can be read: its state, and every commit after it."""
         files = self._reaching(version)
@@ -308,12 +312,13 @@ def _commit(version: int, by_kind: Mapping[str, Sequence[Any]], info: Mapping[st
     with corrupt_if_garbled(name):
         marks = [actions.row_id_mark(body) for body in by_kind.get("domainMetadata", ())]
         transactions = [actions.transaction(body) for body in by_kind.get("txn", ())]
+        operation = fields.said_text(info, "operation")
         commit = Commit(
             version=version,
             timestamp=time,
-            operation=fields.said_text(info, "operation"),
+            operation=operation,
             adds=tuple(by_kind.get("add", ())),
-            removes=tuple(by_kind.get("remove", ())),
+            removes=tuple(gone for gone in by_kind.get("remove", ()) if not actions.is_of_vector(gone, operation)),
             metadata=next((actions.metadata(body) for body in by_kind.get("metaData", ())), None),
             protocol=next((actions.protocol(body) for body in by_kind.get("protocol", ())), None),
             row_id_high_water_mark=next((mark for mark in marks if mark is not None), None),

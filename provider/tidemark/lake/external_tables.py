@@ -136,4 +136,6 @@ def _problem(storage: Storage, file: DataFile) -> tuple[str, str] | None:
         return file.path, f"it has {now.size} bytes, not {file.size}"
     if now.modified_at != file.modified_at:
         return file.path, f"it was written at {now.modified_at.isoformat()}, not {file.modified_at.isoformat()}"
+    if file.etag and now.etag and now.etag != file.etag:  # a store's times have whole seconds
+        return file.path, f"its ETag is {now.etag}, not {file.etag}"
     return None

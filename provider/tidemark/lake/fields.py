@@ -52,7 +52,7 @@ def path(body: Mapping[str, Any], name: str = "path") -> str:
     """A valid percent-encoded path."""
     value = text(body, name)
     if not value or "\0" in unquote(value):
-        raise ValueError(f"{name} is {_shown(value)}, which is no path")
+        raise ValueError(f"{name} is {_shown(value)}, which is not a path")
     return value
 
 

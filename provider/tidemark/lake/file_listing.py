@@ -12,7 +12,7 @@ from typing import Any
 
 from tidemark.errors import InvalidArgument, StorageUnreachable
 from tidemark.lake.failures import storage_errors_named
-from tidemark.lake.file_names import HIDDEN, FileFilter
+from tidemark.lake.file_names import FileFilter, is_hidden
 from tidemark.lake.storage import Storage, StoredFile, described, listed_time, problem_of
 
 __all__ = ["MOST_IN_PAGE", "FileListing"]
@@ -195,7 +195,7 @@ def _time(facts: Mapping[str, Any]) -> datetime:
 def _hidden_directory(name: str) -> str | None:
     """The outermost hidden directory that a file is in; None if there is none."""
     above = name.split("/")[:-1]
-    depth = next((depth for depth, part in enumerate(above, 1) if part.startswith(HIDDEN)), None)
+    depth = next((depth for depth, part in enumerate(above, 1) if is_hidden(part)), None)
     return None if depth is None else "/".join(above[:depth])
 
 

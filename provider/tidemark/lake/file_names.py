@@ -12,12 +12,13 @@ from tidemark.errors import InvalidArgument
 __all__ = ["HIDDEN", "FileFilter", "is_hidden", "matches"]
 
 HIDDEN = ("_", ".")  # what Spark does not read either; `_tidemark` and `_delta_log` among them
+_COPYING = "._COPYING_"  # the end of a name while Hadoop copies the file
 _WILD = re.compile(r"[*?\[]")
 
 
 def is_hidden(name: str) -> bool:
     """Whether a file is hidden, by its own name or by that of a directory above it."""
-    return any(part.startswith(HIDDEN) for part in name.split("/"))
+    return any(part.startswith(HIDDEN) or part.endswith(_COPYING) for part in name.split("/"))
 
 
 def matches(name: str, glob: str | None) -> bool:
@@ -44,7 +45,7 @@ class FileFilter:
         try:
             _ = self._whole
         except re.error as error:
-            problem = f"it is no regular expression: {error}"
+            problem = f"it is not a regular expression: {error}"
             raise InvalidArgument(argument="regex", value=self.regex, problem=problem) from error
 
     def accepts(self, name: str) -> bool:

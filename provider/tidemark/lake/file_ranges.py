@@ -50,11 +50,17 @@ def file_ranges(log: DeltaLog, version: int, columns: Sequence[KeyColumn], withi
     return _inside(_ranges({**found, **_region(columns, within)}, version, columns), within)
 
 
-def added_ranges(log: DeltaLog, after: int, through: int, columns: Sequence[KeyColumn]) -> FileRanges:
-    """The files that the versions after + 1 … through added and that are live at the last one."""
+def added_ranges(log: DeltaLog, after: int, through: int, columns: Sequence[KeyColumn]) -> FileRanges | None:
+    """The files that the versions after + 1 … through added and that are live at the last one. None if these versions
+    removed an earlier file. An earlier file that got a deletion vector is not among them.
+    """
     found: dict[str, _Entry] = {}
     for name, data in _commits(log, after, through):
-        _take(found, name, data)
+        earlier = _take(found, name, data)
+        if not earlier <= found.keys():
+            return None
+        for path in earlier:
+            del found[path]
     return _ranges(found, through, columns)
 
 
@@ -62,17 +68,21 @@ def _commits(log: DeltaLog, after: int, through: int) -> Iterator[tuple[str, byt
     return ((commit_name(version), data) for version, data in log.commit_files(after, through))
 
 
-def _take(found: dict[str, _Entry], name: str, data: bytes) -> None:
-    """Removals of a commit come first: its actions have no order, and a file may get another deletion vector."""
+def _take(found: dict[str, _Entry], name: str, data: bytes) -> set[str]:
+    """Removals of a commit come first: its actions have no order, and a file may get another deletion vector. The
+    removed files that were not found before.
+    """
     added: dict[str, _Entry] = {}
+    earlier: set[str] = set()
     with corrupt_if_garbled(name):
         for kind, body in actions.parse_lines(data, _KINDS, name):
             path = fields.path(body)
             if kind == "add":
                 added[path] = _entry(body)
-            else:
-                found.pop(path, None)
+            elif found.pop(path, None) is None:
+                earlier.add(path)
     found.update(added)
+    return earlier
 
 
 def _entry(body: Mapping[str, Any]) -> _Entry:
@@ -143,7 +153,7 @@ def _ranges(found: Mapping[str, _Entry], version: int, columns: Sequence[KeyColu
         sizes=_kept(sizes, known),
         cubes=_kept([one.cube for one in entries], known),
         without=tuple(path for path, one in zip(found, known, strict=True) if not one),
-        without_bytes=sum(size for size, one in zip(sizes, known, strict=True) if not one),
+        without_sizes=tuple((one.cube, size) for one, size, has in zip(entries, sizes, known, strict=True) if not has),
     )
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from urllib.parse import urlsplit
-
-import fsspec
 
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.failures import storage_errors_named
-from tidemark.lake.storage import canonical_uri
+from tidemark.lake.storage import canonical_uri, file_system_of
 from tidemark.model.foreign_json import foreign_object
 
 __all__ = [
@@ -84,7 +81,7 @@ def remove_log(log_path: str, options: Mapping[str, str] | None = None) -> None:
     if not any(f"/{room}/" in uri for room in (_ROOM, _EVENT_LOGS)):
         raise ValueError(f"{uri} is not in a directory {_ROOM} or {_EVENT_LOGS}")
     with storage_errors_named(uri), suppress(FileNotFoundError):
-        filesystem = fsspec.filesystem(urlsplit(uri).scheme, **dict(options or {}))
+        filesystem = file_system_of(uri, options or {})
         filesystem.rm(uri.removeprefix("file://"), recursive=True)
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "StoredFile",
     "canonical_uri",
     "described",
+    "file_system_of",
     "listed_time",
     "problem_of",
 ]
@@ -71,6 +72,15 @@ def canonical_uri(location: str) -> str:
     if not rest.startswith("//"):
         rest = "//" + rest.lstrip("/")
     return _without_last_slash(f"{_ONE_NAME.get(scheme.lower(), scheme.lower())}:{rest}")
+
+
+def file_system_of(uri: str, options: Mapping[str, Any]) -> Any:
+    """The file system of fsspec for a URI, such as the HDFS whose host and port the URI names. Options count before
+    the URI.
+    """
+    scheme, authority = urlsplit(uri)[:2]
+    named = fsspec.get_filesystem_class(scheme)._get_kwargs_from_urls(f"{scheme}://{authority}/")
+    return fsspec.filesystem(scheme, **{**named, **options})
 
 
 def _to_millis(time: datetime | float) -> datetime:
@@ -131,7 +141,7 @@ class Storage:
         if not self.is_local:
             given.setdefault("use_listings_cache", False)
         with storage_errors_named(self.uri):
-            self._filesystem: Any = fsspec.filesystem(urlsplit(self.uri).scheme, **given)
+            self._filesystem = file_system_of(self.uri, given)
         self._root = self.uri.removeprefix("file://") if self.is_local else self.uri
 
     def file_system(self) -> tuple[Any, str]:
@@ -223,9 +233,9 @@ class Storage:
             yield self._stored(place.removeprefix(root).lstrip("/"), entry)
 
     def stored_file(self, name: str) -> StoredFile | None:
-        """One file as `files_below` has it; None if it does not exist."""
+        """One file as `files_below` has it; None if it does not exist, as for the name of a directory."""
         found = self._info(name)
-        return None if found is None else self._stored(name, found)
+        return None if found is None or found.get("type") == "directory" else self._stored(name, found)
 
     def _require_readable(self, name: str, *, whole: bool) -> None:
         found = self._filesystem.info(self._below(name))

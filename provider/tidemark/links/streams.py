@@ -60,7 +60,11 @@ class SparkUiLink(BaseOperatorLink):
         except AirflowNotFoundException:
             return ""
         url = str(connection.extra_dejson.get(SPARK_UI) or "").strip()
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            log.warning("%s of the connection is no URL: %s", SPARK_UI, error)
+            return ""
         return url if parts.scheme in ("http", "https") and "@" not in parts.netloc else ""
 
 

@@ -61,8 +61,8 @@ class FileRanges:
     """The files of a table at a version that have statistics of all `columns`, and the paths of the others.
 
     `sizes`: in bytes, less the share of deleted rows. `cubes`: the clustering run that wrote each file, with the
-    columns that it clustered by; None for files as they arrived. `beside`: cube and size of each file that no condition
-    means, if there was one.
+    columns that it clustered by; None for files as they arrived. `without_sizes`: cube and size of each file without
+    statistics. `beside`: the same of each file that no condition means, if there was one.
     """
 
     version: int
@@ -71,13 +71,13 @@ class FileRanges:
     sizes: Sequence[int]
     cubes: Sequence[tuple[str, str] | None]
     without: tuple[str, ...] = ()
-    without_bytes: int = 0
+    without_sizes: tuple[tuple[tuple[str, str] | None, int], ...] = ()
     beside: tuple[tuple[tuple[str, str] | None, int], ...] = ()
 
     @property
     def bytes(self) -> int:
         """Of all files."""
-        return sum(self.sizes) + self.without_bytes + sum(size for _, size in self.beside)
+        return sum(self.sizes) + sum(size for _, size in (*self.without_sizes, *self.beside))
 
     def only(self, files: Sequence[int]) -> FileRanges:
         """These files alone; the others are beside them."""

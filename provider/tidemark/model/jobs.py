@@ -23,13 +23,15 @@ Report = TypeVar("Report")
 @dataclass(frozen=True)
 class Job(Generic[Request, Report]):
     """A kind of job. `entry`: the driver's `module:function` below `tidemark`, which takes a JobContext and the
-    request, and returns the report. `name` is in logs, metrics and the control store.
+    request, and returns the report. `name` is in logs, metrics and the control store. `is_long`: it may
+    take hours, so it leaves a slot of a warm Spark to others.
     """
 
     name: str
     request: type[Request]
     report: type[Report]
     entry: str
+    is_long: bool = False
 
     def requested(self, spec: JobSpec) -> Request:
         """The request of a spec of this kind. Raises ValueError for one of another release."""
@@ -49,7 +51,7 @@ class JobSpec:
     `kind`, `entry`: of its Job; `request`: in plain form. `workspace`: the parent directory of log-only tables
     (`<lake root>/_tidemark`); `result_uri` and `cancel_uri` are local paths or URIs that both processes can reach.
     After `deadline` the job stops itself (step 9). `streams`: the names of the streams that it reads, for metrics.
-    `planned_bytes`: about how much it reads, for its executors; None if nobody has counted.
+    `planned_bytes`: about how much it reads, for its executors; None if nobody has counted. `is_long`: as its Job.
     """
 
     kind: str
@@ -63,6 +65,7 @@ class JobSpec:
     key: TransactionKey | None = None
     streams: tuple[str, ...] = ()
     planned_bytes: int | None = None
+    is_long: bool = False
 
     @property
     def about(self) -> str:

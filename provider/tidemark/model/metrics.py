@@ -60,6 +60,13 @@ _STREAM, _OBJECT, _REPLICATION = ("stream",), ("kind", "object"), ("replication"
 
 _ALL = (
     Metric("rows_delivered", _COUNTER, "rows", "rows written to targets by a commit", _STREAM),
+    Metric(
+        "bytes_delivered",
+        _COUNTER,
+        "bytes",
+        "bytes of the data files that a commit added to targets, by their logs",
+        _STREAM,
+    ),
     Metric("windows_delivered", _COUNTER, "windows", "windows that a commit delivered", _STREAM),
     Metric("windows_empty", _COUNTER, "windows", "windows with nothing in them, for which no job ran", _STREAM),
     Metric("versions_read", _COUNTER, "versions", "versions of the source by which the offset moved", _STREAM),
@@ -177,6 +184,15 @@ _ALL = (
         "objects",
         "objects of the overview: failed, warning or stopped",
         tags=("need",),
+        looks=True,
+        together=Together.SUM,
+    ),
+    Metric(
+        "objects_not_looked_at",
+        _GAUGE,
+        "objects",
+        "living objects of the kind whose logs have not answered for `look_minutes`, or never",
+        tags=("kind",),
         looks=True,
         together=Together.SUM,
     ),

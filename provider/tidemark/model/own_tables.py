@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["HISTORY_SUFFIX"]
+__all__ = ["HISTORY_SUFFIX", "SEARCH_SUFFIX"]
 
 HISTORY_SUFFIX = "__channel_history"
 """Of the table with the history of another table's channels, after that table's name."""
+
+SEARCH_SUFFIX = "__search"
+"""Of the table with the search paths of another table, after that table's name."""

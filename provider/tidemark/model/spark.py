@@ -5,6 +5,7 @@ They are those of the PySpark that is installed, or of the newest one that is su
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
@@ -32,6 +33,7 @@ class SparkRelease(NamedTuple):
     hadoop: str
 
 
+_TESTED = "4.2"
 _RELEASES: Mapping[str, SparkRelease] = MappingProxyType(
     {
         "4.1": SparkRelease("io.delta:delta-spark_4.1_2.13:4.4.0", avro="4.1.1", hadoop="3.4.2"),
@@ -43,10 +45,16 @@ _RELEASES: Mapping[str, SparkRelease] = MappingProxyType(
 
 
 def release_of(pyspark: str) -> SparkRelease:
-    """The packages for that version of PySpark. Raises ImportError for one that is not supported."""
-    found = _RELEASES.get(".".join(pyspark.split(".")[:2]))
+    """The packages for that version of PySpark, with a warning if not all tests have passed with it. Raises ImportError
+    for one that is not supported.
+    """
+    series = ".".join(pyspark.split(".")[:2])
+    found = _RELEASES.get(series)
     if found is None:
         raise ImportError(f"Tidemark runs on Spark {' or '.join(_RELEASES)}, and PySpark {pyspark} is installed.")
+    if series != _TESTED:
+        problem = f"PySpark {pyspark} is installed. Not all tests of Tidemark have passed with it; use {_TESTED}."
+        warnings.warn(problem, stacklevel=2)
     return found
 
 

@@ -11,6 +11,8 @@ from tidemark.model.codec import to_json, to_plain
 from tidemark.model.streams import TableRef
 
 __all__ = [
+    "CLIENT_DAG",
+    "CLIENT_TASKS",
     "Evidence",
     "PlannedWrite",
     "RefreshHow",
@@ -20,6 +22,10 @@ __all__ = [
     "TransactionKey",
     "WriteAs",
 ]
+
+CLIENT_DAG = "client"  # as if it were a DAG: keys of work in notebooks and scripts begin so
+CLIENT_TASKS = ("transaction", "finish", "replay", "consume_partitions")
+"""As if they were tasks of that DAG: every key of work in notebooks and scripts has one of these."""
 
 
 @dataclass(frozen=True)
@@ -136,3 +142,4 @@ class Evidence:
     found: bool = False  # an earlier attempt had written it
     changes: int | None = None  # rows of the change set that a merge read, however many of them its target needed
     bytes: int | None = None  # of the data files that the commit added; None: an earlier release has stored it
+    seconds: float | None = None  # of preparing and writing it in the driver; None: found, or of an earlier release

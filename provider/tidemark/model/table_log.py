@@ -6,6 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
+
+from tidemark.model.foreign_json import foreign_object
 
 __all__ = [
     "AddFile",
@@ -161,6 +164,12 @@ class TableState:
     def table_id(self) -> str:
         """Delta's table id, which is the table's identity (R82)."""
         return self.metadata.table_id
+
+    @property
+    def clustering(self) -> tuple[tuple[Any, ...], ...]:
+        """The physical paths of the columns by which Delta clusters the table; empty without a key."""
+        said = foreign_object(self.domains.get("delta.clustering")).get("clusteringColumns")
+        return tuple(tuple(one) for one in said if isinstance(one, list)) if isinstance(said, list) else ()
 
     @property
     def row_tracking(self) -> bool:

@@ -41,7 +41,7 @@ def needs_texts(
     """
     head = f"{_objects(total)} {'needs' if total == 1 else 'need'} attention: {_counted(counts)}."
     if unknown:
-        head += f" {_objects(unknown)} not looked at: the logs have not answered."
+        head += f" {_objects(unknown)} not checked: the logs have not answered."
     more = "" if total == len(lines) else f"{_objects(total - len(lines))} more: airflow tidemark overview"
     return {
         "needs_message": "\n".join(part for part in (head, *map(_as_text, lines), more) if part),

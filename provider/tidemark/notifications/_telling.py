@@ -60,5 +60,5 @@ class TellingNotifier(BaseNotifier):
         except (ImportError, AttributeError, ValueError) as error:
             raise InvalidArgument(argument="tell", value=path, problem=f"it cannot be imported: {error}") from error
         if not (isinstance(kind, type) and issubclass(kind, BaseNotifier)):
-            raise InvalidArgument(argument="tell", value=path, problem="it is no notifier class")
+            raise InvalidArgument(argument="tell", value=path, problem="it is not a notifier class")
         return kind(**self.tell_kwargs)

@@ -34,7 +34,7 @@ class ChannelIdleNotifier(TellingNotifier):
     :param tell_kwargs: its arguments, plain values. Its own templates are rendered with the report, and know
         `idle_message` and `idle_channels`.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
-    :param context: Airflow's, when it calls the notifier in the triggerer; leave it out.
+    :param context: the context that Airflow passes when it calls the notifier in the triggerer; leave it out.
     """
 
     template_fields: Sequence[str] = ("tables", "idle_hours", "conn_id")

@@ -39,7 +39,7 @@ class NeedingObjectsNotifier(TellingNotifier):
     :param tell_kwargs: its arguments, plain values. Its own templates are rendered with the report, and know
         `needs_message`, `needs_html`, `needs_slack` and `needs`.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
-    :param context: Airflow's, when it calls the notifier in the triggerer; leave it out.
+    :param context: the context that Airflow passes when it calls the notifier in the triggerer; leave it out.
     """
 
     template_fields: Sequence[str] = ("at_least", "kind", "most", "conn_id")
@@ -67,7 +67,7 @@ class NeedingObjectsNotifier(TellingNotifier):
 
         needs, unknown = self._look()
         if unknown:
-            self.log.warning("%s objects were not looked at, as their logs have not answered.", unknown)
+            self.log.warning("%s objects were not checked, as their logs have not answered.", unknown)
         elif not needs:
             self.log.info("No object needs attention.")
         if not needs:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.notifications._telling import TellingNotifier
-from tidemark.sensors.stale import check_limit, limit_of
+from tidemark.sensors.stale import check_limit, limit_of, streams_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -29,15 +29,15 @@ class StaleStreamNotifier(TellingNotifier):
 
     :param stream: the stream, or several; None: all of the control store. (templated)
     :param hours_left: the time that must be left, in hours. (templated)
-    :param failures: report also streams that have failed this often in a row; None: never. (templated)
-    :param unmoved_hours: report also streams with changes that have waited this long while the offset did not move;
+    :param failures: also report streams that have failed this often in a row; None: never. (templated)
+    :param unmoved_hours: also report streams with changes that have waited this long while the offset did not move;
         None: never. (templated)
     :param always: report even if no stream is at risk, for the deadline of a watch.
     :param tell: dotted path of one of Airflow's notifier classes; None: only the log.
     :param tell_kwargs: its arguments, plain values. Its own templates are rendered with the report, and know
         `stale_message` and `stale_streams`.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
-    :param context: Airflow's, when it calls the notifier in the triggerer; leave it out.
+    :param context: the context that Airflow passes when it calls the notifier in the triggerer; leave it out.
     """
 
     template_fields: Sequence[str] = ("stream", "hours_left", "failures", "unmoved_hours", "conn_id")
@@ -80,9 +80,8 @@ class StaleStreamNotifier(TellingNotifier):
         from tidemark.streams.worker.risks import risk_report
 
         hook = TidemarkHook(self.conn_id)
-        names = [self.stream] if isinstance(self.stream, str) else self.stream
         limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
-        return risk_report(hook.open_store(), names, hook.open_table, limit)
+        return risk_report(hook.open_store(), streams_of(self.stream), hook.open_table, limit)
 
 
 def _lateness(context: Any) -> list[str]:

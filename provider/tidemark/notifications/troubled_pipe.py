@@ -29,7 +29,7 @@ class PipeTroubleNotifier(TellingNotifier):
     :param tell_kwargs: its arguments, plain values. Its own templates are rendered with the report, and know
         `pipe_message` and `troubled_pipes`.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
-    :param context: Airflow's, when it calls the notifier in the triggerer; leave it out.
+    :param context: the context that Airflow passes when it calls the notifier in the triggerer; leave it out.
     """
 
     template_fields: Sequence[str] = ("pipes", "conn_id")

@@ -42,12 +42,14 @@ __all__ = [
     "owner_of",
     "python_path_of",
     "seconds_of",
+    "unless_left_out",
     "whole_number_of",
 ]
 
 PATIENCE_TO_COUNT = timedelta(seconds=3)  # the attempt has failed, and its retry waits
 
 Execute = TypeVar("Execute", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class TidemarkOperator(BaseOperator):
@@ -102,13 +104,21 @@ def failures_counted(argument: str, *, consuming: bool = True) -> Callable[[Exec
                 given = getattr(self, argument) or ()
                 named = [given] if isinstance(given, str) else [str(name) for name in given]
                 metrics.failed(named, error)
-                if consuming and not getattr(self, "only_plan", False):
+                if consuming and not _only_plans(self):
                     _count_in_store(self, named, context, error)
                 raise
 
         return counted  # type: ignore[return-value]
 
     return around
+
+
+def _only_plans(operator: Any) -> bool:
+    """Whether the attempt was a dry run, which consumes nothing; a text that is no flag has begun none."""
+    try:
+        return flag_of("dry_run", getattr(operator, "only_plan", False))
+    except InvalidArgument:
+        return False
 
 
 def _count_in_store(operator: Any, named: Sequence[str], context: Context, error: BaseException) -> None:
@@ -205,6 +215,11 @@ def one_of(words: Sequence[str], argument: str, value: object) -> str:
 def is_left_out(value: object) -> bool:
     """Whether an argument is None, also as a template renders it."""
     return value is None or str(value).strip().lower() in ("", "none")
+
+
+def unless_left_out(value: T) -> T | None:
+    """The argument; None if it is None, also as a template renders it."""
+    return None if is_left_out(value) else value
 
 
 def whole_number_of(argument: str, value: int | str | None) -> int | None:

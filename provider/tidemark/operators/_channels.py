@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,14 +20,16 @@ def channel_of(argument: str, value: str) -> str:
     return value
 
 
-def note_landing(hook: TidemarkHook, table: str, key: TransactionKey) -> None:
-    """Keep in the control store whether the table has channels, so that lists and the page show it.
+def note_landing(hook: TidemarkHook, table: str, key: TransactionKey, figures: Mapping[str, float]) -> None:
+    """Keep in the control store whether the table has channels, so that lists and the page show it. `figures`: the work
+    of the task, for its tab.
 
-    A second run changes nothing. Raises TableNotFound, NotADeltaTable, CorruptLog, StoreError.
+    A second run changes nothing but the sum of the figures. Raises TableNotFound, NotADeltaTable, CorruptLog,
+    StoreError.
     """
     from tidemark.channels.worker.landing_tables import note_landing_table
     from tidemark.channels.worker.tables import channels_of
 
     source = hook.table(table)
     found = channels_of(hook.open_table(source), table)
-    note_landing_table(hook.open_store(), source, found, by=str(key))
+    note_landing_table(hook.open_store(), source, found, by=str(key), figures=figures)

@@ -16,7 +16,10 @@ from tidemark.operators._plans import (
     filling,
     parsed_sql,
     planned_writes,
+    require_all_read,
     require_targets,
+    streams_of,
+    write_requests,
 )
 
 __all__ = [
@@ -93,6 +96,10 @@ def check_targets(operator: Any) -> None:
             _check_request({name: given.get(name) for name in _OF_WRITES}, operator.template_ext)
     elif is_constant(targets):
         require_targets(targets, vars(operator))
+    given = {name: getattr(operator, name) for name in ("targets", *_OF_WRITES)}
+    if is_constant(given, operator.template_ext):
+        requests = write_requests(given)
+        require_all_read(requests, streams_of(requests))
 
 
 def check_writes(argument: str, writes: Any) -> None:

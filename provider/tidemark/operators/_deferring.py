@@ -44,6 +44,6 @@ def _left_at_a_driver(execute: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return execute(self, context)
         except DriverGoesOn as goes_on:
-            self.wait_in_the_triggerer(goes_on)
+            self.wait_in_the_triggerer(goes_on, context)
 
     return left

@@ -144,7 +144,7 @@ def _coming(
     from tidemark.streams.worker.streams import get_stream
 
     store = runtime.store
-    sources = look_at_sources(store, streams, wherever(runtime.tables), bound)
+    sources = look_at_sources(store, streams, wherever(runtime.tables), bound, to_read=True)
     stored = tuple(
         window_from(get_stream(store, name), source.ends, store.clock())
         for name, source in zip(streams, sources, strict=True)

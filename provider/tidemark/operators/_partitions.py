@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import key_of, whole_number_of
+from tidemark.operators._base import key_of, unless_left_out, whole_number_of
 from tidemark.operators._constants import is_constant
 
 if TYPE_CHECKING:
@@ -94,7 +94,14 @@ def sink_of(
     from tidemark.change_streams.model.sinks import Sink
     from tidemark.change_streams.worker.sinks import request_sink, require_target, target_of
 
-    asked = request_sink(store, change_stream, write_as=write_as, target=target, table=table, keys=keys)
+    asked = request_sink(
+        store,
+        change_stream,
+        write_as=write_as,
+        target=unless_left_out(target),
+        table=unless_left_out(table),
+        keys=unless_left_out(keys) or (),
+    )
     place = None if asked.target is None else target_of(find, asked.target)
     require_target(store, change_stream, place, of_table=asked.table_id)
     return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function, asked.alone)

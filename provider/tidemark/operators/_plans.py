@@ -28,6 +28,7 @@ __all__ = [
     "parsed_sql",
     "planned_writes",
     "quarantine_of",
+    "require_all_read",
     "require_targets",
     "streams_of",
     "write_requests",
@@ -87,6 +88,29 @@ def streams_of(requests: Sequence[WriteRequest]) -> tuple[str, ...]:
     """The streams that any of the requests reads, each once."""
     names = {name.casefold(): name for request in reversed(requests) for name in reversed(request.streams)}
     return tuple(reversed(names.values()))
+
+
+def require_all_read(requests: Sequence[WriteRequest], streams: Sequence[str]) -> None:
+    """Raises InvalidArgument for a stream that no request reads: its changes would be passed over.
+
+    A statement reads the streams that it names, every other write all that it is given. One stream is read by all, as
+    `parsed_sql` sees to it. Raises StatementRefused.
+    """
+    if len(streams) < 2:
+        return
+    read = {name.casefold() for request in requests for name in _read_by(request)}
+    unread = [name for name in streams if name.casefold() not in read]
+    if unread:
+        problem = "nothing reads it, so its changes would be passed over; read it, or leave it out"
+        raise InvalidArgument(argument="stream", value=unread[0] if len(unread) == 1 else unread, problem=problem)
+
+
+def _read_by(request: WriteRequest) -> Sequence[str]:
+    if request.write_as != WriteAs.SQL or not request.sql:
+        return request.streams
+    from tidemark.sql.statements import parse_write
+
+    return parse_write(filling(request.sql)).names
 
 
 def require_targets(targets: Any, given: Mapping[str, Any]) -> None:

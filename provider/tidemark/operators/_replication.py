@@ -171,7 +171,7 @@ def names_of(argument: str, value: Names) -> tuple[str, ...]:
         try:
             given = json.loads(text.replace("'", '"')) if text.startswith("[") else text.split(",")
         except ValueError as error:
-            raise InvalidArgument(argument=argument, value=value, problem="it is no JSON array of names") from error
+            raise InvalidArgument(argument=argument, value=value, problem="it is not a JSON array of names") from error
     if isinstance(given, list | tuple):
         given = [name for one in given for name in (one if isinstance(one, list | tuple) else [one])]
     if not isinstance(given, list | None) or not all(isinstance(name, str) for name in given or ()):
@@ -192,7 +192,9 @@ def patterns_of(argument: str, value: Names) -> tuple[str, ...]:
 
     names = names_of(argument, value)
     if bad := [name for name in names if not 1 <= len(parts_of(name)) <= 3]:
-        problem = f"{bad[0]!r} is no pattern: give schema, schema.table or schema.table.column, each with * if need be"
+        problem = (
+            f"{bad[0]!r} is not a pattern: give schema, schema.table or schema.table.column, each with * if need be"
+        )
         raise InvalidArgument(argument=argument, value=value, problem=problem)
     return names
 

@@ -22,9 +22,9 @@ _HAS_POLICIES = hasattr(sdk, "ExceptionRetryPolicy")
 
 def set_retry_policy(arguments: dict[str, Any], *, hopeless: Kinds, passing: Kinds = ()) -> None:
     """Let a task with these arguments fail at once for a hopeless error that is not `passing`. A policy that the DAG
-    gives stays.
+    gives stays; a mapped task has None for none.
     """
-    if _HAS_POLICIES and "retry_policy" not in arguments:
+    if _HAS_POLICIES and arguments.get("retry_policy") is None:
         arguments["retry_policy"] = _policy(hopeless, passing)
 
 

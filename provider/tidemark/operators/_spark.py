@@ -154,7 +154,7 @@ class SparkOperator(TidemarkOperator):
         """End the job that runs; the next attempt continues from the stored state."""
         self.cancel_job()
 
-    def wait_in_the_triggerer(self, left: DriverGoesOn) -> NoReturn:
+    def wait_in_the_triggerer(self, left: DriverGoesOn, context: Context) -> NoReturn:
         """Defer until the application of the driver has ended; then the attempt begins again, and finds it."""
         from tidemark.hooks.yarn_job import GRACE
         from tidemark.triggers.yarn import YarnApplicationTrigger
@@ -172,8 +172,17 @@ class SparkOperator(TidemarkOperator):
                 own=left.own,
             ),
             method_name="continue_after_wait",
-            timeout=max(end - datetime.now(UTC), timedelta()) + _LONGER_THAN_THE_TRIGGER,
+            timeout=self._longest_wait(end, context, datetime.now(UTC)),
         )
+
+    def _longest_wait(self, end: datetime, context: Context, now: datetime) -> timedelta:
+        """Until after the end of the trigger, or as long as `execution_timeout` leaves: Airflow counts that on workers
+        alone.
+        """
+        longest = max(end - now, timedelta()) + _LONGER_THAN_THE_TRIGGER
+        if self.execution_timeout is None:
+            return longest
+        return min(longest, max(context["ti"].start_date + self.execution_timeout - now, timedelta()))
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """As Airflow's. A wait in the triggerer that failed ends its driver, as a person would."""

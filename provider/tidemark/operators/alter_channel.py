@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import flag_of, key_of, one_of, owner_of
+from tidemark.operators._base import flag_of, is_left_out, key_of, one_of, owner_of
 from tidemark.operators._channels import channel_of, note_landing
 from tidemark.operators._constants import check_constants, is_constant
 from tidemark.operators._spark import SparkOperator
@@ -55,7 +55,7 @@ class AlterChannelOperator(SparkOperator):
         self.only_writer = only_writer
         check_constants(self, channel=channel_of, action=_action_of, token=_token_of, only_writer=flag_of)
         if is_constant([action, token]):
-            _require_use(action, token)
+            _require_use(action, _token_of("token", token))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The channel's token before and after."""
@@ -63,7 +63,8 @@ class AlterChannelOperator(SparkOperator):
         from tidemark.model.codec import to_plain
 
         action = ChannelAction(_action_of("action", self.action))
-        _require_use(self.action, self.token)
+        token = _token_of("token", self.token)
+        _require_use(self.action, token)
         self.hook.table_uri(self.table)  # a typo is found before a JVM starts
         request = AlterChannel(
             lake_root=self.hook.settings.lake_root,
@@ -71,11 +72,11 @@ class AlterChannelOperator(SparkOperator):
             channel=channel_of("channel", self.channel),
             action=action,
             writer=owner_of(context),
-            token=_token_of("token", self.token),
+            token=token,
             only_writer=flag_of("only_writer", self.only_writer),
         )
         done = self.runtime().run_job(ALTER_CHANNEL, request, key=key_of(context))
-        note_landing(self.hook, self.table, key_of(context))
+        note_landing(self.hook, self.table, key_of(context), {"altered": 1})
         self.log.info("Token of %s of %s: %r, then %r.", self.channel, self.table, done.token_before, done.token)
         return {"table": self.table, "channel": self.channel, **to_plain(done)}
 
@@ -85,7 +86,10 @@ def _action_of(argument: str, value: str) -> str:
 
 
 def _token_of(argument: str, value: object) -> str | None:
-    if value is not None and not isinstance(value, str):
+    """A token; None for none, also as a template renders it. Raises InvalidArgument."""
+    if is_left_out(value):
+        return None
+    if not isinstance(value, str):
         raise InvalidArgument(argument=argument, value=value, problem="a token is a text")
     return value
 

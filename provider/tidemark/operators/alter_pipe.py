@@ -32,7 +32,7 @@ class AlterPipeOperator(TidemarkOperator):
     :param pipe: name of the pipe. (templated)
     :param action: `pause`, `resume` or `drop`. (templated)
     :param force: resume even after a pause longer than the pipe's history; older files are left out. (templated)
-    :param if_exists: to drop a missing pipe is fine; False: PipeNotFound. (templated)
+    :param if_exists: accept a missing pipe in a drop; False: PipeNotFound. (templated)
     """
 
     template_fields: Sequence[str] = ("pipe", "action", "force", "if_exists", "conn_id")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.operators._base import flag_of, key_of, whole_number_of
 from tidemark.operators._clustering import bounds_of, depth_of, names_of
 from tidemark.operators._constants import check_constants
+from tidemark.operators._replication import most_mapped
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
@@ -76,17 +77,18 @@ class AutoClusterOperator(SparkOperator):
 
     def execute(self, context: Context) -> list[Any]:
         """A list of {table, how, state, why, depth_before, depth_after, bytes, seconds, version}; with `plan_only`
-        paths.
+        paths, in lists if Airflow maps over fewer than there are.
         """
         from tidemark.clustering.worker.upkeep import keep_clustered
         from tidemark.model.codec import to_plain
+        from tidemark.streams.planning.groups import in_groups
 
         store = self.hook.open_store()
         found = self._clustered(context, store)
         if flag_of("plan_only", self.plan_only):
             ready = [one for one in found if one.suspended is None]
             self.log.info("%s of %s tables are not suspended.", len(ready), len(found))
-            return [one.table.path for one in ready]
+            return in_groups([one.table.path for one in ready], most_mapped())
         bounds = bounds_of(self.depth, self.run_bytes, self.day_bytes, self.file_bytes)
         done = keep_clustered(self.runtime(), found, key=key_of(context), bounds=bounds) if found else ()
         for one in done:

@@ -28,10 +28,11 @@ class BackfillTableOperator(SparkOperator):
     ChangeStreamNotFound, TargetNotFound, TargetNotDelta, TargetDoesNotFit, SplitUnreadable, InvalidArgument.
 
     :param change_stream: its name. (templated)
-    :param consumer_group: the group that reads from there on; it is created if it does not exist. (templated)
+    :param consumer_group: the group whose records begin after the copied version; it is created if it does not exist.
+        (templated)
     :param table: the watched table. (templated)
     :param target: the table that is filled. (templated)
-    :param overwrite: rows that the target has may go. (templated)
+    :param overwrite: whether the copy may replace rows that the target has. (templated)
     """
 
     template_fields: Sequence[str] = ("change_stream", "consumer_group", "table", "target", "overwrite", "conn_id")

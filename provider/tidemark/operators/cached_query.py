@@ -35,13 +35,14 @@ class CachedQueryOperator(LineageMixin, SparkOperator):
     `origin` is cache, log or spark, and `why` the reason why Spark ran. `data` are the rows, if they are few. Raises
     QueryNotReusable with the reason, InvalidArgument for other statements, CatalogTableMoved.
 
-    :param sql: the query; a name that ends in `.sql` is a file of it. (templated)
+    :param sql: the query, or the name of a file that ends in `.sql`. (templated)
     :param settings: settings of Spark for the query, such as spark.sql.session.timeZone, beside those of the
         connection. (templated)
     :param use_cached_result: False lets Spark run the query, and a new answer replaces the old one. (templated)
     :param normalise: white space and comments in the text do not count. (templated)
     :param moved_rows_count: a commit that only moves rows, such as OPTIMIZE, ends the answer, too. (templated)
-    :param most_rows: a larger answer is not part of the result, which has its location. (templated)
+    :param most_rows: the most rows in the result, which has the location of a larger answer instead.
+        (templated)
     :param most_mebibytes: a larger answer is an error, since it is not kept. (templated)
     """
 

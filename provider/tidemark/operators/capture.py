@@ -30,11 +30,12 @@ class CaptureChangesOperator(DeferrableOperator):
     InvalidArgument.
 
     :param change_stream: its name. (templated)
-    :param max_commits: take at most this many versions of each table. (templated)
+    :param max_commits: take at most this many versions of each table, and no version that is later than one that waits.
+        (templated)
     :param max_rows: end the batch before the commit that would exceed this many changes. (templated)
     :param max_bytes: end the batch before the commit whose files would exceed this many bytes. (templated)
-    :param split_rows: rows in a batch from which on a partition is split, when it happens again. (templated)
-    :param merge_rows: rows in a batch up to which two neighbours are merged, when it stays so. (templated)
+    :param split_rows: a partition with more rows than this in two batches in a row is split. (templated)
+    :param merge_rows: two neighbours that together have fewer rows than this in five batches are merged. (templated)
     :param allowed_skew_seconds: how far the clocks of writers may be behind. (templated)
     :param skip_when_empty: end as skipped when nothing is new. (templated)
     """

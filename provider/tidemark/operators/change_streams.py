@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.change_streams.planning.definition import require_name
 from tidemark.errors import ChangeStreamNotFound, InvalidArgument
 from tidemark.hooks.lake_tables import lake_tables_of
-from tidemark.operators._base import TidemarkOperator, flag_of, whole_number_of
+from tidemark.operators._base import TidemarkOperator, flag_of, unless_left_out, whole_number_of
 from tidemark.operators._constants import check_constants, check_options, is_constant
 from tidemark.operators._spark import SparkOperator
 
@@ -35,7 +35,7 @@ class _WithOptions(SparkOperator):
 
     def _check_watch(self, *, new: bool) -> None:
         """Check `watch` and its `keys` if they are constants. Raises InvalidArgument."""
-        from tidemark.change_streams.planning.definition import TableRequest, parse_keys, parse_watch, require_asked
+        from tidemark.change_streams.planning.definition import TableRequest, keys_by_name, parse_keys, parse_watch
 
         ends = self.template_ext
         asked = parse_watch(self.watch) if is_constant(self.watch, ends) else None
@@ -46,7 +46,7 @@ class _WithOptions(SparkOperator):
             return
         keys = parse_keys(self.keys, asked.tables)
         if not asked.everything:
-            require_asked(keys, [one.name for one in asked.tables])
+            keys_by_name(keys, [one.name for one in asked.tables])
 
     def _check_options(self, _: str, given: Mapping[str, Any] | None) -> None:
         """Raises ChangeStreamRefused, as the change stream itself would."""
@@ -66,13 +66,14 @@ class CreateChangeStreamOperator(_WithOptions):
 
     :param change_stream: its name: a letter, then letters, digits and underscores. (templated)
     :param watch: `ALL`, a table, a list of tables, or a mapping of tables to columns. In a mapping None means all
-        columns, and an empty list the key alone. None watches nothing: it is suspended. (templated)
+        columns, and an empty list the key alone. None watches nothing: the change stream is suspended.
+        (templated)
     :param keys: the primary key of tables without the property `tidemark.primaryKey`: a mapping of tables to columns.
         For a single table: its columns. (templated)
     :param options: `retention_period` (`1d` to `30d`), `value_capture_type`, `exclude_insert`, `exclude_update`,
         `exclude_delete`, `exclude_ttl_deletes`, `allow_txn_exclusion`. (templated)
-    :param initial_partitions: into how many partitions the keys are divided at first, 1,024 at most; load splits and
-        merges them later. (templated)
+    :param initial_partitions: the number of partitions at first, at most 1,024; load splits and merges them later.
+        (templated)
     """
 
     template_fields: Sequence[str] = ("change_stream", "watch", "keys", "options", "initial_partitions", "conn_id")
@@ -110,8 +111,8 @@ class CreateChangeStreamOperator(_WithOptions):
         made = defining.create(
             store,
             self.change_stream,
-            watch=self.watch,
-            keys=self.keys,
+            watch=unless_left_out(self.watch),
+            keys=unless_left_out(self.keys),
             options=options_of(self.options),
             tables=lake_tables_of(self.hook, partial(self.table_by_name, context)),
             logs=logs_root(self.hook.settings.workspace),
@@ -131,11 +132,11 @@ class AlterChangeStreamOperator(_WithOptions):
     CreateChangeStreamOperator raises.
 
     :param change_stream: its name, in any case. (templated)
-    :param watch: what it watches from now on, in place of all before, as in CreateChangeStreamOperator; None: what it
-        watches. (templated)
-    :param keys: the primary key of tables that come new and do not say their own. (templated)
-    :param options: those that change; None puts one back to its default. (templated)
-    :param suspend: watch nothing; what was captured can be read on. (templated)
+    :param watch: the new watch list, which replaces the old one, as in CreateChangeStreamOperator. None keeps the old
+        list. (templated)
+    :param keys: the primary key of new tables without the property `tidemark.primaryKey`. (templated)
+    :param options: the options to change; None resets one to its default. (templated)
+    :param suspend: watch nothing; captured records can still be read. (templated)
     :param restart: a table, or a list of them, to be watched from the newest version on. The commits in between are not
         captured. The way past a version that cannot be captured. (templated)
     """
@@ -174,15 +175,16 @@ class AlterChangeStreamOperator(_WithOptions):
         from tidemark.lake.delta_log import DeltaLog
 
         suspend = flag_of("suspend", self.suspend)
-        _require_one_wish(suspend, self.watch, self.restart)
+        watch, restart = unless_left_out(self.watch), unless_left_out(self.restart)
+        _require_one_wish(suspend, watch, restart)
         altered = defining.alter(
             self.hook.open_store(),
             self.change_stream,
-            watch=() if suspend else self.watch,
-            keys=self.keys,
+            watch=() if suspend else watch,
+            keys=unless_left_out(self.keys),
             options=options_of(self.options),
             tables=lake_tables_of(self.hook, partial(self.table_by_name, context)),
-            restart=self.restart,
+            restart=restart,
             open_log=partial(DeltaLog.open, options=self.hook.settings.storage_options),
         )
         self.log.info("Change stream %s watches %s.", altered.name, _tables(altered))
@@ -193,7 +195,7 @@ class DropChangeStreamOperator(TidemarkOperator):
     """Ends a change stream and its consumer groups, and deletes its records. No Spark.
 
     :param change_stream: its name, in any case. (templated)
-    :param if_exists: one that is not there is fine; False: ChangeStreamNotFound. (templated)
+    :param if_exists: accept a missing change stream; False: ChangeStreamNotFound. (templated)
     """
 
     template_fields: Sequence[str] = ("change_stream", "if_exists", "conn_id")
@@ -220,7 +222,7 @@ class DropChangeStreamOperator(TidemarkOperator):
         return True
 
 
-def _require_one_wish(suspend: bool, watch: Watch | None, restart: str | Sequence[str]) -> None:
+def _require_one_wish(suspend: bool, watch: Watch | None, restart: str | Sequence[str] | None) -> None:
     """Raises InvalidArgument."""
     if suspend and watch is not None:
         raise InvalidArgument(argument="suspend", value=suspend, problem="it contradicts watch")

@@ -21,7 +21,14 @@ from tidemark.operators._constants import check_bounds, check_constants, check_t
 from tidemark.operators._created import Creation, creation_of, left_as_it_is
 from tidemark.operators._deferring import DeferrableOperator
 from tidemark.operators._jobs import create_quarantine, explain
-from tidemark.operators._plans import TableUri, WriteRequest, planned_writes, streams_of, write_requests
+from tidemark.operators._plans import (
+    TableUri,
+    WriteRequest,
+    planned_writes,
+    require_all_read,
+    streams_of,
+    write_requests,
+)
 from tidemark.operators._reads_of_views import over_views
 
 if TYPE_CHECKING:
@@ -67,7 +74,7 @@ class ConsumeStreamOperator(LineageMixin, DeferrableOperator):
     :param max_bytes: end the window before the commit whose files would exceed this many bytes. A long backlog then
         comes in slices, of one commit at least. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
-    :param dry_run: say what would be read, touch nothing. (templated)
+    :param dry_run: report what would be read, and change nothing. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
     """
 
@@ -126,7 +133,9 @@ class ConsumeStreamOperator(LineageMixin, DeferrableOperator):
         hook, uri = self.hook, cache(partial(self.table_uri, context))
         creation = self._creation()
         if creation is None:
-            requests = [over_views(hook, request) for request in write_requests(vars(self))]
+            given = write_requests(vars(self))
+            require_all_read(given, streams_of(given))
+            requests = [over_views(hook, request) for request in given]
             for request in requests:
                 planned_writes(replace(request, quarantine=None), uri)  # refuses, before a table is made
         else:

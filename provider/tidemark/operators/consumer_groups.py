@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.change_streams.planning.starts import GroupStart, start_of
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import TidemarkOperator, one_of
+from tidemark.operators._base import TidemarkOperator, is_left_out, one_of
 from tidemark.operators._constants import check_constants, is_constant
 from tidemark.streams.planning.names import require_name
 
@@ -66,7 +66,7 @@ class AlterConsumerGroupOperator(TidemarkOperator):
     ChangeStreamNotFound, ConsumerGroupNotFound, OutOfRange, InvalidArgument.
 
     :param change_stream: its name. (templated)
-    :param consumer_group: which group. (templated)
+    :param consumer_group: name of the group. (templated)
     :param action: `pause`, `resume` or `reset`. (templated)
     :param start: where a reset begins: `earliest`, `now`, or a time with a zone. (templated)
     """
@@ -107,11 +107,11 @@ class AlterConsumerGroupOperator(TidemarkOperator):
 
 
 def _start_or_none(argument: str, value: datetime | str | None) -> GroupStart | None:
-    return start_of(argument, value) if value else None
+    return None if value is None or is_left_out(value) else start_of(argument, value)
 
 
 def _start_for(action: str, start: datetime | str | None) -> GroupStart | None:
     """The point at which a reset begins; None without a reset. Raises InvalidArgument."""
-    if (action == "reset") != bool(start):
+    if (action == "reset") == is_left_out(start):
         raise InvalidArgument(argument="start", value=start, problem="a reset needs it, and nothing else has it")
     return _start_or_none("start", start)

@@ -31,9 +31,9 @@ class CopyIntoOperator(DeferrableOperator):
 
     Raises StatementRefused for other statements and for VALIDATION_MODE. Raises CopyAborted with the first error,
     SqlCompilationError with the place in the text, CopyRefused, FilesNotFound, StageLocationMissing, StageNotFound,
-    FileFormatNotFound, TableNotFound, FileFormatNotInstalled.
+    FileFormatNotFound, TableNotFound, FileFormatNotInstalled, BatchMissing.
 
-    :param sql: the statement; a name that ends in `.sql` is a file of it. (templated)
+    :param sql: the statement, or the name of a file that ends in `.sql`. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when no file was loaded. (templated)
     """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.external_tables import ExternalTableRequest, FileFormat
-from tidemark.operators._base import key_of
+from tidemark.operators._base import is_left_out, key_of, unless_left_out
 from tidemark.operators._constants import check_constants, check_options, is_constant
 from tidemark.operators._spark import SparkOperator
 from tidemark.streams.planning.external_tables import file_format_of
@@ -83,14 +83,14 @@ class RefreshExternalTableOperator(SparkOperator):
             name=self.external_table,
             location=_location_of("location", self.location),
             file_format=_format_of("file_format", self.file_format),
-            schema=self.schema,
+            schema=unless_left_out(self.schema),
             options=_options_of("options", self.options),
-            pattern=self.pattern,
+            pattern=unless_left_out(self.pattern),
         )
 
 
 def _require_format(location: str | None, file_format: str | None) -> None:
-    if location is not None and file_format is None:
+    if not is_left_out(location) and is_left_out(file_format):
         raise InvalidArgument(argument="file_format", value=None, problem="a location needs it")
 
 
@@ -98,18 +98,20 @@ def _location_of(argument: str, value: str | None) -> str | None:
     """Raises InvalidArgument for a place with a password in it."""
     from tidemark.hooks._secrets import require_no_password
 
-    if value is None:
+    if value is None or is_left_out(value):
         return None
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str):
         raise InvalidArgument(argument=argument, value=value, problem="give the place of a directory")
     require_no_password(argument, value)
     return value
 
 
 def _format_of(argument: str, value: str | None) -> FileFormat | None:
-    if value is not None and not isinstance(value, str):
+    if value is None or is_left_out(value):
+        return None
+    if not isinstance(value, str):
         raise InvalidArgument(argument=argument, value=value, problem="give the name of a format")
-    return None if value is None else file_format_of(value.strip())
+    return file_format_of(value.strip())
 
 
 def _options_of(argument: str, value: Mapping[str, Any] | None) -> dict[str, str]:

@@ -32,7 +32,7 @@ class IngestRowsOperator(SparkOperator):
     A source is a function `source(after_token, **source_options)` that yields (rows, token). From the same token on it
     yields the same rows again. A retry, a clear or the next run continues after the committed token, and fences an
     attempt that is still alive. Returns {table, channel, rows, errors, from_token, to_token, latency_ms, is_empty,
-    last_error}. Raises TableNotFound, TableNotSupported, RowsRefused, TokenOutOfOrder, ChannelInvalid,
+    last_error, skipped_rows}. Raises TableNotFound, TableNotSupported, RowsRefused, TokenOutOfOrder, ChannelInvalid,
     ChannelTokenLost, CommitsMayBeLost, StatementRefused for a source that cannot be imported, InvalidArgument.
 
     :param source: lines, kafka, sql, http, or `module:function` beside the DAG file. (templated)
@@ -40,8 +40,9 @@ class IngestRowsOperator(SparkOperator):
     :param channel: the channel's name; one for each partition of the source. (templated)
     :param source_options: further arguments of the source, by name. `conn_id` is an Airflow connection, which the
         source gets as `connection`. (templated)
-    :param on_error: abort, continue or skip_batch: what becomes of a row that does not fit. (templated)
-    :param seconds: read for this time, also rows that come within it; None reads until the source is empty. (templated)
+    :param on_error: the handling of a row that does not fit: abort, continue or skip_batch. (templated)
+    :param seconds: read for this time, including rows that arrive within it; None reads until the source is empty.
+        (templated)
     :param channel_options: by name `evolve_schema`, `quarantine`, `default_timezone`, `max_client_lag`,
         `verify_tokens` ("numeric") and `strict_tokens`, as of a channel that is opened. (templated)
     :param only_writer: whether no other program writes the table. On S3 it must be True. (templated)
@@ -94,9 +95,13 @@ class IngestRowsOperator(SparkOperator):
         request = self._request(context)
         runtime = self.runtime(functions=True, source=self._connection(request))
         done = runtime.run_job(INGEST_ROWS, request, key=key_of(context))
-        note_landing(self.hook, self.table, key_of(context))
+        note_landing(self.hook, self.table, key_of(context), {"rows": done.rows, "errors": done.errors})
         if done.errors:
             self.log.warning("%s rows did not fit %s; the last: %s", done.errors, self.table, done.last_error)
+        if done.skipped_rows:
+            self.log.warning(
+                "Batches with %s rows were skipped, and %s has none of them.", done.skipped_rows, self.table
+            )
         self.log.info("%s rows are in %s; the token is %r.", done.rows, self.table, done.to_token)
         answer = {"table": self.table, "channel": self.channel, **to_plain(done)}
         for asset in self.outlets:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import InvalidArgument
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tidemark.errors import InvalidArgument, SourceError, TablesNotKept
 from tidemark.operators._base import days_of, flag_of, hours_of, is_left_out, key_of, owner_of
 from tidemark.operators._channels import note_landing
 from tidemark.operators._constants import check_constants
@@ -16,7 +19,7 @@ from tidemark.operators._spark import SparkOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.channels.model.jobs import KeepChannels
+    from tidemark.channels.model.jobs import KeepChannels, KeptChannels
 
 __all__ = ["KeepChannelsOperator"]
 
@@ -29,15 +32,18 @@ class KeepChannelsOperator(SparkOperator):
     The history of a table's channels loses its days before the last 30. Compaction is Delta's OPTIMIZE. It changes no
     row, so streams show none of it. Returns a list of {table, swept, idle, files_removed, files_added}: channels that
     were removed, and those that soon will be. A retry does the rest. Raises TableNotFound, TableNotSupported,
-    CommitsMayBeLost, InvalidArgument.
+    CommitsMayBeLost, InvalidArgument, and TablesNotKept for some of several tables, after the others are done. Raises
+    AirflowSkipException with `skip_when_unsafe` if no table is left.
 
     :param tables: the tables, by name: a list, or text with commas. (templated)
     :param idle_days: days without rows or tokens after which a channel is removed. (templated)
     :param warn_days: days without rows or tokens after which the log warns of the removal. (templated)
-    :param compact: whether small files become large ones. (templated)
+    :param compact: whether small files are compacted. (templated)
     :param log_hours: hours that commits stay in the logs of the tables, 48 or more; longer if a stream needs them. None
         leaves the setting of the table. (templated)
     :param only_writer: whether no other program writes the tables during the run. On S3 it must be True. (templated)
+    :param skip_when_unsafe: pass over tables whose commits may be lost, which otherwise fail; end as skipped if no
+        table is left. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -47,6 +53,7 @@ class KeepChannelsOperator(SparkOperator):
         "compact",
         "log_hours",
         "only_writer",
+        "skip_when_unsafe",
         "conn_id",
     )
 
@@ -59,6 +66,7 @@ class KeepChannelsOperator(SparkOperator):
         compact: bool | str = True,
         log_hours: float | str | None = None,
         only_writer: bool | str = False,
+        skip_when_unsafe: bool | str = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -68,6 +76,7 @@ class KeepChannelsOperator(SparkOperator):
         self.compact = compact
         self.log_hours = log_hours
         self.only_writer = only_writer
+        self.skip_when_unsafe = skip_when_unsafe
         check_constants(
             self,
             tables=_tables_of,
@@ -76,6 +85,7 @@ class KeepChannelsOperator(SparkOperator):
             compact=flag_of,
             log_hours=_log_hours_of,
             only_writer=flag_of,
+            skip_when_unsafe=flag_of,
         )
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
@@ -85,18 +95,34 @@ class KeepChannelsOperator(SparkOperator):
         from tidemark.model.codec import to_plain
 
         request = self._request(context)
-        for table in request.tables:
-            self.hook.table_uri(table)  # a typo is found before a JVM starts
+        passed_over = (SourceError,) if len(request.tables) > 1 else ()
+        for table in request.tables:  # a typo of the only table is found before a JVM starts
+            with suppress(*passed_over):
+                self.hook.table_uri(table)
         done = self.runtime().run_job(KEEP_CHANNELS, request, key=key_of(context))
         for kept in done.tables:
-            note_landing(self.hook, kept.table, key_of(context))
+            figures = {"swept": len(kept.swept), "removed": kept.files_removed, "added": kept.files_added}
+            note_landing(self.hook, kept.table, key_of(context), figures)
             if kept.idle:
                 names = ", ".join(kept.idle)
                 self.log.warning("Channels of %s that nobody uses, and that will be removed: %s", kept.table, names)
         if gone := end_missing_tables(self.hook.open_store(), self.hook.open_table):
             self.log.info("Tables with channels that no longer exist: %s", ", ".join(gone))
+        self._report(done)
         found: list[dict[str, Any]] = to_plain(done.tables)
         return found
+
+    def _report(self, done: KeptChannels) -> None:
+        """Tables that were not kept. Raises TablesNotKept, AirflowSkipException."""
+        if done.unsafe:
+            names, reason = ", ".join(done.unsafe), next(iter(done.unsafe.values()))
+            self.log.warning("Tables that were passed over: %s. %s", names, reason)
+        if done.failed:
+            problems = " ".join(f"{table}: {problem}" for table, problem in done.failed.items())
+            total = len(done.tables) + len(done.failed)
+            raise TablesNotKept(failed=len(done.failed), total=total, problems=problems)
+        if not done.tables:
+            raise AirflowSkipException("No table was kept, as commits may be lost. The log says what helps.")
 
     def _request(self, context: Context) -> KeepChannels:
         from tidemark.channels.model.jobs import KeepChannels
@@ -111,18 +137,23 @@ class KeepChannelsOperator(SparkOperator):
             warn_days=days_of("warn_days", self.warn_days).total_seconds() / 86_400,
             compact=flag_of("compact", self.compact),
             only_writer=flag_of("only_writer", self.only_writer),
+            skip_when_unsafe=flag_of("skip_when_unsafe", self.skip_when_unsafe),
         )
 
     def _log_hours(self, tables: Sequence[str]) -> dict[str, int]:
-        """Table → hours, of those whose setting may be changed."""
+        """Table → hours, of those whose setting may be changed. The job says what is wrong with an unreadable one."""
         from tidemark.channels.worker.log_retention import log_hours_for
 
         wanted = _log_hours_of("log_hours", self.log_hours)
         if wanted is None:
             return {}
         store = self.hook.open_store()
-        found = {table: log_hours_for(store, self.hook.open_table(table), wanted) for table in tables}
-        return {table: hours for table, hours in found.items() if hours is not None}
+        found: dict[str, int] = {}
+        for table in tables:
+            with suppress(SourceError):
+                hours = log_hours_for(store, self.hook.open_table(table), wanted)
+                found |= {} if hours is None else {table: hours}
+        return found
 
 
 def _log_hours_of(argument: str, value: float | str | None) -> float | None:

@@ -37,9 +37,9 @@ class CreateKeyedStreamOperator(CreateStreamOperator):
     :param show_initial_rows: the first consumption delivers the rows that the table has at the stream's start.
         (templated)
     :param at: where to start: a version, or a time with a zone; None is the newest version. (templated)
-    :param or_replace: begin a new stream even if there is one: its place is lost, at every run. (templated)
+    :param or_replace: begin a new stream even if one exists. Each run then loses the offset. (templated)
     :param comment: shown with the stream. (templated)
-    :param mode: that of CreateStreamOperator; no other compares by key.
+    :param mode: that of CreateStreamOperator; no mode but `standard` compares by key.
     :param enable_row_tracking: that of CreateStreamOperator; a stream by key does without.
     """
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.failpoints import failpoint
-from tidemark.operators._base import TidemarkOperator, key_of, whole_number_of
+from tidemark.operators._base import TidemarkOperator, is_left_out, key_of, unless_left_out, whole_number_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._partitions import check_sink, number_of, run_of, sink_of, task_limits
 from tidemark.operators._spark import SparkOperator
@@ -36,11 +36,11 @@ class PlanPartitionsOperator(TidemarkOperator):
     PartitionTokenInvalid, InvalidArgument.
 
     :param change_stream: its name. (templated)
-    :param consumer_group: whose progress it is. (templated)
+    :param consumer_group: name of the group. (templated)
     :param max_chunks: the most chunks that a run plans; None: as many as mapped tasks can take. (templated)
     :param max_rows: end a chunk before it has more rows than this, if the log's segments allow it. (templated)
     :param chunks_per_task: the chunks that one task reads, in one start of Spark. (templated)
-    :param rows_per_task: as long as they have no more rows than this together. (templated)
+    :param rows_per_task: the most rows that the chunks of one task have together. (templated)
     :param token: only this partition. (templated)
     """
 
@@ -102,7 +102,7 @@ class PlanPartitionsOperator(TidemarkOperator):
             run=run_of(context),
             max_chunks=limits.max_chunks,
             max_rows=limits.max_rows,
-            token=self.token or None,
+            token=unless_left_out(self.token),
         )
         failpoint("plan.stored")
         parts = {chunk.token: parse_token(chunk.token) for chunk in wave.chunks}
@@ -138,9 +138,9 @@ class ReadPartitionOperator(SparkOperator):
     :param change_stream: its name. (templated)
     :param write_as: `append`, `merge`, or a function as `module:function`. (templated)
     :param target: the table that append and merge write. (templated)
-    :param table: only the records of this table, watched now or once; a merge needs it unless exactly one is.
-        (templated)
-    :param keys: the key columns of a merge; left out: those of the watched table. (templated)
+    :param table: only the records of this table, which is or was watched. A merge needs it,
+        unless exactly one table is watched. (templated)
+    :param keys: the key columns of a merge; by default those of the watched table. (templated)
     """
 
     template_fields: Sequence[str] = ("bundle", "change_stream", "write_as", "target", "table", "keys", "conn_id")
@@ -210,7 +210,7 @@ class CommitPartitionsOperator(TidemarkOperator):
     Returns {advanced, finished, children, low_watermark}. Raises ChangeStreamNotFound, ConsumerGroupNotFound.
 
     :param change_stream: its name. (templated)
-    :param consumer_group: whose progress it is. (templated)
+    :param consumer_group: name of the group. (templated)
     """
 
     template_fields: Sequence[str] = ("change_stream", "consumer_group", "conn_id")
@@ -241,7 +241,7 @@ class FinishPartitionsOperator(TidemarkOperator):
     ConsumerGroupNotFound.
 
     :param change_stream: its name. (templated)
-    :param consumer_group: whose progress it is. (templated)
+    :param consumer_group: name of the group. (templated)
     """
 
     template_fields: Sequence[str] = ("change_stream", "consumer_group", "conn_id")
@@ -273,5 +273,5 @@ def _require_token(_: str, value: str | None) -> None:
     """Raises PartitionTokenInvalid for a text that is no partition's token."""
     from tidemark.change_streams.planning.tokens import parse_token
 
-    if value:
+    if value is not None and not is_left_out(value):
         parse_token(value)

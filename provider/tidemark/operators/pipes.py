@@ -108,7 +108,7 @@ class RunPipeOperator(DeferrableOperator):
     {pipe, batches, files, files_loaded, files_with_errors, rows_loaded, bytes_loaded, errors_seen, pending, version,
     failed, left_out, first_left_out}. `failed` are the reports of the first 20 files with errors, which the log has as
     warnings. `left_out` are files older than the pipe's history, which no run has met before. Raises
-    PipeNotFound, StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, CopyRefused,
+    PipeNotFound, StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, CopyRefused, BatchMissing,
     SqlCompilationError, InvalidArgument, NotificationsUnreachable, NotificationsNotInstalled, FileFormatNotInstalled.
 
     A pipe with a notification channel takes the files that are announced there, and lists its location once an hour.
@@ -117,7 +117,7 @@ class RunPipeOperator(DeferrableOperator):
     :param pipe: name of the pipe; a mapped task runs several. (templated)
     :param list_files: look for new files; `"all"` loads files again that were loaded before. None: if the pipe was
         created with auto_ingest, or if one of the next two asks for files. (templated)
-    :param prefix: only new files whose names begin so, after the prefix of the pipe. (templated)
+    :param prefix: only new files whose names begin with this, after the prefix of the pipe. (templated)
     :param modified_after: only new files that were modified after this time, which has a zone. (templated)
     :param max_files: files in one batch. (templated)
     :param batches: batches in this run; the rest waits for the next one. (templated)
@@ -222,7 +222,7 @@ class RefreshPipeOperator(DeferrableOperator):
     PipeNotFound, StageNotFound, FileFormatNotFound, TableNotFound, StageLocationMissing, InvalidArgument.
 
     :param pipe: name of the pipe. (templated)
-    :param prefix: only files whose names begin so, after the prefix of the pipe. (templated)
+    :param prefix: only files whose names begin with this, after the prefix of the pipe. (templated)
     :param modified_after: only files that were modified after this time, which has a zone. (templated)
     """
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.streams import StreamMode
-from tidemark.operators._base import flag_of, key_of
+from tidemark.operators._base import flag_of, key_of, unless_left_out
 from tidemark.operators._constants import check_constants
 from tidemark.operators._plans import names_of
 from tidemark.operators._spark import SparkOperator
@@ -108,14 +108,14 @@ class RebaseStreamOperator(SparkOperator):
         return prepared(stream_sources(self.hook, self.runtime).find(asked), self.hook.open_table, keys=keys)
 
     def _on(self) -> str | None:
-        return None if self.on is None or str(self.on).strip().lower() in ("", "none") else self.on
+        return unless_left_out(self.on)
 
     def _table(self, old: Stream) -> TableRef:
         """The table that is at that place now."""
         from tidemark.streams.worker.catalog import asking_the_catalog
 
         if old.mode is StreamMode.INSERT_ONLY:
-            return self.hook.external_table(self.on or old.source.name)
+            return self.hook.external_table(self._on() or old.source.name)
         if (on := self._on()) is not None:
             return asking_the_catalog(self.hook.table, self.runtime)(on)
         return replace(old.source, table_id=self.hook.open_table(old.source).state().table_id)

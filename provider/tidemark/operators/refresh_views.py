@@ -9,7 +9,7 @@ from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.assets import REFRESHED_VIEWS
-from tidemark.operators._base import LineageMixin, flag_of, key_of
+from tidemark.operators._base import LineageMixin, flag_of, key_of, seconds_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._deferring import DeferrableOperator
 from tidemark.operators._spark import SparkOperator
@@ -103,11 +103,21 @@ class RefreshDueViewsOperator(LineageMixin, DeferrableOperator):
     :param views: names of views; None: all. The dynamic tables that they read are refreshed with them. (templated)
     :param level: one level, as a task with `plan_only` has returned it. (templated)
     :param if_changed: a dynamic table is also due if a base has changed, at any lag. (templated)
+    :param runs_every_seconds: the time between the runs of the DAG. A table is due if the next run would refresh it too
+        late. (templated)
     :param plan_only: plan the levels, and start no job. (templated)
     :param skip_when_unchanged: end as skipped, without an asset event, if nothing is due or has changed. (templated)
     """
 
-    template_fields: Sequence[str] = ("views", "level", "if_changed", "plan_only", "skip_when_unchanged", "conn_id")
+    template_fields: Sequence[str] = (
+        "views",
+        "level",
+        "if_changed",
+        "runs_every_seconds",
+        "plan_only",
+        "skip_when_unchanged",
+        "conn_id",
+    )
 
     def __init__(
         self,
@@ -115,6 +125,7 @@ class RefreshDueViewsOperator(LineageMixin, DeferrableOperator):
         views: str | Sequence[str] | None = None,
         level: Mapping[str, Any] | None = None,
         if_changed: bool | str = False,
+        runs_every_seconds: float | str = 60.0,
         plan_only: bool | str = False,
         skip_when_unchanged: bool | str = False,
         **kwargs: Any,
@@ -124,10 +135,17 @@ class RefreshDueViewsOperator(LineageMixin, DeferrableOperator):
         self.views = views
         self.level = level
         self.if_changed = if_changed
+        self.runs_every_seconds = runs_every_seconds
         self.plan_only = plan_only
         self.skip_when_unchanged = skip_when_unchanged
         check_constants(
-            self, views=names_of, level=level_of, if_changed=flag_of, plan_only=flag_of, skip_when_unchanged=flag_of
+            self,
+            views=names_of,
+            level=level_of,
+            if_changed=flag_of,
+            runs_every_seconds=seconds_of,
+            plan_only=flag_of,
+            skip_when_unchanged=flag_of,
         )
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
@@ -141,8 +159,7 @@ class RefreshDueViewsOperator(LineageMixin, DeferrableOperator):
         if level is not None:
             done = refresh_level(self.runtime(leaves=(WRITE,)), *level, key=key)
         else:
-            names, if_changed = names_of("views", self.views), flag_of("if_changed", self.if_changed)
-            done = refresh_due(self.runtime(leaves=(WRITE,)), names, key=key, if_changed=if_changed)
+            done = refresh_due(self.runtime(leaves=(WRITE,)), key=key, **self._asked())
         _say(self, done)
         if flag_of("skip_when_unchanged", self.skip_when_unchanged) and _nothing_changed(done):
             raise AirflowSkipException("No view was due, or no base has changed.")
@@ -155,12 +172,19 @@ class RefreshDueViewsOperator(LineageMixin, DeferrableOperator):
         key, level = key_of(context), level_of("level", self.level)
         return transaction_keys(runtime.store, str(key) if level is None else level[0], key)
 
+    def _asked(self) -> dict[str, Any]:
+        """The arguments of `plan_due`."""
+        return {
+            "names": names_of("views", self.views),
+            "if_changed": flag_of("if_changed", self.if_changed),
+            "runs_every": seconds_of("runs_every_seconds", self.runs_every_seconds),
+        }
+
     def _levels(self, context: Context) -> list[dict[str, Any]]:
         from tidemark.materialized.worker.waves import plan_due
 
-        hook, if_changed = self.hook, flag_of("if_changed", self.if_changed)
-        names, run = names_of("views", self.views), str(key_of(context))
-        wave = plan_due(hook.open_store(), hook.open_table, run, names, if_changed=if_changed)
+        hook, run = self.hook, str(key_of(context))
+        wave = plan_due(hook.open_store(), hook.open_table, run, **self._asked())
         self.log.info("%s levels are due as of %s.", len(wave.levels), wave.as_of.isoformat(timespec="seconds"))
         as_of = wave.as_of.isoformat()
         return [

@@ -33,9 +33,9 @@ class ReplayWindowOperator(SparkOperator):
     the window already. Raises StreamStale or VersionVacuumed if the window can no longer be read.
 
     :param stream: name of the stream. (templated)
-    :param run: the run id that Airflow shows, or dag/run/task/map index where that stands for several. (templated)
-    :param target: the table that is written, another one than the run wrote. A function may have several, and `sql`
-        none. (templated)
+    :param run: the run id that Airflow shows, or dag/run/task/map index if that id matches several tasks. (templated)
+    :param target: the table that is written, not one that the run wrote. A function may have several, and `sql` none.
+        (templated)
     :param write_as: `append`, `merge`, `sql`, or a function as `package.module:function`; see "One target: one task".
         (templated)
     :param keys: key columns of a merge, one name or several; only for a merge, and needed there. (templated)

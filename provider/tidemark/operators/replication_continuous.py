@@ -35,33 +35,31 @@ if TYPE_CHECKING:
     from tidemark.model.source_address import SourceAddress
     from tidemark.operators._applied import Applied
     from tidemark.replication.sources.open import Source
+    from tidemark.replication.worker.run_backfills import RunBackfills
     from tidemark.streams.worker.runtime import Runtime
 
     Lineage = OperatorLineage[Any, Any]
 
 __all__ = ["ReplicateContinuouslyOperator"]
 
-BETWEEN_BACKFILLS = timedelta(minutes=1)
-"""The longest time from one backfill of a run to its next."""
-
 
 class ReplicateContinuouslyOperator(SparkOperator, ReplicationOperator):
     """Captures and applies in rounds until a deadline, each round right after the last. So a change waits for the
     round under way and its own, not for a schedule.
 
-    A round prepares the replication, captures once and applies to all objects, with the promises of those operators.
-    A quiet round starts no JVM. After the deadline it continues while another task of the run does a backfill. It ends
-    before it if the replication is paused, or an object waits for a backfill that only the next run begins. An object
-    that fails for good is left out of the later rounds, and FinishReplicationOperator fails for it. Any other failure
-    ends the task. If something was applied before, it ends well, so that asset events are stored; the next run meets a
-    lasting failure again. Returns {replication, rounds, captured, events, objects, left,
-    failed}. `captured` and `events`: numbers of events captured and applied; the rest as ApplyEventsOperator, of each
-    object's last round with events. Raises what PrepareReplicationOperator, CaptureEventsOperator and
-    ApplyEventsOperator do.
+    A round prepares the replication, captures once and applies to all objects, with the promises of those operators. A
+    quiet round starts no JVM. After the deadline it continues while another task of the run does a backfill. An
+    unfinished one is waited for, ten minutes after its last attempt. The rounds end early if the replication is paused,
+    or an object waits for a backfill that only the next run begins. An object that fails for good is left out of the
+    later rounds, and FinishReplicationOperator fails for it. Any other failure ends the task. If something was applied
+    before, it ends well, so that asset events are stored; the next run meets a lasting failure again. Returns
+    {replication, rounds, captured, events, objects, left, failed}. `captured` and `events`: numbers of events captured
+    and applied; the rest as ApplyEventsOperator, of each object's last round with events. Raises what
+    PrepareReplicationOperator, CaptureEventsOperator and ApplyEventsOperator do.
 
     :param replication: its name. (templated)
-    :param run_for_seconds: no round begins later than so long after the task's start. (templated)
-    :param every_seconds: the shortest time from one round's begin to that of the next. (templated)
+    :param run_for_seconds: no round begins later than this after the task's start. (templated)
+    :param every_seconds: the shortest time between the starts of two rounds. (templated)
     :param leave: objects that wait for a backfill of this run. (templated)
     """
 
@@ -94,7 +92,7 @@ class ReplicateContinuouslyOperator(SparkOperator, ReplicationOperator):
         run_for, every = (seconds_of(name, getattr(self, name)) for name in ("run_for_seconds", "every_seconds"))
         leave, store = names_of("leave", self.leave), self.hook.open_store()
         rounds = self._rounds(context, store, store.clock() + run_for, leave)
-        while rounds.may_go_on():
+        while True:
             next_begins = store.clock() + every
             if not self._ran(rounds):
                 break
@@ -106,12 +104,14 @@ class ReplicateContinuouslyOperator(SparkOperator, ReplicationOperator):
         return {**done.in_plain(self.replication), **counts, "events": rounds.applied}
 
     def _ran(self, rounds: _Rounds) -> bool:
-        """Whether the round ended well. Raises its error if no round has applied anything: else the asset events of
-        what was applied would be lost.
+        """Whether there was a round, and it ended well. Raises its error if no round has applied anything: else the
+        asset events of what was applied would be lost.
         """
         from tidemark.errors import TidemarkError
 
         try:
+            if not rounds.may_go_on():
+                return False
             rounds.run()
         except TidemarkError as error:
             if not rounds.done.moved:
@@ -125,6 +125,7 @@ class ReplicateContinuouslyOperator(SparkOperator, ReplicationOperator):
         from tidemark.operators._applied import Applied
         from tidemark.replication.sources.open import open_source
         from tidemark.replication.worker.definitions import get_replication
+        from tidemark.replication.worker.run_backfills import RunBackfills
 
         address = source_address(get_replication(store, self.replication).source_conn_id)
         return _Rounds(
@@ -136,7 +137,7 @@ class ReplicateContinuouslyOperator(SparkOperator, ReplicationOperator):
             capturing=self.runtime(source=address),
             applying=self.runtime(),
             until=until,
-            leave=tuple(leave),
+            backfills=RunBackfills(store, self.replication, key=key_of(context), expected=leave),
             done=Applied(),
         )
 
@@ -153,28 +154,22 @@ class _Rounds:
     capturing: Runtime
     applying: Runtime
     until: datetime
-    leave: tuple[str, ...]
+    backfills: RunBackfills
     done: Applied
     captured: dict[tuple[str, ...], Transfer] = field(default_factory=dict)
-    copied_at: datetime | None = None
     number: int = 0
     events: int = 0
     applied: int = 0
 
     def may_go_on(self) -> bool:
         """Whether another round is to begin: until the deadline, and while the run backfills. Says why not."""
-        from tidemark.replication.worker.run_work import backfilled_by, waits_for_backfill
-
-        name, key, log = self.task.replication, key_of(self.context), self.task.log
+        log = self.task.log
         if self._is_paused():
-            log.info("Replication %s is paused; resume it to continue.", name)
+            log.info("Replication %s is paused; resume it to continue.", self.task.replication)
             return False
-        if backfilled_by(self.store, name, key=key):
-            self.copied_at = self.store.clock()
+        if self.backfills.go_on():
             return True
-        if self.copied_at is not None and self.store.clock() - self.copied_at < BETWEEN_BACKFILLS:
-            return True
-        waiting = [one for one in waits_for_backfill(self.store, name, key=key) if one not in self.leave]
+        waiting = self.backfills.of_the_next_run()
         if waiting and self.number:
             log.info("The next run backfills %s.", ", ".join(waiting))
             return False

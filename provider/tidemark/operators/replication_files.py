@@ -45,8 +45,8 @@ class EventFilesOperator(SparkOperator, ReplicationOperator):
     :param target: an absolute path or a URI, without a password; the connection's storage options hold for it.
         (templated)
     :param format: `json` or `avro`. (templated)
-    :param file_mb: a file ends before it has more megabytes, before packing; 1000 at most. (templated)
-    :param file_interval: seconds of source time after which a file ends, or a timedelta; a day at most. (templated)
+    :param file_mb: the most megabytes of a file, before packing; at most 1000. (templated)
+    :param file_interval: seconds of source time after which a file ends, or a timedelta; at most a day. (templated)
     :param skip_when_empty: end as skipped when nothing is new. (templated)
     """
 

@@ -69,7 +69,7 @@ class BackfillObjectOperator(SparkOperator, ReplicationOperator):
     def __init__(
         self, *, replication: str, object_name: str | Sequence[str], partitions: int | str = 4, **kwargs: Any
     ) -> None:
-        kwargs.setdefault("map_index_template", "{{ task.label }}")
+        kwargs["map_index_template"] = kwargs.get("map_index_template") or "{{ task.label }}"  # `partial` gives None
         kwargs.setdefault("outlets", default_outlets(replication))
         super().__init__(**kwargs)
         self.replication = replication
@@ -187,13 +187,13 @@ class ApplyEventsOperator(DeferrableOperator, ReplicationOperator):
     :param replication: its name. (templated)
     :param objects: `schema.table` in the source, a list of them, or as text separated by commas. None: every object
         whose events can be applied now. (templated)
-    :param leave: objects that other tasks of the run apply, written likewise. (templated)
+    :param leave: objects that other tasks of the run apply, in the same form. (templated)
     """
 
     template_fields: Sequence[str] = ("replication", "objects", "leave", "conn_id")
 
     def __init__(self, *, replication: str, objects: Names = None, leave: Names = None, **kwargs: Any) -> None:
-        kwargs.setdefault("map_index_template", "{{ task.label }}")
+        kwargs["map_index_template"] = kwargs.get("map_index_template") or "{{ task.label }}"  # `partial` gives None
         kwargs.setdefault("outlets", default_outlets(replication))
         super().__init__(**kwargs)
         self.replication = replication

@@ -238,9 +238,9 @@ class FinishReplicationOperator(ReplicationOperator):
     BackfillNeeded where that is wanted.
 
     :param replication: its name. (templated)
-    :param fail_on_needs_backfill: fail if an object waits for a backfill that nobody has requested; else it is an
+    :param fail_on_needs_backfill: fail if an object waits for a backfill that nobody has requested; otherwise it is an
         alert. (templated)
-    :param fail_on_failed: fail if the last backfill or apply of an object failed; else it is an alert. (templated)
+    :param fail_on_failed: fail if the last backfill or apply of an object failed; otherwise it is an alert. (templated)
     """
 
     template_fields: Sequence[str] = ("replication", "fail_on_needs_backfill", "fail_on_failed", "conn_id")
@@ -313,8 +313,8 @@ class DropReplicationOperator(ReplicationOperator):
     SlotBusy, SlotForeign, SourceUnreachable, SourceRefused; ReplicationNotFound unless `if_exists`.
 
     :param replication: its name. (templated)
-    :param if_exists: one that is not there is fine. (templated)
-    :param without_source: the source is gone for good: nothing is dropped in it. (templated)
+    :param if_exists: accept a missing replication. (templated)
+    :param without_source: the source no longer exists, so nothing is dropped in it. (templated)
     :param force: do not wait for jobs that may be alive. (templated)
     """
 

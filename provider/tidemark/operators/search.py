@@ -26,12 +26,12 @@ class AlterSearchOptimizationOperator(SparkOperator):
 
     A second run changes nothing. A drop finds a table that is gone, by the path or the name that it had. A job starts
     only for a table of Spark's catalog. Returns {table, paths}, the paths that the table has now. Raises SearchRefused,
-    SearchNotFound, NotYetSupported, SqlCompilationError, TableNotFound.
+    SearchChanged, NotYetSupported, SqlCompilationError, TableNotFound.
 
     :param table: name or path of the table. (templated)
     :param on: the paths, `EQUALITY(a, b.c), SUBSTRING(d), RANGE(e), ORDER(f)`. None: equality on each column that can
         be searched, or all paths in a drop. (templated)
-    :param drop: take the paths away in place of adding them. (templated)
+    :param drop: drop the paths instead of adding them. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "on", "drop", "conn_id")
@@ -65,11 +65,13 @@ class AlterSearchOptimizationOperator(SparkOperator):
         self, store: ControlStore, find: Callable[[str], TableRef], targets: tuple[Target, ...], *, by: str
     ) -> Search | None:
         """The paths that a table has left, which may be gone itself."""
-        from tidemark.search.worker.definitions import drop_search, find_search, path_to_drop
+        from tidemark.search.worker.definitions import drop_again, path_to_drop
 
         path = path_to_drop(store, self.table, self.hook.place_of(self.table), lambda name: find(name).path)
-        known = find_search(store, path)
-        return None if known is None else drop_search(store, path, self.table, targets, by=by)
+        left, gone = drop_again(store, path, self.table, targets, by=by)
+        for target in gone:
+            self.log.info("%s has no path %s to drop.", self.table, target.said)
+        return left
 
 
 class KeepSearchPathOperator(SparkOperator):

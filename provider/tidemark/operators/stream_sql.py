@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -25,6 +25,7 @@ from tidemark.operators._plans import WriteRequest, filling, names_of, planned_w
 from tidemark.operators._reads_of_views import over_views
 from tidemark.operators._view_desk import desk_of
 from tidemark.operators._views import outlets_of, query_of, tell_refreshed
+from tidemark.sql.alike import alike
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset, Context
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["StreamSQLOperator"]
 
 INSTEAD = (
-    "it reads no stream. Use SparkSqlOperator for statements of Spark's own. StreamSQLOperator runs CREATE, ALTER and"
-    " DROP of streams and views, the system functions of streams, and writes that read a stream"
+    "it reads no stream. {meant}Use SparkSqlOperator for statements of Spark's own. StreamSQLOperator runs CREATE,"
+    " ALTER and DROP of streams and views, the system functions of streams, and writes that read a stream"
 )
 
 _SHOWN_ELSEWHERE = "nobody sees what it shows; use `airflow tidemark {} list`, the page Tidemark, or lake.sql"
@@ -61,7 +62,7 @@ class StreamSQLOperator(LineageMixin, DeferrableOperator):
     NOT EXISTS and IF EXISTS, so that a retry succeeds. Anything else is refused, with what to use instead. Raises
     SqlCompilationError with the place in the text, and for change streams what CreateChangeStreamOperator raises.
 
-    :param sql: the statement; a name that ends in `.sql` is a file of it. (templated)
+    :param sql: the statement, or the name of a file that ends in `.sql`. (templated)
     :param stream: the streams that a write reads, so that their assets are the task's outlets; may be left out.
         (templated)
     :param max_commits: a write takes at most this many versions of each source. (templated)
@@ -240,18 +241,27 @@ class StreamSQLOperator(LineageMixin, DeferrableOperator):
         )
 
     def _request(self, parsed: ParsedStatement) -> WriteRequest:
-        """The write, with the streams that it reads. Raises StatementRefused, InvalidArgument."""
-        from tidemark.streams.worker.streams import list_streams
+        """The write, with the streams that it reads. Raises StreamNotFound, StatementRefused, InvalidArgument."""
+        from tidemark.streams.worker.streams import get_stream, list_streams
 
-        known = {stream.name.casefold(): stream.name for stream in list_streams(self.hook.open_store())}
+        store, named = self.hook.open_store(), names_of("stream", self.stream)
+        known = {stream.name.casefold(): stream.name for stream in list_streams(store)}
+        for name in named:
+            if name.casefold() not in known:
+                get_stream(store, name)  # says which streams have a similar name
         target = None if parsed.target is None else parsed.target.name
         read = tuple(known[n.casefold()] for n in parsed.names if n.casefold() in known and n != target)
         if not read:
-            raise StatementRefused(problem=INSTEAD, sql=self.sql)
-        named = names_of("stream", self.stream)
+            raise StatementRefused(problem=_no_stream_in(parsed.names, known.values()), sql=self.sql)
         if named and {name.casefold() for name in named} != {name.casefold() for name in read}:
             raise InvalidArgument(argument="stream", value=list(named), problem=f"the statement reads {list(read)}")
         return WriteRequest(streams=read, targets=(), write_as="sql", sql=filling(self.sql))
+
+
+def _no_stream_in(names: Sequence[str], streams: Iterable[str]) -> str:
+    """The reason, with up to three streams whose names are similar to one of the tables."""
+    close = list(dict.fromkeys(one for name in names for one in alike(name, streams)))[:3]
+    return INSTEAD.format(meant=f"Did you mean {' or '.join(map(repr, close))}? " if close else "")
 
 
 def _why_not(statement: StreamStatement) -> str:

@@ -14,7 +14,7 @@ from tidemark.operators._base import TidemarkOperator, flag_of, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
 from tidemark.streams.planning.arguments import end_of, mode_of, reason_of, start_of
-from tidemark.streams.planning.names import require_name
+from tidemark.streams.planning.names import require_stream_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -43,7 +43,7 @@ class CreateStreamOperator(SparkOperator):
     :param at: where to start: a version, or a time with a zone; None is the newest version. (templated)
     :param enable_row_tracking: turn row tracking on if it is off; makes up to three commits on the table, by a job.
         (templated)
-    :param or_replace: begin a new stream even if there is one: its place is lost, at every run. (templated)
+    :param or_replace: begin a new stream even if one exists. Each run then loses the offset. (templated)
     :param comment: shown with the stream. (templated)
     """
 
@@ -75,7 +75,7 @@ class CreateStreamOperator(SparkOperator):
         self.comment = comment
         check_constants(
             self,
-            stream=lambda argument, name: require_name(name, argument),
+            stream=lambda argument, name: require_stream_name(name, argument),
             mode=lambda _, mode: mode_of(mode),
             at=start_of,
             show_initial_rows=flag_of,
@@ -128,7 +128,7 @@ class DropStreamOperator(TidemarkOperator):
     """Drops a stream; its history stays. Refused with TransactionOpen while a transaction holds it.
 
     :param stream: name of the stream. (templated)
-    :param if_exists: a stream that is not there is fine; False: StreamNotFound. (templated)
+    :param if_exists: accept a missing stream; False: StreamNotFound. (templated)
     """
 
     template_fields: Sequence[str] = ("stream", "if_exists", "conn_id")

@@ -21,7 +21,7 @@ from tidemark.operators._base import (
 from tidemark.operators._bounds import bound_of, bounds_given
 from tidemark.operators._constants import check_bounds, check_constants, check_write, check_writes
 from tidemark.operators._jobs import create_quarantine
-from tidemark.operators._plans import WriteRequest, names_of, planned_writes
+from tidemark.operators._plans import WriteRequest, names_of, planned_writes, require_all_read
 from tidemark.operators._reads_of_views import over_views
 from tidemark.operators._spark import SparkOperator
 from tidemark.streams.planning.plan_differences import differences
@@ -71,6 +71,7 @@ class BeginTransactionOperator(SparkOperator):
         "until",
         "conn_id",
     )
+    template_ext: Sequence[str] = (".sql",)  # as the writers, whose statements are in `writes`
 
     def __init__(
         self,
@@ -88,6 +89,7 @@ class BeginTransactionOperator(SparkOperator):
         self.transaction = transaction
         self.streams = streams
         self.writes = writes
+        self.targets_when_parsed: Sequence[int] = ()  # of each write; given by the group
         self.max_commits = max_commits
         self.max_rows = max_rows
         self.max_bytes = max_bytes
@@ -110,11 +112,8 @@ class BeginTransactionOperator(SparkOperator):
         streams = names_of("streams", self.streams)
         bound = bound_of(**bounds_given(self))
         check = partial(require_columns_of_writes, runtime, streams, bound=bound)
-        requests = [over_views(hook, WriteRequest.parse(given)) for given in self.writes]
-        for given, request in zip(self.writes, requests, strict=True):
-            if given.get("quarantine") is not None and request.quarantine is None:
-                problem = "in a group it must be a name: the number of statements is settled when the DAG is parsed"
-                raise InvalidArgument(argument="quarantine", value=given["quarantine"], problem=problem)
+        requests = self._requests(streams)
+        for request in requests:
             create_quarantine(runtime, hook, request, uri, key=key_of(context, self.transaction), check=check)
         begun = begin(
             runtime,
@@ -135,6 +134,19 @@ class BeginTransactionOperator(SparkOperator):
         if runtime.sizing is not None:
             runtime.sizing.tell(begun.transaction.windows, hook.open_table)
         return [facts_of_pinned(one) for one in pinned]
+
+    def _requests(self, streams: Sequence[str]) -> list[WriteRequest]:
+        given = [WriteRequest.parse(one) for one in self.writes]
+        for one, request in zip(self.writes, given, strict=True):
+            if one.get("quarantine") is not None and request.quarantine is None:
+                problem = "in a group it must be a name: the number of statements is settled when the DAG is parsed"
+                raise InvalidArgument(argument="quarantine", value=one["quarantine"], problem=problem)
+        for count, request in zip(self.targets_when_parsed, given, strict=False):
+            if count != (len(request.targets) or 1):
+                problem = f"in a group their number is settled when the DAG is parsed, and {count} was seen then"
+                raise InvalidArgument(argument="target", value=list(request.targets), problem=problem)
+        require_all_read(given, streams)
+        return [over_views(self.hook, request) for request in given]
 
 
 class WriteStreamOperator(LineageMixin, SparkOperator):
@@ -244,7 +256,8 @@ class CommitTransactionOperator(TidemarkOperator):
     A second run finds the stored result and announces it again.
 
     :param transaction: the name of the transaction, as BeginTransactionOperator has it. (templated)
-    :param streams: the streams, for the default outlets; not a template, for assets are known when the file is parsed.
+    :param streams: the streams, for the default outlets; not a template, since assets must be known when the file is
+        parsed.
     :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
     """
 

@@ -31,7 +31,7 @@ class VacuumTableOperator(SparkOperator):
         `tidemark.maxDataExtension` keeps it. None: that property, else 14 if the table has streams. (templated)
     :param stretch: lengthen Delta's own retention properties while a stream needs it, and restore them when none does.
         False restores them now. (templated)
-    :param dry_run: only say what would be removed; changes nothing. (templated)
+    :param dry_run: only report what would be removed, and change nothing. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "max_extension_days", "stretch", "only_plan", "conn_id")

@@ -33,11 +33,11 @@ class CreateViewStreamOperator(CreateStreamOperator):
     :param mode: `standard` (net changes) or `append_only` (inserted rows, as they were inserted). (templated)
     :param show_initial_rows: the first consumption delivers the rows that the view has at the stream's start.
         (templated)
-    :param at: where to start: a time with a zone; None is now. A version says nothing here, for each base table has its
-        own. (templated)
+    :param at: where to start: a time with a zone; None is now. A version is refused, since each base table has its own.
+        (templated)
     :param enable_row_tracking: turn row tracking on in each base table without it, by jobs with up to three commits on
         each. (templated)
-    :param or_replace: begin a new stream even if there is one: its place is lost, at every run. (templated)
+    :param or_replace: begin a new stream even if one exists. Each run then loses the offset. (templated)
     :param beyond_snowflake: the view may group, use DISTINCT, and have outer, semi and anti joins. (templated)
     :param comment: shown with the stream. (templated)
     """

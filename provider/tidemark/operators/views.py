@@ -40,7 +40,7 @@ class CreateMaterializedViewOperator(SparkOperator):
     RowTrackingDisabled, TableNotFound, InvalidArgument.
 
     :param view: name of the view: `schema.name` below the lake root. (templated)
-    :param query: the SELECT, in Spark's SQL; a name that ends in `.sql` is a file of it. (templated)
+    :param query: the SELECT, in Spark's SQL, or the name of a file that ends in `.sql`. (templated)
     :param refresh_mode: `auto` takes the cheaper way at each refresh; `incremental` or `full`. (templated)
     :param float_sums: `recomputed`, or `incremental` for sums of DOUBLE and FLOAT that drift by rounding. (templated)
     :param cluster_by: columns by which Delta clusters the kept table. (templated)
@@ -101,6 +101,8 @@ class CreateMaterializedViewOperator(SparkOperator):
         view = made.view
         if not made.created and view.text.strip() != request.text.strip():
             self.log.warning("%s exists with another query, and keeps it. or_replace changes it.", view.name)
+        if made.left is not None:
+            self.log.warning("%s is created again.%s", view.name, made.words_of_left)
         if view.shape.why is not None:
             self.log.info("%s: %s", view.name, view.shape.why)
         tell_refreshed(context, self, made.refreshed)
@@ -139,9 +141,9 @@ class CreateDynamicTableOperator(CreateMaterializedViewOperator):
     refreshes it by its lag. Its rows are final, so `float_sums` has no effect.
 
     :param view: name of the table: `schema.name` below the lake root. (templated)
-    :param query: the SELECT, in Spark's SQL; a name that ends in `.sql` is a file of it. (templated)
-    :param target_lag: the age that its rows may reach, as `10 minutes`, or `DOWNSTREAM` for as its readers need it.
-        (templated)
+    :param query: the SELECT, in Spark's SQL, or the name of a file that ends in `.sql`. (templated)
+    :param target_lag: the age that its rows may reach, such as `10 minutes`. `DOWNSTREAM`: it is refreshed with the
+        views that read it. (templated)
     :param refresh_mode: `auto` takes the cheaper way at each refresh; `incremental` or `full`. (templated)
     :param initialize: `on_create` refreshes it at once, `on_schedule` leaves that to the first run of the DAG that
         refreshes views. (templated)

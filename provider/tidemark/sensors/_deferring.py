@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSensorTimeout, AirflowSkipException
 
 from tidemark.errors import PASSING, TidemarkError, from_record
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
@@ -112,10 +112,12 @@ class StreamSensor(BaseSensorOperator):
             return self.poke(context)
         except PASSING as error:
             self.log.warning("The state is unknown now, and the triggerer asks again: %s", error)
-        except TidemarkError as error:
-            if self.never_fail:
-                raise AirflowSkipException("Skipping due to never_fail is set to True.") from error
+        except AirflowSkipException:
+            raise
+        except (TidemarkError, AirflowException, OSError) as error:
             if not self.silent_fail:
+                if self.never_fail:
+                    raise AirflowSkipException("Skipping due to never_fail is set to True.") from error
                 raise
             self.log.error("The first look failed: %s", error)
         return None

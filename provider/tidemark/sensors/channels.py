@@ -33,7 +33,7 @@ class ChannelLagSensor(BaseSensorOperator):
 
     :param table: the table that gets the rows. (templated)
     :param lag_seconds: the limit, in seconds. (templated)
-    :param channels: the channels that are looked at, a list or text with commas; None: all. (templated)
+    :param channels: the channels to check, a list or text with commas; None: all. (templated)
     :param below: wait until all are within the limit. (templated)
     :param conn_id: Airflow connection of type `tidemark`. (templated)
     """

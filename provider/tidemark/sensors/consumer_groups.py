@@ -9,7 +9,7 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
-from tidemark.operators._base import seconds_of
+from tidemark.operators._base import is_left_out, seconds_of
 from tidemark.operators._constants import check_constants, is_constant
 from tidemark.operators._error_log import useful_line_first
 
@@ -78,8 +78,8 @@ class ConsumerGroupStaleSensor(BaseSensorOperator):
 
         _require_stream(self.change_stream, self.consumer_group)
         store = TidemarkHook(self.conn_id).open_store()
-        streams = [self.change_stream] if self.change_stream else [one.name for one in list_change_streams(store)]
-        named = [self.consumer_group] if self.consumer_group else None
+        streams = _named(self.change_stream) or [one.name for one in list_change_streams(store)]
+        named = _named(self.consumer_group)
         return [
             group_status(store, stream, group)
             for stream in streams
@@ -89,14 +89,19 @@ class ConsumerGroupStaleSensor(BaseSensorOperator):
 
 def _seconds_left(argument: str, value: float | str | None) -> float | None:
     """A limit in hours, also as a template renders it; None for none. Raises InvalidArgument."""
-    if value is None or value in ("", "None"):
+    if value is None or is_left_out(value):
         return None
     return seconds_of(argument, value).total_seconds() * HOUR
 
 
+def _named(value: str | None) -> list[str]:
+    """The one of that name; none for all, also as a template renders it."""
+    return [] if value is None or is_left_out(value) else [value]
+
+
 def _require_stream(change_stream: str | None, consumer_group: str | None) -> None:
     """Raises InvalidArgument."""
-    if consumer_group and not change_stream:
+    if _named(consumer_group) and not _named(change_stream):
         problem = "name its change stream"
         raise InvalidArgument(argument="consumer_group", value=consumer_group, problem=problem)
 

@@ -116,7 +116,7 @@ class ReplicationLagSensor(_ReplicationSensor):
     :param lag_seconds: the limit, in seconds; None: none. (templated)
     :param lag_bytes: the limit, in bytes; None: none. (templated)
     :param below: wait until it is within the limits. (templated)
-    :param objects: `schema.table`, or a list of them, that are looked at; None: all. (templated)
+    :param objects: the objects to check: `schema.table`, or a list of them; None: all. (templated)
     :param conn_id: Airflow connection of type `tidemark`. (templated)
     """
 

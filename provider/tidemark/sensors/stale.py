@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import PokeReturnValue
 
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.operators._base import hours_of, whole_number_of
+from tidemark.operators._base import hours_of, is_left_out, whole_number_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._plans import names_of
 from tidemark.sensors._deferring import StreamSensor
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidemark.streams.worker.risks import Limit
     from tidemark.triggers.stale import StreamStaleTrigger
 
-__all__ = ["StreamStaleSensor", "check_limit", "limit_of"]
+__all__ = ["StreamStaleSensor", "check_limit", "limit_of", "streams_of"]
 
 HOUR = timedelta(hours=1)
 
@@ -38,9 +38,9 @@ class StreamStaleSensor(StreamSensor):
     :param stream: the stream, or several; None: all of the control store. (templated)
     :param hours_left: the time that must be left, in hours. (templated)
     :param failures: report a stream after this many failed attempts in a row; None: not checked. (templated)
-    :param unmoved_hours: report a stream when changes have waited so long and its offset did not move; None: not asked.
-        (templated)
-    :param deferrable: wait in the triggerer; None: what `[operators] default_deferrable` says.
+    :param unmoved_hours: report a stream when changes have waited this long and its offset did not move; None: not
+        checked. (templated)
+    :param deferrable: wait in the triggerer; None: the value of `[operators] default_deferrable`.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
     """
 
@@ -68,9 +68,8 @@ class StreamStaleSensor(StreamSensor):
         from tidemark.streams.worker.risks import risk_report
 
         hook = TidemarkHook(self.conn_id)
-        names = [self.stream] if isinstance(self.stream, str) else self.stream
         limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
-        found = risk_report(hook.open_store(), names, hook.open_table, limit)
+        found = risk_report(hook.open_store(), streams_of(self.stream), hook.open_table, limit)
         for name, problem in found.unknown:
             self.log.warning("The state of stream %s is unknown now: %s", name, problem)
         for one in found.at_risk:
@@ -86,12 +85,19 @@ class StreamStaleSensor(StreamSensor):
 
         limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
         return StreamStaleTrigger(
-            stream=self.stream,
+            stream=streams_of(self.stream),
             hours_left=limit.time_left / HOUR,
             failures=limit.failures,
             unmoved_hours=None if limit.unmoved is None else limit.unmoved / HOUR,
             **waiting,
         )
+
+
+def streams_of(value: str | Sequence[str] | None) -> list[str] | None:
+    """The names of streams; None for all, also as a template renders it."""
+    if value is None or is_left_out(value):
+        return None
+    return [value] if isinstance(value, str) else list(value)
 
 
 def limit_of(hours_left: float | str, failures: int | str | None, unmoved_hours: float | str | None) -> Limit:
@@ -113,5 +119,4 @@ def check_limit(operator: Any) -> None:
 
 
 def _hours_or_none(argument: str, value: float | str | None) -> timedelta | None:
-    asked = value is not None and str(value).strip().lower() not in ("", "none")
-    return hours_of(argument, value) if asked and value is not None else None
+    return None if value is None or is_left_out(value) else hours_of(argument, value)

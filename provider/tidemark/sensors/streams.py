@@ -34,8 +34,8 @@ class StreamHasDataSensor(StreamSensor):
     history, and the wait continues.
 
     :param stream: name of the stream. (templated)
-    :param exact: read the rows before saying yes, and pass over what proves to be no change. (templated)
-    :param deferrable: wait in the triggerer; None: what `[operators] default_deferrable` says.
+    :param exact: read the rows before the sensor succeeds, and skip commits that prove to have no change. (templated)
+    :param deferrable: wait in the triggerer; None: the value of `[operators] default_deferrable`.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
     """
 

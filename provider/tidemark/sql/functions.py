@@ -7,12 +7,13 @@ from datetime import datetime
 
 from sqlglot import exp
 
-__all__ = ["at_one_time", "makes_rows", "name_of", "of_the_row", "word_of_the_present"]
+__all__ = ["at_one_time", "is_bare_star", "makes_rows", "name_of", "of_the_row", "word_of_the_present"]
 
 _PER_ROW = frozenset(
     {
         *("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id"),
         *("spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"),
+        *("aes_encrypt", "java_method", "reflect", "try_reflect"),
         *("current_time", "localtime"),  # no literal of theirs is read by all of Spark's parsers
     }
 )
@@ -24,6 +25,9 @@ _GENERATORS = frozenset(
 )
 _MICROS = 1_000_000
 _PRESENT = re.compile(r"\s*(now|today|tomorrow|yesterday)(?![a-z])\s*\S*\s*", re.IGNORECASE)  # with a zone behind it
+_TIME_ALONE = re.compile(r"\s*(T\d{1,2}\s*|T?\d{1,2}:.*)", re.DOTALL)
+_MOMENTS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)  # not NTZ
+_TO_MOMENTS = frozenset({"to_timestamp_ltz", "try_to_timestamp"})  # to_timestamp is a cast
 _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _TIMES = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ)
 
@@ -45,16 +49,31 @@ def makes_rows(call: exp.Expr) -> bool:
     return isinstance(call, exp.Explode | exp.Unnest) or name_of(call) in _GENERATORS
 
 
+def is_bare_star(node: exp.Expr) -> bool:
+    """Whether it is `*` alone. A count of `* EXCEPT (…)` or `t.*` counts rows by the NULLs in their columns."""
+    return isinstance(node, exp.Star) and not any(node.args.values())
+
+
 def word_of_the_present(node: exp.Expr) -> str | None:
     """The text of a string such as 'today', which Spark reads as a time beside a time; None for anything else.
 
-    Types of columns are not known here, so a text that stays a text counts, too. Texts in a row are one.
+    Types of columns are not known here, so a text that stays a text counts, too. Texts in a row are one. A time without
+    a date, which Spark takes for a time of today, counts where it is cast to a time.
     """
+    text, form = _text_of(node), _PRESENT
+    if isinstance(node, exp.Cast) and node.to.this in _MOMENTS:
+        text, form = _text_of(node.this.unnest()), _TIME_ALONE
+    elif name_of(node) in _TO_MOMENTS and len(node.expressions) == 1:
+        text, form = _text_of(node.expressions[0].unnest()), _TIME_ALONE
+    return text if text is not None and form.fullmatch(text) else None
+
+
+def _text_of(node: exp.Expr) -> str | None:
+    """The text of a constant string; None for anything else."""
     parts = node.expressions if isinstance(node, exp.Concat) else [node]
     if not all(isinstance(part, exp.RawString) or (isinstance(part, exp.Literal) and part.is_string) for part in parts):
         return None
-    text = "".join(str(part.this) for part in parts)
-    return text if _PRESENT.fullmatch(text) else None
+    return "".join(str(part.this) for part in parts)
 
 
 def at_one_time(tree: exp.Expr, now: datetime) -> exp.Expr:

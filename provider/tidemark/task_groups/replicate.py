@@ -9,6 +9,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import TaskGroup, TriggerRule, task_group
 
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.operators._replication import default_outlets
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_continuous import ReplicateContinuouslyOperator
 from tidemark.operators.replication_objects import ApplyEventsOperator, BackfillObjectOperator
@@ -101,9 +102,10 @@ def replicate_continuously(
             task_id="rounds",
             **{"trigger_rule": TriggerRule.ALL_DONE, **of_all, "leave": prepared.output, **(rounds or {})},
         )
-        copied = BackfillObjectOperator.partial(task_id="backfill", **of_all, **(backfill or {})).expand(
-            object_name=prepared.output
-        )
+        announced = {"outlets": default_outlets(replication)}  # a mapped task has no default ones
+        copied = BackfillObjectOperator.partial(
+            task_id="backfill", **{**announced, **of_all, **(backfill or {})}
+        ).expand(object_name=prepared.output)
         _finished([prepared, in_rounds, copied], of_all, finish)
     return replicating
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, TaskGroup
 from airflow.sdk.definitions.mappedoperator import MappedOperator
+from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.definitions.taskgroup import MappedTaskGroup
 
 from tidemark.errors import InvalidArgument, NotYetSupported
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.operators._constants import check_write, is_constant
-from tidemark.operators._plans import names_of, quarantine_of
+from tidemark.operators._plans import WriteRequest, names_of, quarantine_of, require_all_read
 from tidemark.operators.transaction import (
     BeginTransactionOperator,
     CommitTransactionOperator,
@@ -47,8 +48,8 @@ def stream_transaction(
     the commit.
 
     Raises InvalidArgument for a body without a writer and a group without a stream. The same for a writer of a stream
-    that is not in the group, or that cannot take all of them. Raises NotYetSupported for mapped writers, since their
-    number is not known at parse time.
+    that is not in the group, or that cannot take all of them. The same for `params` of a writer that its templates may
+    use. Raises NotYetSupported for mapped writers, since their number is not known at parse time.
 
     :param group_id: id of the task group; with the run it is the transaction's key.
     :param streams: the streams that are consumed together, one name or several. (templated)
@@ -75,7 +76,10 @@ def stream_transaction(
         )
         yield transaction
         body = [task for task in transaction if task is not begin]
-        begin.writes = _plan(transaction, body, streams, conn_id)
+        _refuse_mapped(transaction, body)
+        writers = [task for task in body if isinstance(task, WriteStreamOperator)]
+        begin.targets_when_parsed = [_targets_of(writer) for writer in writers]
+        begin.writes = _plan(begin, writers)
         commit = CommitTransactionOperator(
             task_id="commit",
             transaction=str(transaction.group_id),
@@ -91,29 +95,52 @@ def stream_transaction(
     commit >> rollback.as_teardown(setups=begin, on_failure_fail_dagrun=False)
 
 
-def _plan(
-    transaction: TaskGroup, body: Sequence[Any], streams: str | Sequence[str], conn_id: str
-) -> list[dict[str, Any]]:
+def _plan(begin: BeginTransactionOperator, writers: Sequence[WriteStreamOperator]) -> list[dict[str, Any]]:
     """The writers' arguments in the order of the DAG file; each writer gets its number."""
-    _refuse_mapped(transaction, body)
-    writers = [task for task in body if isinstance(task, WriteStreamOperator)]
+    streams = begin.streams
     if is_constant(streams) and not names_of("streams", streams):
         raise InvalidArgument(argument="streams", value=streams, problem="name one stream at least")
     if not writers:
-        raise InvalidArgument(argument="body", value=transaction.group_id, problem="it has no WriteStreamOperator")
+        raise InvalidArgument(argument="body", value=begin.transaction, problem="it has no WriteStreamOperator")
     requests: list[dict[str, Any]] = []
     number = 0
-    for writer in writers:
+    for writer, targets in zip(writers, begin.targets_when_parsed, strict=True):
         if writer.stream is None:
             writer.stream = streams
         _check_writer(writer, streams)
-        writer.transaction = str(transaction.group_id)
-        writer.conn_id = conn_id
+        _refuse_own_params(writer, begin)
+        writer.transaction = begin.transaction
+        writer.conn_id = begin.conn_id
         writer.first_statement = number
         requests.append(writer.request)
-        number += 1 if writer.target is None or isinstance(writer.target, str) else len(writer.target)
-        number += writer.quarantine is not None
+        number += targets + (writer.quarantine is not None)
+    if is_constant([streams, requests], WriteStreamOperator.template_ext):
+        require_all_read([WriteRequest.parse(given) for given in requests], names_of("streams", streams))
     return requests
+
+
+def _targets_of(writer: WriteStreamOperator) -> int:
+    """The number of tables of the writer; `begin` refuses another one, when templates are rendered."""
+    if is_constant(writer.target, writer.template_ext):
+        return len(names_of("target", writer.target)) or 1
+    return len(writer.target) if isinstance(writer.target, list | tuple) else 1
+
+
+def _refuse_own_params(writer: WriteStreamOperator, begin: BeginTransactionOperator) -> None:
+    """Templates of all writers are rendered by `begin`, too, which does not have them. Raises InvalidArgument."""
+    known = {**ParamsDict(begin.dag.params).dump(), **ParamsDict(begin.params).dump()}
+    given = ParamsDict(writer.params).dump()
+    own = [name for name, value in given.items() if name not in known or known[name] != value]
+    if own and _may_use_params(list(writer.request.values())):
+        problem = "begin renders the templates of all writers, and has the params of the DAG alone; move them there"
+        raise InvalidArgument(argument="params", value=own, problem=problem)
+
+
+def _may_use_params(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_may_use_params, value))
+    of_file = isinstance(value, str) and value.endswith(tuple(WriteStreamOperator.template_ext))
+    return of_file or (isinstance(value, str) and not is_constant(value) and "params" in value)
 
 
 def _check_writer(writer: WriteStreamOperator, streams: str | Sequence[str]) -> None:

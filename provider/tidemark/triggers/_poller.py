@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
+from airflow.sdk.exceptions import AirflowException
+
 from tidemark.control.store import ControlStore
-from tidemark.errors import StreamNotFound, TableNotFound
+from tidemark.errors import ConnectionUnreadable, StreamNotFound, TableNotFound
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.materialized.worker.lags import ViewLag, view_lag
 from tidemark.model.streams import Stream
@@ -37,6 +40,8 @@ _SETTINGS_KEPT = 60.0  # seconds after which a changed connection is noticed
 _PATIENCE = timedelta(seconds=5)  # triggers try again by themselves, and say so
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -121,13 +126,22 @@ class SourcePoller:
             self._opened.store.close()
 
     def _open(self) -> _Opened:
-        """Raises AirflowNotFoundException, InvalidArgument, StoreUrlInvalid."""
+        """The connection, read again after a minute; if it cannot be read then, as it was. Raises
+        AirflowNotFoundException and ConnectionUnreadable at the first read, InvalidArgument, StoreUrlInvalid.
+        """
         with self._opening:
             last = self._opened
             if last is not None and time.monotonic() - last.at < _SETTINGS_KEPT:
                 return last
             hook = TidemarkHook(self._conn_id)
-            settings = hook.settings
+            try:
+                settings = hook.settings
+            except (AirflowException, ConnectionUnreadable) as error:
+                if last is None:
+                    raise
+                log.warning("Connection %s cannot be read again, and is used as before: %s", self._conn_id, error)
+                self._opened = replace(last, at=time.monotonic())
+                return self._opened
             if last is not None and last.settings.control_store == settings.control_store:
                 store = last.store
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException
@@ -12,7 +13,8 @@ from airflow.triggers.base import TriggerEvent
 
 from tidemark.errors import TidemarkError
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
-from tidemark.triggers._waiting import LONGEST_POLL, pause_until_next, seconds_of
+from tidemark.streams.worker.threads import OwnThreads
+from tidemark.triggers._waiting import LONGEST_POLL, answer_within, pause_until_next, seconds_of
 from tidemark.triggers._watching import Watcher
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ class NotificationsEventTrigger(Watcher):
         self.poll_interval = seconds_of("poll_interval", poll_interval)
         self.renew_after = seconds_of("renew_after", renew_after)
         self._opened: NotificationChannel | None = None
+        self._looks: OwnThreads | None = None  # made when it runs: a DAG with this watcher can be copied
+        self._last: Future[int] | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Plain values, the same ones for the same watcher: Airflow tells watchers apart by them."""
@@ -91,13 +95,18 @@ class NotificationsEventTrigger(Watcher):
             await asyncio.sleep(pause_until_next(self.poll_interval, self.channel))
 
     async def _count(self) -> int | None:
-        """The notifications that wait; None if it is unknown."""
+        """The notifications that wait; None if it is unknown. A look that hangs keeps its thread, and is waited for."""
+        self._looks = self._looks or OwnThreads("tidemark-trigger-notifications", most=1)
+        if self._last is None:
+            self._last = self._looks.submit(self._look)
         try:
-            found = await asyncio.wait_for(asyncio.to_thread(self._look), LONGEST_POLL)
+            found = await answer_within(self._last, LONGEST_POLL)
         except (TidemarkError, AirflowException, OSError) as error:
-            self._opened = None
+            if self._last.done():
+                self._last, self._opened = None, None
             self.say(str(error) or "it does not answer")
             return None
+        self._last = None
         self.say(None)
         return found
 

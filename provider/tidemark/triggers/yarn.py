@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow.sdk import TaskInstanceState
+from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tidemark.errors import ApplicationUnknown, ClusterRefused, ClusterUnreachable
@@ -89,9 +91,12 @@ class YarnApplicationTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """The end of the driver, by marker and kill: a person has ended the task. Its lease is given up.
 
-        A failure is logged. Airflow gives it little time. So no act waits for another, nor for a manager that keeps
-        polls waiting.
+        A task that is still deferred continues in another triggerer, which has taken it over from this one. So nothing
+        is done then, nor while its state is unknown. A failure is logged. Airflow gives it little time. So no act waits
+        for another, nor for a manager that keeps polls waiting.
         """
+        if await self._goes_on():
+            return
         kill = partial(self._manager.kill, self.application)
         acts = (partial(_set_marker, self.conn_id, self.job_id), kill, partial(_give_up, self.conn_id, self.job_id))
         threads = OwnThreads("tidemark-yarn-end", most=len(acts))
@@ -99,6 +104,29 @@ class YarnApplicationTrigger(BaseTrigger):
         for failure in await asyncio.gather(*ends, return_exceptions=True):
             if failure is not None:
                 self.log.warning("A part of the end of %s failed: %s", self.application, failure)
+
+    async def _goes_on(self) -> bool:
+        """Whether the task is still deferred, or perhaps is: Airflow does not answer."""
+        if self.task_instance is None:
+            return False
+        try:
+            state = await asyncio.wrap_future(OwnThreads("tidemark-yarn-state", most=1).submit(self._state_of_task))
+        except (AirflowException, AirflowRuntimeError, OSError, RuntimeError) as error:
+            self.log.warning("The driver %s is left: the state of its task is unknown: %s", self.application, error)
+            return True
+        if state == TaskInstanceState.DEFERRED:
+            self.log.info("The driver %s is left: another triggerer waits for it.", self.application)
+        return state == TaskInstanceState.DEFERRED
+
+    def _state_of_task(self) -> str | None:
+        from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+        one: Any = self.task_instance
+        index = -1 if one.map_index is None else one.map_index
+        asked = {"dag_id": one.dag_id, "task_ids": [one.task_id], "run_ids": [one.run_id], "map_index": index}
+        states = RuntimeTaskInstance.get_task_states(**asked).get(one.run_id) or {}
+        state: str | None = states.get(one.task_id if index < 0 else f"{one.task_id}_{index}")
+        return state
 
     @property
     def _manager(self) -> ResourceManager:

@@ -7,7 +7,7 @@ import platform
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tidemark.model.codec import from_json, to_json
 from tidemark.warm_spark.locks import is_held, locked
-from tidemark.warm_spark.records import ServerRecord
+from tidemark.warm_spark.records import FailedStart, ServerRecord
 from tidemark.warm_spark.scratch import remove_scratch
 
 __all__ = [
@@ -45,6 +45,7 @@ SILENCE = timedelta(minutes=2)
 
 _RECORD = "server.json"
 _CHANGE = "change"
+_FAILED = "failed.json"
 _PULSE = "pulse"
 _PROCESS = "process"
 _FORGOTTEN_AFTER = timedelta(days=7)
@@ -72,6 +73,19 @@ class ServerHome:
         """Whether the server of that directory is the one in use."""
         current = self.running()
         return current is not None and current.directory == directory
+
+    def note_failure(self, failed: FailedStart) -> None:
+        """Tells those that wait for the start. On a full disk nobody learns of it, and each tries once."""
+        with suppress(OSError):
+            _write_whole(self.root / _FAILED, to_json(failed))
+
+    def failure_since(self, asked_at: datetime, packages: Sequence[str]) -> FailedStart | None:
+        """The last start with these packages, if it failed after that time."""
+        try:
+            failed: FailedStart = from_json(FailedStart, (self.root / _FAILED).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return None
+        return failed if failed.at > asked_at and failed.packages == tuple(packages) else None
 
     def put(self, record: ServerRecord) -> None:
         """Makes it the server in use; readers see the whole record or the one before."""
@@ -118,19 +132,27 @@ class ServerHome:
             ServerHome(record.place.parent).retire(record)
 
     def sweep(self, now: datetime) -> None:
-        """Removes the temporary files of ended servers, and their directories but the last few. Homes that nobody has
-        used for a week go, too. A second run finds nothing to do.
+        """Removes the temporary files of ended servers, also of other homes of this host, and directories of servers
+        but the last few. Homes that nobody has used for a week go, too. A second run finds nothing to do.
         """
-        ended = [place for place in self.servers() if not is_held(place / ALIVE)]
+        ended = self._ended()
         for place in reversed(ended):  # which changes their times, and keeps their order
             remove_scratch(place)
         for place in ended[_KEPT:]:
             shutil.rmtree(place, ignore_errors=True)
-        for other in map(ServerHome, self.root.parent.iterdir()):
-            if other.root != self.root and other.root.is_dir() and other.is_forgotten(now - _FORGOTTEN_AFTER):
-                for place in other.servers():
+        for other in _all_in(self.root.parent):
+            if other.root == self.root or not other.root.is_dir():
+                continue
+            is_forgotten = other.is_forgotten(now - _FORGOTTEN_AFTER)
+            for place in reversed(other._ended()):
+                if is_forgotten or _leader(place) is not None:
                     remove_scratch(place)
+            if is_forgotten:
                 shutil.rmtree(other.root, ignore_errors=True)
+
+    def _ended(self) -> list[Path]:
+        """The directories of servers that have ended, the newest first."""
+        return [place for place in self.servers() if not is_held(place / ALIVE)]
 
     def is_forgotten(self, before: datetime) -> bool:
         """Whether no server of this home lives, nobody starts one, and nothing has changed since `before`."""

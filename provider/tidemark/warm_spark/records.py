@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-__all__ = ["ORDER", "TOKEN", "USER", "ServerOrder", "ServerRecord", "digest_of"]
+__all__ = ["ORDER", "TOKEN", "USER", "FailedStart", "ServerOrder", "ServerRecord", "digest_of"]
 
 ORDER = "order.json"
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # Spark's own name
@@ -65,6 +65,17 @@ class ServerRecord:
     def url(self, session_id: str) -> str:
         """The URL of a session, with the token; not for arguments, logs or messages."""
         return f"{self.address}/;user_id={USER};token={self.token};session_id={session_id}"
+
+
+@dataclass(frozen=True)
+class FailedStart:
+    """A start of a server with these packages that failed `at` that time; the rest as in its error."""
+
+    packages: tuple[str, ...]
+    at: datetime
+    problem: str
+    log: str
+    tail: str
 
 
 def digest_of(settings: Mapping[str, object]) -> str:

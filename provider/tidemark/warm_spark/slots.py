@@ -1,7 +1,7 @@
 """Slots of a server: the right to run one job in it.
 
 The processes of a job lock the file of its slot. The file names the job's session, so that the server can end it after
-the job was killed.
+the job was killed. A second line says what the job is about, for those that wait.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from tidemark.warm_spark.locks import is_held, lock_now
 from tidemark.warm_spark.records import ServerRecord
 
-__all__ = ["Slot", "busy_slots", "slot_files", "take_slot"]
+__all__ = ["Slot", "busy_slots", "jobs_in_slots", "slot_files", "take_slot"]
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class Slot:
     file: Path
     descriptor: int
 
-    def claim(self, session_id: str) -> None:
-        """Names the session that the job is about to open."""
-        os.pwrite(self.descriptor, session_id.encode(), 0)
+    def claim(self, session_id: str, about: str = "") -> None:
+        """Names the session that the job is about to open, and the job."""
+        os.pwrite(self.descriptor, f"{session_id}\n{about}".encode(), 0)
 
     @property
     def session_left(self) -> str:
         """The session of a job that ended without leaving it; empty if there is none."""
-        return os.pread(self.descriptor, 64, 0).decode()
+        return os.pread(self.descriptor, 64, 0).partition(b"\n")[0].decode()
 
     def clear(self) -> None:
         """Says that nothing of the session runs any more."""
@@ -48,9 +48,13 @@ def slot_files(server: Path, slots: int) -> list[Path]:
     return [server / f"slot-{number}" for number in range(slots)]
 
 
-def take_slot(server: ServerRecord) -> Slot | None:
-    """A free slot, or None. A slot whose last job was killed is not free until the server has ended its session."""
-    for file in slot_files(server.place, server.order.slots):
+def take_slot(server: ServerRecord, *, is_long: bool = False) -> Slot | None:
+    """A free slot, or None. A slot whose last job was killed is not free until the server has ended its session.
+
+    The first of several slots is not for long jobs, so that any number of them leaves one to the others.
+    """
+    files = slot_files(server.place, server.order.slots)
+    for file in (files[1:] or files) if is_long else files:
         try:
             number = lock_now(file)
         except FileNotFoundError:  # the server has ended, and its directory was removed
@@ -67,3 +71,13 @@ def take_slot(server: ServerRecord) -> Slot | None:
 def busy_slots(server: Path, slots: int) -> int:
     """How many slots are held now."""
     return sum(is_held(file) for file in slot_files(server, slots))
+
+
+def jobs_in_slots(server: Path, slots: int) -> list[str]:
+    """The jobs that hold slots now, those that have said what they are about."""
+    held = [file for file in slot_files(server, slots) if is_held(file)]
+    said = []
+    for file in held:
+        with suppress(FileNotFoundError):  # the server has ended, and its directory was removed
+            said.append(file.read_text(encoding="utf-8", errors="replace").partition("\n")[2])
+    return [about for about in said if about]

@@ -28,12 +28,13 @@ from tidemark.warm_spark.home import (
     note_process,
 )
 from tidemark.warm_spark.locks import lock_now, locked
-from tidemark.warm_spark.records import ORDER, ServerOrder, ServerRecord
-from tidemark.warm_spark.slots import Slot, take_slot
+from tidemark.warm_spark.records import ORDER, FailedStart, ServerOrder, ServerRecord
+from tidemark.warm_spark.slots import Slot, busy_slots, take_slot
 
 __all__ = ["Spawn", "Taken", "start_server", "take"]
 
 _SECONDS_BETWEEN_LOOKS = 0.05
+_SECONDS_UNSAID = 1.0
 _TAIL_LINES = 25
 
 Spawn = Callable[[Path, ServerOrder, int], "AbstractContextManager[subprocess.Popen[bytes]]"]
@@ -59,27 +60,47 @@ def take(
     stop_if_due: Callable[[], None],
     say: Callable[[str], object],
     silence: timedelta = SILENCE,
+    is_long: bool = False,
 ) -> Taken:
-    """Waits for a slot of the server with the packages of `order`, and starts the server if there is none.
+    """Waits for a slot of the server with the packages of `order`, and starts the server if there is none. A long job
+    leaves the last slot to others.
 
     A server without a sign of life for longer than `silence` is ended, and another one started. `stop_if_due` raises to
     end the wait. Raises WarmSparkNotStarted.
     """
-    pulse: Pulse | None = None
+    wait: _Wait | None = None
     while True:
         stop_if_due()
         server = start_server(home, order, spawn, stop_if_due=stop_if_due, say=say)
-        if (slot := take_slot(server)) is None:
-            if pulse is None or pulse.server != server:
-                pulse = Pulse(server, silence)
-                say(f"waits for a slot: {server.order.slots} jobs run in the warm Spark of this host")
-            if pulse.stands_still():
+        if (slot := take_slot(server, is_long=is_long)) is None:
+            if wait is None or wait.server != server:
+                wait = _Wait(server, silence, is_long=is_long)
+            wait.say_once(say)
+            if wait.stands_still():
                 _end_the_sick(home, server, say)
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         elif home.running() == server:
             return Taken(home, server, slot)
         else:
             slot.release()
+
+
+class _Wait(Pulse):
+    """The wait for a slot of one server. It is not said at once: the keeper takes all free slots for a moment."""
+
+    def __init__(self, server: ServerRecord, silence: timedelta, *, is_long: bool) -> None:
+        super().__init__(server, silence)
+        self._says_at: float | None = time.monotonic() + _SECONDS_UNSAID
+        self._is_long = is_long
+
+    def say_once(self, say: Callable[[str], object]) -> None:
+        """The number of taken slots, when the wait has lasted."""
+        if self._says_at is None or time.monotonic() < self._says_at:
+            return
+        self._says_at, slots = None, self.server.order.slots
+        kept = "; the last is for short jobs" if self._is_long and slots > 1 else ""
+        busy = busy_slots(self.server.place, slots)
+        say(f"waits for a slot: {busy} of {slots} slots of the warm Spark of this host are taken{kept}")
 
 
 def _end_the_sick(home: ServerHome, server: ServerRecord, say: Callable[[str], object]) -> None:
@@ -99,21 +120,28 @@ def start_server(
     """The server in use, or a new one if there is none or it lacks a package. Two calls at once start one, and one that
     a killed task has left at its start is waited for.
 
-    Raises WarmSparkNotStarted with the end of its log.
+    Raises WarmSparkNotStarted with the end of its log; the same if another call's start failed while this one waited.
     """
     if (server := _fitting(home, order.packages)) is not None:
         return server
+    asked_at = datetime.now(UTC)
     with locked(home.lock, stop_if_due):
         _wait_for_the_left(home, order.starts_within.total_seconds(), stop_if_due, say)
         if (server := _fitting(home, order.packages)) is not None:
             return server
+        if (failed := home.failure_since(asked_at, order.packages)) is not None:
+            raise WarmSparkNotStarted(problem=failed.problem, log=failed.log, tail=failed.tail)
         before = home.running()
         home.sweep(datetime.now(UTC))
         home.retire_relatives(order.family)
         known = () if before is None else before.order.packages
         wanted = tuple(dict.fromkeys((*known, *order.packages)))
         say("starting the warm Spark of this host; later jobs find it running")
-        return _start(home, replace(order, packages=wanted), spawn, stop_if_due)
+        try:
+            return _start(home, replace(order, packages=wanted), spawn, stop_if_due)
+        except WarmSparkNotStarted as error:
+            home.note_failure(FailedStart(order.packages, datetime.now(UTC), **error.facts))
+            raise
 
 
 def _wait_for_the_left(

@@ -45,11 +45,11 @@ def _rules(settings: DebeziumSettings, numeric_as: str | None) -> RowRules:
     return RowRules(numeric_as, None, Unavailable(settings.unavailable))
 
 
-def tables(address: SourceAddress) -> dict[str, FoundObject]:
+def tables(address: SourceAddress, selection: Selection | None = None) -> dict[str, FoundObject]:
     """The tables that a look finds, by `schema.table`."""
     settings = settings_of(address)
     landed = open_input(settings)
-    found = tables_in(landed, {}, landed.ends(), settings.key_of, _rules(settings, None))
+    found = tables_in(landed, {}, landed.ends(), settings.key_of, _rules(settings, None), selection)
     return {one.name.text: one for one in found}
 
 
@@ -58,15 +58,18 @@ def captured(found: FoundObject, **more: Any) -> CapturedObject:
     return CapturedObject(found.name, found.source_id, found.schema.keys, registered=found.schema, **more)
 
 
-def reader_of(address: SourceAddress, *, max_events: int = 10_000, start: Mark | None = None) -> EnvelopeReader:
+def reader_of(
+    address: SourceAddress, *, max_events: int = 10_000, start: Mark | None = None, selection: Selection | None = None
+) -> EnvelopeReader:
     """Of all tables that are there, up to the present end."""
+    selection = selection or Selection()
     settings = settings_of(address)
     landed = open_input(settings)
-    ends = landed.ends()
+    ends, found = landed.ends(), tables(address, selection).values()
     return EnvelopeReader(
-        objects={one.source_id: captured(one) for one in tables(address).values() if one.unsupported is None},
+        objects={one.source_id: captured(one) for one in found if one.unsupported is None},
         schemas={},
-        selection=Selection(),
+        selection=selection,
         left_out=frozenset(),
         keys=settings.key_of,
         rules=_rules(settings, None),
@@ -74,6 +77,7 @@ def reader_of(address: SourceAddress, *, max_events: int = 10_000, start: Mark |
         end=Mark(1, None, ends),
         has_siblings=lambda lane: landed.has_siblings(lane, ends),
         place=landed.place,
+        remedy=landed.remedy,
         max_events=max_events,
     )
 

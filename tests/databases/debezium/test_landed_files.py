@@ -13,6 +13,7 @@ import pytest
 
 from tests.databases.debezium.landed import address_of, land, read_events, reader_of, tables
 from tidemark.errors import EnvelopeInvalid, EnvelopesOutOfOrder, SourceRefused
+from tidemark.replication.model.replication import Selection
 from tidemark.replication.planning.debezium_marks import Mark, mark_of
 from tidemark.replication.sources.debezium.inputs import EnvelopeInput
 from tidemark.replication.sources.debezium.lanes import lane_of
@@ -152,7 +153,7 @@ def test_an_avro_container_of_another_schema_is_named(tmp_path: Path) -> None:
 
 def test_what_is_no_avro_is_named(tmp_path: Path) -> None:
     (tmp_path / "1.avro").write_bytes(b"no container")
-    with pytest.raises(EnvelopeInvalid, match="is no file of envelopes"):
+    with pytest.raises(EnvelopeInvalid, match="is not a file of envelopes"):
         tables(address_of(tmp_path))
 
 
@@ -207,6 +208,47 @@ def test_a_truncate_of_a_table_in_several_partitions_is_refused(tmp_path: Path) 
     land(tmp_path, "t/partition=1/2.jsonl", [envelope("t", None, None)])
     with pytest.raises(EnvelopeInvalid, match="TRUNCATE"):
         keys(tmp_path)
+
+
+def test_a_truncate_before_the_first_row_of_a_table_stops_nothing(tmp_path: Path) -> None:
+    land(tmp_path, "1.jsonl", [envelope("t", None, None, table="new"), envelope("c", 1, {"id": 1})])
+    reader = reader_of(address_of(tmp_path))
+    told = read_events(address_of(tmp_path), reader)
+    assert [(one["table"], one["change"]) for one in told] == [("t", "SCHEMA"), ("t", "INSERT")]
+    assert (reader.exhausted, reader.unasked) == (True, set())
+
+
+def test_a_truncate_before_the_first_row_is_refused_if_other_partitions_may_have_rows(tmp_path: Path) -> None:
+    land(tmp_path, "t/partition=0/1.jsonl", [envelope("t", None, None)])
+    land(tmp_path, "t/partition=1/1.jsonl", [envelope("c", 1, {"id": 1})])
+    reader = reader_of(address_of(tmp_path))
+    reader.objects = {}
+    with pytest.raises(EnvelopeInvalid, match="TRUNCATE"):
+        read_events(address_of(tmp_path), reader)
+
+
+NO_ENVELOPE = {"key": {"id": 2}, "value": {"op": "?", "source": {**SOURCE, "table": "u"}, "after": {"id": 2}}}
+
+
+def test_an_envelope_of_an_excluded_table_is_passed_over_whatever_its_form(tmp_path: Path) -> None:
+    land(tmp_path, "1.jsonl", [NO_ENVELOPE, envelope("c", 1, {"id": 1})])
+    address = address_of(tmp_path)
+    with pytest.raises(EnvelopeInvalid, match=r"its op is '\?'.*Correct the file\."):
+        tables(address)
+    reader = reader_of(address, selection=Selection(exclude=("public.u",)))
+    assert [one["change"] for one in read_events(address, reader)] == ["SCHEMA", "INSERT"]
+    assert reader.unasked == {"public.u"}
+    reader.selection = Selection()
+    with pytest.raises(EnvelopeInvalid, match=r"Correct the file\. Or exclude its table\."):
+        read_events(address, reader)
+
+
+def test_a_record_that_names_no_table_is_not_excluded_by_one(tmp_path: Path) -> None:
+    land(tmp_path, "1.jsonl", [envelope("c", 1, {"id": 1})])
+    reader = reader_of(address_of(tmp_path))
+    land(tmp_path, "1.jsonl", [{"key": None, "value": {"id": 1}}])
+    with pytest.raises(EnvelopeInvalid, match=r"no op and no source.*Correct the file\.$"):
+        read_events(address_of(tmp_path), reader)
 
 
 def test_a_place_that_does_not_exist_is_named(tmp_path: Path) -> None:
@@ -274,12 +316,12 @@ def test_a_column_that_a_default_filled_tells_its_value_and_one_that_cannot_says
         (envelope("x", 2, {"id": 2}), "its op is 'x'"),
         (envelope("c", 2, None), "it has no row"),
         (envelope("c", 2, {"id": 2}, table=None), "names no table"),
-        ({"key": [1], "value": envelope("c", 2, {"id": 2})["value"]}, "its key is no object"),
-        ("[1]\n", "it is no JSON object"),
+        ({"key": [1], "value": envelope("c", 2, {"id": 2})["value"]}, "its key is not an object"),
+        ("[1]\n", "it is not a JSON object"),
         ("[" * 100_000 + "\n", "nested too deeply"),
         (envelope("c", 2, {"id": 2, "v": "\ud800"}), "surrogates not allowed"),
         ({"key": {"id": 2}, "value": {"op": ["c"], "source": SOURCE, "after": {"id": 2}}}, r"its op is \['c'\]"),
-        ({"key": {"id": 2}, "value": {"op": "m", "source": SOURCE, "message": "x"}}, "its message is no object"),
+        ({"key": {"id": 2}, "value": {"op": "m", "source": SOURCE, "message": "x"}}, "its message is not an object"),
         (
             {"key": {"id": 2}, "value": {"schema": ["x"], "payload": envelope("c", 2, {"id": 2})["value"]}},
             "another form than Debezium writes",

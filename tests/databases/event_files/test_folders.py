@@ -107,6 +107,30 @@ def test_a_file_may_be_deleted_once_it_was_read_and_not_before(tmp_path: Path) -
         require_kept(address, mark_of(reader.upto))
 
 
+def test_a_file_with_an_old_time_amid_a_look_is_named_and_not_called_lost(tmp_path: Path) -> None:
+    address = address_of(tmp_path)
+    for minute in range(3):
+        drop(tmp_path, name(minute), [event(minute, minute)])
+    reader = reader_of(address, max_events=1)
+    read_events(address, reader)
+    late = drop(tmp_path, name(1, "b.jsonl"), [event(60, 1)])
+    at = (tmp_path / name(1)).stat().st_mtime_ns
+    os.utime(late, ns=(at, at))
+    with pytest.raises(EventFilesOutOfOrder, match=r"came with an old time.*its time is new"):
+        require_kept(address, mark_of(reader.upto))
+    late.unlink()
+    require_kept(address, mark_of(reader.upto))
+
+
+def test_a_truncate_before_the_first_row_of_a_table_stops_nothing(tmp_path: Path) -> None:
+    address = address_of(tmp_path)
+    drop(tmp_path, name(1, table="new"), [event(1, 1, table="new", change_type="TRUNCATE", is_deleted=True)])
+    drop(tmp_path, name(2), [event(2, 2)])
+    reader = reader_of(address)
+    assert uuids(read_events(address, reader)) == ["t2"]
+    assert (reader.exhausted, reader.unasked) == (True, set())
+
+
 def test_files_are_read_when_they_are_old_enough(tmp_path: Path) -> None:
     waiting = EventFileSource(address_of(tmp_path, wait_seconds="3600"))
     drop(tmp_path, name(1), [event(1, 1)])
@@ -175,15 +199,15 @@ def test_avro_of_another_schema_and_what_is_no_avro_are_named(tmp_path: Path) ->
         read_events(address_of(tmp_path))
     content = file.read_bytes()
     file.write_bytes(content.replace(b"avro.schema", b"avro.schemes"))
-    with pytest.raises(EventFileInvalid, match="is no file of events"):
+    with pytest.raises(EventFileInvalid, match="is not a file of events"):
         tables(address_of(tmp_path))
     file.write_bytes(content[:40])
-    with pytest.raises(EventFileInvalid, match="is no file of events"):
+    with pytest.raises(EventFileInvalid, match="is not a file of events"):
         tables(address_of(tmp_path))
     file.unlink()
     drop(tmp_path, name(1), [event(1, 1)])
     (tmp_path / name(1, "a.jsonl.schema")).write_text(json.dumps(SCHEMA))
-    with pytest.raises(EventFileInvalid, match=r"a\.jsonl\.schema: is no schema of events"):
+    with pytest.raises(EventFileInvalid, match=r"a\.jsonl\.schema: is not a schema of events"):
         read_events(address_of(tmp_path))
 
 

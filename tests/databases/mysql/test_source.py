@@ -21,9 +21,12 @@ from tidemark.replication.model.replication import (
     ReplicationState,
     Selection,
 )
-from tidemark.replication.planning.positions import parse_file_place
+from tidemark.replication.planning.positions import parse_file_place, place_of
 from tidemark.replication.planning.selection import select
+from tidemark.replication.sources.change_log import Origin
+from tidemark.replication.sources.mysql.capturing import binary_log
 from tidemark.replication.sources.mysql.connection import connect, dialect_at, rows_of
+from tidemark.replication.sources.mysql.failover import gtids_at
 from tidemark.replication.sources.mysql.log_files import seen_at
 from tidemark.replication.sources.mysql.source import BinlogSource
 from tidemark.replication.sources.open import open_source
@@ -232,6 +235,42 @@ def test_another_server_and_a_log_that_is_gone_end_it_for_good(own_server: Binlo
     own_server.sql(reset)
     with pytest.raises(SourceSetBack, match="was set back"):
         source.require_ours(replace(replication, captured=last))
+
+
+def test_a_log_that_began_again_is_found_even_if_it_is_longer(own_server: BinlogServer) -> None:
+    own_server.forget_log()
+    world = BinlogWorld(own_server)
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY, a TEXT)", "INSERT INTO t VALUES (1, 'a')")
+    world.replicate("t")
+    last = place_of(world.position)
+    assert last is not None
+    with connect(world.address) as connection:
+        gtids = gtids_at(connection, world.address, last)
+    assert gtids
+    source, replication = _source(world), replace(_replication(world), captured=world.position, gtids=gtids)
+    assert source.require_ours(replication) == world.position
+    own_server.forget_log()
+    world.sql("INSERT INTO t VALUES (2, REPEAT('x', 5000))")
+    with pytest.raises(SourceSetBack, match="was set back"):
+        source.require_ours(replication)
+    with binary_log(world.request(), world.address, None) as log, pytest.raises(SourceSetBack, match="was set back"):
+        log.resume(world.position, Origin(source.system_id(), gtids))
+
+
+def test_a_transaction_that_was_captured_does_not_come_again(world: BinlogWorld) -> None:
+    world.sql("CREATE TABLE t (id INT PRIMARY KEY)")
+    world.replicate("t")
+    world.sql("INSERT INTO t VALUES (1)")
+    end = place_of(world.here())
+    assert end is not None
+    with connect(world.address) as connection:
+        gtids = gtids_at(connection, world.address, end)
+    assert gtids
+    with binary_log(world.request(), world.address, None) as log:
+        log.resume(world.position, Origin(_source(world).system_id(), gtids))
+        batch = log.batch(world.position, end.position, {}, heartbeat=False)
+        with batch.rows() as chunks, pytest.raises(SourceSetBack, match="was set back"):
+            list(chunks)
 
 
 def _purged(world: BinlogWorld) -> bool:

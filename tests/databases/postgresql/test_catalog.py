@@ -164,7 +164,7 @@ DEFAULT = 'ALTER TABLE "shop"."{}" REPLICA IDENTITY DEFAULT'
         ("parted_no_key", "neither a primary key", 'ALTER TABLE "shop"."parted_no_key" ADD PRIMARY KEY'),
         ("parted_full", "REPLICA IDENTITY FULL, which new partitions do not get", DEFAULT),
         ("parted_mixed", "a partition, shop.part_of_mixed, with REPLICA IDENTITY NOTHING", DEFAULT),
-        ("parted_unlogged", "a partition, shop.part_unlogged, that is no ordinary table (unlogged", "Detach it."),
+        ("parted_unlogged", "a partition, shop.part_unlogged, that is not an ordinary table (unlogged", "Detach it."),
     ],
 )
 def test_what_cannot_be_replicated_says_why_and_what_to_do(
@@ -301,6 +301,8 @@ def test_what_older_rows_have_in_a_new_column_is_told_where_the_catalog_knows_it
         "flag bool DEFAULT true": ("true", False),
         "bytes bytea DEFAULT '\\x00ff'": ("00ff", False),
         "items int[] DEFAULT '{1,NULL,3}'": ('["1",null,"3"]', False),
+        "box box DEFAULT '(1,1),(0,0)'": ("(1,1),(0,0)", False),
+        "boxes box[] DEFAULT '{(1,1),(0,0);NULL}'": ('["(1,1),(0,0)",null]', False),
     }
     for column in added:
         source_server.sql(f"ALTER TABLE t ADD COLUMN {column}", database)

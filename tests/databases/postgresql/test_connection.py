@@ -14,6 +14,7 @@ from tidemark.errors import SourceRefused, SourceUnreachable
 from tidemark.errors.tree import TidemarkError
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.sources.postgresql.connection import SESSION, connect
+from tidemark.replication.sources.postgresql.pinned import jdbc_properties
 
 SHORT = timedelta(seconds=3)
 
@@ -44,6 +45,25 @@ def test_settings_of_role_and_database_do_not_change_what_values_look_like(
             " 0.1::float8::text, '1 day 02:00'::interval::text"
         )
         assert cursor.fetchone() == ("2024-02-29", "2024-02-29 03:00:00+00", "\\x00ff", "0.1", "1 day 02:00:00")
+
+
+def test_the_driver_of_a_backfill_goes_the_way_of_the_client(address: SourceAddress) -> None:
+    parameters = {
+        "sslmode": "verify-full", "sslrootcert": "/ca.pem", "connect_timeout": "7", "channel_binding": "require",
+        "gssencmode": "prefer", "krbsrvname": "pg", "target_session_attrs": "read-write", "keepalives": "1",
+        "options": "-c role=reader -c lock_timeout=9min",
+    }  # fmt: skip
+    found = jdbc_properties(replace(address, parameters=parameters))
+    wanted = {
+        "sslmode": "verify-full", "sslrootcert": "/ca.pem", "connectTimeout": "7", "channelBinding": "require",
+        "gssEncMode": "prefer", "kerberosServerName": "pg", "targetServerType": "primary",
+    }  # fmt: skip
+    own = {"ApplicationName", "options", "password", "tcpKeepAlive", "user"}
+    preferring = replace(address, parameters={"target_session_attrs": "prefer-standby"})
+    assert jdbc_properties(preferring)["targetServerType"] == "preferSecondary"
+    assert {name: value for name, value in found.items() if name not in own} == wanted
+    assert found["options"].startswith("-c role=reader -c lock_timeout=9min -c lock_timeout=100 ")
+    assert jdbc_properties(address)["options"].startswith("-c lock_timeout=100 ")
 
 
 def test_what_was_done_without_autocommit_is_committed_at_the_end_or_rolled_back(address: SourceAddress) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from tests.postgresql import PostgresServer
 from tidemark.model.codec import from_json, to_json
 from tidemark.replication.model.catalog import SeenTable
-from tidemark.replication.planning.seen_tables import carried, hidden, parts_notices, why_unlike
+from tidemark.replication.planning.seen_tables import (
+    REWRITTEN_BY_ALTER,
+    carried,
+    hidden,
+    parts_notices,
+    unlogged_notices,
+    why_unlike,
+)
 from tidemark.replication.sources.postgresql.connection import connect
 from tidemark.replication.sources.postgresql.fingerprints import seen_tables
 
@@ -58,10 +65,10 @@ def looks(source_server: PostgresServer) -> Looks:
 @pytest.mark.parametrize(
     ("texts", "told"),
     [
-        (("ALTER TABLE t ADD c int DEFAULT 7", "ALTER TABLE t ALTER c DROP DEFAULT", "VACUUM FULL t"), "column c came"),
+        (("ALTER TABLE t ADD c int DEFAULT 7", "ALTER TABLE t ALTER c DROP DEFAULT", "VACUUM FULL t"), "c was added"),
         (("ALTER TABLE t ADD c int DEFAULT 7", "ALTER TABLE t ALTER c DROP DEFAULT", "CLUSTER t USING t_pkey"),
-         "column c came"),
-        (("ALTER TABLE t ADD c timestamptz DEFAULT clock_timestamp()",), "column c came"),
+         "column c was added"),
+        (("ALTER TABLE t ADD c timestamptz DEFAULT clock_timestamp()",), "column c was added"),
         (("ALTER TABLE t ALTER n TYPE bigint USING n * 100",), "column n changed its type from integer to bigint, and"),
         (("ALTER TABLE t ALTER n TYPE int USING n * 100",), "column n was altered and its rows were rewritten"),
         (("ALTER TABLE t ALTER d TYPE int USING d * 100",), "column d was altered"),
@@ -74,7 +81,7 @@ def looks(source_server: PostgresServer) -> Looks:
           "ALTER TYPE mood RENAME TO mood_1", "ALTER TYPE mood_2 RENAME TO mood"), "column m changed its type"),
         (("ALTER TYPE mood RENAME VALUE 'sad' TO 'low'",), "type public.mood of column m has another label"),
         (("ALTER TYPE pair ADD ATTRIBUTE c int",), "type public.pair of column p has a new attribute c"),
-        (("ALTER TYPE pair DROP ATTRIBUTE a",), "type public.pair of column p has another label or attribute: a went"),
+        (("ALTER TYPE pair DROP ATTRIBUTE a",), "of column p has another label or attribute: a is gone"),
         (("ALTER TABLE t DROP m, DROP ms, DROP p", "ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'"),
          "type public.held of column h has another"),
         (("ALTER TABLE t ALTER v TYPE char(9)",), "column v changed its type"),
@@ -124,6 +131,18 @@ def test_what_older_rows_have_is_remembered_over_a_rewrite(looks: Looks) -> None
     assert (told["c"], told["x"]) == ((("7",), True), ((), True))
     (c,) = [one for one in hidden(after, lambda one: one.name != "c").columns if one.name == "c"]
     assert (c.fills, c.known) == ((), False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("box", "(1,1),(0,0)"), ("box[]", "{(1,1),(0,0);(3,3),(2,2)}"), ("text", ' a,"b\\ {;} '), ("text", "NULL"),
+     ("text[]", '{"a,b",NULL}'), ("numeric", "1.50"), ("bool", "t"), ("date", "2024-02-29")],
+)  # fmt: skip
+def test_what_older_rows_have_is_the_text_of_their_type(looks: Looks, kind: str, value: str) -> None:
+    before = looks.look()
+    looks.sql(f"ALTER TABLE t ADD c {kind} DEFAULT '{value}'")
+    column = looks.look(before).columns[-1]
+    assert (column.name, column.fills, column.known) == ("c", (value,), True)
 
 
 def test_a_partition_that_is_made_later_is_no_rewrite(looks: Looks) -> None:
@@ -187,6 +206,30 @@ def test_what_becomes_of_a_single_partition_is_seen(
     again = looks.look(after)
     assert why_unlike(after, again, lambda _: True) is None
     assert list(parts_notices(again)) == list(parts_notices(after))  # until a copy takes the place of the rows
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (("ALTER TABLE t SET UNLOGGED", "INSERT INTO t (id) VALUES (2)", "ALTER TABLE t SET LOGGED"), True),
+        (("TRUNCATE t",), False),
+        (("VACUUM FULL t",), False),
+        (("CLUSTER t USING t_pkey",), False),
+        (("ALTER TABLE t ALTER n TYPE bigint",), False),
+        (("ALTER TABLE t ADD c timestamptz DEFAULT clock_timestamp()",), False),
+        (("ALTER TABLE t ADD c text DEFAULT 'x'", "UPDATE t SET n = 3", "ANALYZE t", "REINDEX TABLE t"), False),
+    ],
+)
+def test_a_table_that_may_have_been_unlogged_is_told_apart_from_other_rewrites(
+    looks: Looks, texts: tuple[str, ...], told: bool
+) -> None:
+    before = replace(looks.look(), entry="of a publication of others")
+    looks.sql(*texts)
+    after = replace(looks.look(before), entry=before.entry)
+    assert list(unlogged_notices(after)) == ([REWRITTEN_BY_ALTER] if told else [])
+    assert list(unlogged_notices(replace(after, entry=None))) == []
+    again = replace(looks.look(after), entry=before.entry)
+    assert list(unlogged_notices(again)) == list(unlogged_notices(after))  # until a copy takes the place of the rows
 
 
 def test_a_partition_that_is_locked_may_have_rows_and_is_not_waited_for(looks: Looks) -> None:

@@ -30,6 +30,7 @@ from tidemark.replication.sources.postgresql.slots import (
     emit_heartbeat,
     exported_snapshot,
     has_changes,
+    losses_named,
     oldest_change,
     require_ours,
     slot_status,
@@ -281,6 +282,26 @@ def test_a_slot_that_is_read_is_busy(source_server: PostgresServer, address: Sou
         ):
             with pytest.raises(SlotBusy, match=rf"process {pid} "):
                 act()
+
+
+def test_a_slot_that_was_in_use_is_busy_though_it_is_free_by_the_next_look(address: SourceAddress, slot: str) -> None:
+    create_slot(address, slot, patience=PATIENCE)
+    with connect(address, replication=True) as reader, connect(address) as connection:
+        reader.cursor().start_replication(
+            slot_name=slot, decode=False, options={"proto_version": "1", "publication_names": '"tidemark ""P"""'}
+        )
+        pid = reader.info.backend_pid
+
+        def advance() -> None:
+            try:
+                connection.cursor().execute("SELECT pg_replication_slot_advance(%s, pg_current_wal_lsn())", (slot,))
+            finally:
+                reader.close()
+                while slot_status(connection, slot).active_pid is not None:
+                    time.sleep(0.05)
+
+        with pytest.raises(SlotBusy, match=rf"process {pid} "), losses_named(connection, slot):
+            advance()
 
 
 def test_a_publication_that_was_dropped_makes_the_slot_unreadable(

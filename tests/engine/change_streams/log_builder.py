@@ -63,7 +63,7 @@ class LogBuilder:
         self,
         token: str,
         seconds: float,
-        keys: Iterable[int] = (1,),
+        keys: Iterable[object] = (1,),
         sequence: int = 0,
         mod_type: str = "INSERT",
         **more: Any,

@@ -19,7 +19,7 @@ from tidemark.change_streams.worker.backfill import BackfillPoint, begin_backfil
 from tidemark.change_streams.worker.capture import capture
 from tidemark.change_streams.worker.definitions import create_change_stream, get_change_stream, watch
 from tidemark.change_streams.worker.groups import create_group, reset_group
-from tidemark.change_streams.worker.waves import plan_wave
+from tidemark.change_streams.worker.waves import chunk_written, commit_wave, plan_wave
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, TargetDoesNotFit
 from tidemark.jobs.run import run as run_job
@@ -89,7 +89,9 @@ class World:
         wave = plan_wave(self.store, "s", group, run="r", max_chunks=9, max_rows=9)
         for chunk in wave.chunks:
             one = ChunkSink(own_session(self.spark), self.store.store_id, log_path, sink, lambda: None)
-            one.write(ChunkWrite(chunk))
+            answer = one.write(ChunkWrite(chunk))
+            chunk_written(self.store, chunk, answer.rows or 0, answer.facts)
+        commit_wave(self.store, "s", group, run="r")
 
     def rows(self, table: TableRef) -> list[tuple[object, ...]]:
         return sorted(tuple(row) for row in self.spark.read.format("delta").load(table.path).collect())

@@ -277,6 +277,15 @@ def test_for_all_takes_up_a_table_that_came_later_from_its_first_row_on(bench: B
     assert bench.capture("Everything") is None
 
 
+def test_for_all_goes_on_behind_the_replacement_of_a_table(bench: Bench) -> None:
+    bench.singers("1, 'Marc', 'Richards', 40")
+    bench.lake.sql("CREATE CHANGE STREAM Everything FOR ALL")
+    bench.write(f"CREATE OR REPLACE TABLE {{t}} USING delta {KEYED} AS SELECT 7L AS SingerId, 'Total Junk' AS Title")
+    bench.write("INSERT INTO {t} VALUES (8, 'Go, Go, Go')")
+    bench.capture("Everything")
+    assert [[mod["keys"] for mod in change.mods] for change in bench.records("Everything")] == [['{"SingerId":"8"}']]
+
+
 def test_for_all_leaves_out_what_has_no_key_and_what_its_own_groups_write(bench: Bench) -> None:
     lake = bench.lake
     bench.table("music.Notes", "a INT")

@@ -89,6 +89,19 @@ def seconds(text: str) -> float:
     return (datetime.fromisoformat(text) - at(0)) / timedelta(seconds=1)
 
 
+def test_reads_that_begin_a_microsecond_after_the_last_row_return_each_record_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = LogBuilder(spark, tmp_path / "log").create().partition(ROOT, 0)
+    microsecond, start, found = 0.000_001, 0.0, []
+    for last, until in ((1, 1 + microsecond), (2, 5)):  # the first read ends with a record, the second with a heartbeat
+        made.record(ROOT, last, [last]).commit(until)
+        rows = [row for row in read(made, start, token="ALL", stream=made.stream(until)) if len(row) == 2]
+        found += [row[1] for row in rows]
+        start = rows[-1][0] + microsecond
+    assert found == [1, 2, "beat"]
+
+
 def test_a_partition_is_read_in_order_and_its_children_last(log: LogBuilder) -> None:
     children = {LEFT: [ROOT], RIGHT: [ROOT]}
     assert read(log, 0, token=ROOT) == [(1, 1, 2), (5, 2), (5, 1), (12, 1), (21, 1), (30, "00000000", children)]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.engine.change_streams.log_builder import LogBuilder, at
+from tests.engine.change_streams.log_builder import TYPES, LogBuilder, at
 from tests.table_templates import put_table
 from tidemark.change_streams.driver.apply import named_apply_error
 from tidemark.change_streams.driver.job_read_partitions import read_partitions
@@ -57,9 +57,9 @@ def log(spark: SparkSession, tmp_path: Path) -> LogBuilder:
 class Target:
     """A table of the test, and chunks that go to it in a session of their own, as a job has one."""
 
-    def __init__(self, spark: SparkSession, path: Path, columns: str, log: LogBuilder) -> None:
+    def __init__(self, spark: SparkSession, path: Path, columns: str, log: LogBuilder, partitioned: str = "") -> None:
         self.spark, self.path, self.log = spark, path, log
-        put_table(spark, path, f"CREATE TABLE {{t}} ({columns}) USING delta")
+        put_table(spark, path, f"CREATE TABLE {{t}} ({columns}) USING delta {partitioned}")
         self.ref = TableRef("target", str(path), DeltaLog.open(str(path)).state().table_id, Addressing.PATH)
 
     def sink(self, kind: SinkKind, keys: tuple[str, ...] = ()) -> ChunkSink:
@@ -129,9 +129,11 @@ def test_changes_are_applied_in_order_and_an_update_only_changes_what_it_modifie
 
 def test_records_of_a_table_are_known_by_its_id_whatever_it_was_called(mirror: Target) -> None:
     mirror.log.record("a", 1, (1,)).record("a", 2, (2,), table_name="/lake/db/t")
-    mirror.log.record("a", 3, (3,), server_transaction_id="t11:1").commit(4)
+    mirror.log.record("a", 3, (3,), server_transaction_id="t11:1").commit(4)  # of the table t11
     one = mirror.sink(SinkKind.MERGE)
-    with pytest.raises(InvalidArgument, match=r"has records of db\.t, too"):  # of the table t11
+    with pytest.raises(
+        InvalidArgument, match=r"has records of db\.t, too.*an earlier table of that name"
+    ):  # of the table t11
         replace(one, sink=replace(one.sink, table_id="t1", alone=True)).write(ChunkWrite(chunk(0, 0, 4)))
     answer = replace(one, sink=replace(one.sink, table_id="t1")).write(ChunkWrite(chunk(0, 0, 4)))
     assert (answer.rows, mirror.rows()) == (2, [(1, "n1"), (2, "n2")])
@@ -160,6 +162,29 @@ def test_an_update_with_the_whole_row_brings_the_row(mirror: Target) -> None:
     mirror.log.record("a", 1, (5,), mod_type="UPDATE", value_capture_type="NEW_ROW").commit(2)
     mirror.merge(chunk(0, 0, 2))
     assert mirror.rows() == [(5, "n5")]
+
+
+@pytest.mark.parametrize("kind", ["STRING", "BINARY"])
+def test_a_row_whose_key_is_empty_is_found_though_the_key_partitions_the_target(
+    spark: SparkSession, tmp_path: Path, log: LogBuilder, kind: str
+) -> None:
+    columns = f"id {kind}, v STRING"
+    target = Target(spark, tmp_path / "partitioned", columns, log, "PARTITIONED BY (id)")
+    log.record("a", 1, ("",), bucket=0).commit(2)
+    log.record("a", 2, ("",), bucket=0, mod_type="UPDATE", new_values='{"v": "x"}').commit(3)
+    log.record("a", 3, ("",), bucket=0, mod_type="DELETE").commit(4)
+    target.merge(chunk(0, 0, 2), chunk(1, 2, 3))
+    assert target.rows() == [(None, "x")]
+    target.merge(chunk(2, 3, 4))
+    assert target.rows() == []
+
+
+def test_records_of_two_keys_of_a_table_are_not_merged(mirror: Target) -> None:
+    by_v = [{**one, "is_primary_key": one["name"] == "v"} for one in TYPES]
+    mirror.log.record("a", 1, (1,)).record("a", 2, (2,), column_types=json.dumps(by_v)).commit(3)
+    with pytest.raises(MissingMergeKey, match="some records know rows by id; others by v"):
+        mirror.merge(chunk(0, 0, 3))
+    assert (mirror.rows(), mirror.version) == ([], 0)
 
 
 def test_files_of_the_target_that_can_have_none_of_the_keys_are_not_read(mirror: Target) -> None:

@@ -70,12 +70,19 @@ def grant(file: Path, **tokens: str) -> None:
 
 
 @contextmanager
-def served(landing: Landing, tokens: Path, *, all_bytes: int = 256 << 20, body_bytes: int = 1 << 20) -> Iterator[str]:
+def served(
+    landing: Landing,
+    tokens: Path,
+    *,
+    all_bytes: int = 256 << 20,
+    body_bytes: int = 1 << 20,
+    service_bytes: int = 1 << 30,
+) -> Iterator[str]:
     """The address of a service whose lag is ten minutes, so that only a flush commits."""
     limits = Limits(lag=timedelta(minutes=10), all_bytes=all_bytes, insert_patience=timedelta(0))
     engine = KernelEngine.of_session(landing.spark)
     client = IngestClient("service", engine, landing.uri, options={}, limits=limits, history=False)
-    desk = IngestDesk(client, landing.records)
+    desk = IngestDesk(client, landing.records, all_bytes=service_bytes)
     measures = Measures(open_channels=lambda: desk.open_channels, buffered_bytes=client.buffered_bytes)
     app = ingest_app(desk, Access(tokens), measures, ServiceLimits(body_bytes))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))

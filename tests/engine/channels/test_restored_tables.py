@@ -10,6 +10,7 @@ import pytest
 from tests.engine.channels.landing import Landing
 from tests.until import wait_until
 from tidemark.channels.model.channels import StatusCode
+from tidemark.channels.worker.tables import channels_of
 from tidemark.errors import ChannelInvalid, ChannelTokenLost
 
 pytestmark = pytest.mark.spark
@@ -63,6 +64,40 @@ def test_a_restore_under_an_open_channel_ends_it_before_another_row(landing: Lan
         assert client.open_channel("other", "orders").offset_token is None
         again.insert_rows([{"id": 2}], "2")
     assert landing.rows(columns="id") == [(1,), (2,)]
+
+
+def test_readers_of_tokens_see_a_restore_before_any_committer(landing: Landing) -> None:
+    versions = filled(landing, 1, 2)
+    with landing.client() as client:
+        channel = client.open_channel("c", "orders")
+        at = restore(landing, versions[1])
+        landing.sql("INSERT INTO {t} VALUES (7, 'x')")
+        assert landing.token("C") == "2"  # in the log
+        shown = channels_of(landing.log(), "orders")["C"]
+        problem = f"version {at} restored the table to version {versions[1]}."
+        assert (shown.offset_token, shown.problem) == ("1", problem)
+        with pytest.raises(ChannelInvalid, match="code 36") as raised:
+            channel.latest_committed_offset_token()
+        assert raised.value.facts["offset_token"] == "1"
+        again = client.open_channel("c", "orders")
+        assert (again.offset_token, again.latest_committed_offset_token()) == ("1", "1")
+        assert channels_of(landing.log(), "orders")["C"].problem is None
+
+
+def test_readers_of_tokens_see_a_replaced_table_at_once(landing: Landing) -> None:
+    filled(landing, 1)
+    with landing.client() as client:
+        channel = client.open_channel("c", "orders")
+        how = f"USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true') LOCATION '{landing.root}/orders'"
+        for statement in (
+            f"CREATE TABLE replaced_orders USING delta LOCATION '{landing.root}/orders'",
+            f"CREATE OR REPLACE TABLE replaced_orders (id BIGINT) {how}",
+            "DROP TABLE replaced_orders",
+        ):
+            landing.sql(statement)
+        assert channels_of(landing.log(), "orders") == {}
+        with pytest.raises(ChannelInvalid, match=r"code 19.*recreated"):
+            channel.latest_committed_offset_token()
 
 
 def test_several_restores_lead_to_the_token_of_the_rows_that_are_there(landing: Landing) -> None:

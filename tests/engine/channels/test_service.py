@@ -166,10 +166,12 @@ def test_each_token_writes_its_own_tables_and_counts_from_the_next_request_on(
     assert open_as("renewed").status_code == 401
 
 
-def test_full_buffers_are_429_with_a_time_to_wait(landing: Landing, tokens: Path) -> None:
+@pytest.mark.parametrize("limit", ["of the table", "of all tables"])
+def test_full_buffers_are_429_with_a_time_to_wait(landing: Landing, tokens: Path, limit: str) -> None:
+    how = {"all_bytes" if limit == "of the table" else "service_bytes": 10_000}
     landing.create()
     with (
-        served(landing, tokens, all_bytes=10_000) as address,
+        served(landing, tokens, **how) as address,
         httpx.Client(base_url=address, headers={"Authorization": "Bearer secret"}, timeout=60) as http,
     ):
         writer = Writer(http)
@@ -246,6 +248,21 @@ def test_a_dropped_channel_is_gone_with_its_token(landing: Landing, writer: Writ
     assert writer.http.delete("/v1/tables/orders/channels/c").status_code == 204
     assert writer.status("c") == {}
     assert writer.open("c")["channel_status"]["last_committed_offset_token"] is None
+
+
+def test_a_drop_by_its_own_open_leaves_the_channel_of_a_later_writer(landing: Landing, writer: Writer) -> None:
+    place = "/v1/tables/orders/channels/c"
+    own, later = (
+        {name: writer.open("c")["channel_status"][name] for name in ("created_on_ms", "client_sequencer")}
+        for _ in range(2)
+    )
+    assert writer.http.delete(place, params=own).status_code == 204
+    assert writer.flush("c").json()["client_sequencer"] == later["client_sequencer"]
+    assert writer.http.delete(place, params={"client_sequencer": 2}).json()["error"] == "InvalidArgument"
+    for _ in range(2):
+        assert writer.http.delete(place, params=later).status_code == 204
+    assert landing.records() == {}
+    assert writer.flush("c").status_code == 404
 
 
 def test_health_metrics_and_the_document_need_no_token(address: str, writer: Writer) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.engine.channels.landing import Landing
 from tests.engine.channels.served import grant, served
+from tidemark.channels.planning.names import key_of
 from tidemark.client.ingest_service import ServiceClient
 from tidemark.errors import (
     ChannelInvalid,
@@ -61,6 +62,18 @@ def test_rows_of_every_form_are_sent_and_continued_behind_their_token(landing: L
     assert landing.records() == {}
 
 
+@pytest.mark.parametrize("name", ["topic/0", '"a/rows"', "/", "x/flush", "50%"])
+def test_a_name_with_a_slash_is_a_channel_as_every_other(landing: Landing, address: str, name: str) -> None:
+    with ServiceClient(address, "secret") as client:
+        channel = client.open_channel(name, "orders")
+        channel.insert_rows([{"id": 1}], "1")
+        channel.flush()
+        assert channel.latest_committed_offset_token() == "1"
+        assert list(landing.records()) == [key_of(name)]
+        channel.close(drop=True)
+    assert landing.records() == {}
+
+
 def test_refusals_are_errors_with_the_words_of_the_service(landing: Landing, address: str) -> None:
     with pytest.raises(IngestServiceRefused, match="does not know the writer"):
         ServiceClient(address, "wrong").open_channel("c", "orders")
@@ -90,6 +103,29 @@ def test_an_ended_channel_is_the_same_error_as_without_the_service(landing: Land
     with pytest.raises(ChannelInvalid, match=r"code 20.*other opened it at") as raised:
         channel.flush()
     assert raised.value.facts["code"] == 20
+
+
+def test_a_fenced_writer_at_one_service_is_told_and_drops_nothing_of_the_new_owner(
+    landing: Landing, address: str
+) -> None:
+    with ServiceClient(address, "secret") as first, ServiceClient(address, "secret") as second:
+        lost, quiet = first.open_channel("c", "orders"), first.open_channel("d", "orders")
+        lost.insert_rows([{"id": 1}], "1")
+        owner, other = second.open_channel("c", "orders"), second.open_channel("d", "orders")
+        owner.insert_rows([{"id": 2}], "2")
+        for call in (lost.flush, lost.flush, lambda: quiet.close(drop=True)):
+            with pytest.raises(ChannelInvalid, match=r"code 20.*app opened it"):
+                call()
+        lost.close(drop=True)
+        owner.flush()
+        assert (owner.latest_committed_offset_token(), other.latest_committed_offset_token()) == ("2", None)
+        lost.flush()  # it is closed
+        again = first.open_channel("c", "orders")
+        again.insert_rows([{"id": 3}], "3")
+        with pytest.raises(ChannelInvalid, match="app opened it"):
+            owner.flush()
+    assert landing.rows(columns="id") == [(2,), (3,)]
+    assert sorted(landing.records()) == ["C", "D"]
 
 
 def test_all_bad_rows_are_counted_though_the_first_hundred_are_shown(address: str) -> None:

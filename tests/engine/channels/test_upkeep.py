@@ -10,14 +10,15 @@ import pytest
 
 from tests.engine.channels.landing import Landing
 from tests.until import wait_until
+from tidemark.channels.driver.job_keep_channels import keep_channels
 from tidemark.channels.driver.keeping import Upkeeper
 from tidemark.channels.driver.service.desk import IngestDesk
 from tidemark.channels.driver.service.messages import OpenRequest
 from tidemark.channels.driver.service.upkeep_rounds import kept_tables
 from tidemark.channels.driver.upkeep import Upkeep
-from tidemark.channels.model.jobs import ServeIngest
+from tidemark.channels.model.jobs import KeepChannels, ServeIngest
 from tidemark.channels.worker.tables import channels_by_table
-from tidemark.errors import ChannelInvalid
+from tidemark.errors import ChannelInvalid, TableNotFound
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.progress import Progress
 
@@ -88,6 +89,33 @@ def test_upkeep_goes_on_after_any_failure(landing: Landing) -> None:
     assert said[0].startswith("orders was not kept")
     assert "ConnectionResetError: the driver hung up" in said[0]
     assert said[1] == "orders: 0 idle channels removed, 0 files became 0"
+
+
+def test_a_bad_table_leaves_none_of_the_others_unkept(landing: Landing) -> None:
+    for table in ("first", "last"):
+        landing.create(table)
+    landing.spark.sql(f"CREATE TABLE delta.`{landing.root}/bad` (id BIGINT) USING delta")
+    job = JobContext(landing.spark, None, {}, Progress(list, list), NOW, lambda: None)  # type: ignore[arg-type]
+    found = keep_channels(job, KeepChannels(str(landing.root), ("first", "missing", "bad", "last"), "a test"))
+    assert [one.table for one in found.tables] == ["first", "last"]
+    assert [problem.partition(":")[0] for problem in found.failed.values()] == ["TableNotFound", "TableNotSupported"]
+    with pytest.raises(TableNotFound):
+        keep_channels(job, KeepChannels(str(landing.root), ("missing",), "a test"))
+
+
+def test_histories_and_quarantines_are_compacted_and_their_logs_shortened(landing: Landing) -> None:
+    landing.create()
+    places = [landing.root / name for name in ("orders__channel_history", "bad")]
+    for number in range(3):
+        with landing.client(history=True) as client:
+            channel = client.open_channel("c", "orders", on_error="continue", quarantine="bad")
+            channel.insert_rows([{"id": "x"}], str(number))
+    with landing.client() as client:
+        Upkeeper(landing.spark, client, {}).keep("orders", landing.uri("orders"), NOW)
+    for place in places:
+        assert landing.sql("DESCRIBE DETAIL {t}", place.name)[0].numFiles == 1
+        assert list((place / "_delta_log").glob("*.checkpoint*"))  # commits before it leave with their retention
+    assert len(landing.rows("bad")) == 3
 
 
 def test_work_that_fails_in_an_unforeseen_way_ends_no_other(caplog: pytest.LogCaptureFixture) -> None:

@@ -83,6 +83,22 @@ def test_a_plain_query_is_written_as_a_whole_at_pinned_versions(world: KeptWorld
     assert [row for row in world.rows("ranks") if row[0] == 2] == [(2, 1, 1), (2, 5, 2)]
 
 
+def test_extreme_values_that_went_before_a_compaction_never_come_back(world: KeptWorld) -> None:
+    world.table("tasks", "k INT, n BIGINT, open BOOLEAN", "(1, 5, true), (2, 5, true), (1, 9, false), (2, 9, false)")
+    least, most = (f"{role}(CASE WHEN open THEN n END)" for role in ("min", "max"))
+    found = world.create("open", f"SELECT k, {least} AS least, {most} AS most FROM tasks GROUP BY k", "tasks")
+    assert found.shape.shape is Shape.SUMS
+    world.refresh("open", "1")
+    world.sql("UPDATE {tasks} SET open = false")
+    world.refresh("open", "2")
+    world.sql("INSERT INTO {tasks} VALUES (1, 1, false), (2, 1, false)")
+    world.refresh("open", "3", RefreshHow.COMPACTED)
+    assert world.rows("open") == [(1, None, None), (2, None, None)]
+    world.sql("INSERT INTO {tasks} VALUES (1, 7, true), (2, 3, true)")
+    world.refresh("open", "4")
+    assert world.rows("open") == [(1, 7, 7), (2, 3, 3)]
+
+
 def test_a_catalogs_view_that_has_changed_is_refused(world: KeptWorld) -> None:
     world.spark.sql(f"CREATE VIEW kept_big AS SELECT k, n FROM delta.`{world.path('orders')}` WHERE n > 3")
     try:

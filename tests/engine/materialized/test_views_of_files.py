@@ -56,7 +56,7 @@ def test_new_files_are_added_to_sums_and_lost_files_write_all_rows(landing: Land
     landing.listed()
     now = [("bob", 2, 30, 15.0), ("eve", 1, 7, 7.0), ("kim", 1, 1, 1.0)]
     assert landing.rows("db.sums") == now
-    assert landing.refreshed("db.sums") == ("done", "changes", "files have come, and none has gone")
+    assert landing.refreshed("db.sums") == ("done", "changes", "files were added, and none was removed")
     assert landing.rows("db.sums") == now
     landing.put("a.json", ("eve", 8))
     (landing.room / "b.json").unlink()

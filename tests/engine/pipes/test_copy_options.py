@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -13,6 +14,7 @@ import pytest
 from tests.engine.pipes.desk import Desk
 from tests.tiers import some_rows
 from tidemark.errors import CopyAborted, CopyRefused, NotYetSupported
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.pipes.driver.files_table import FilesTable
 
 pytestmark = pytest.mark.spark
@@ -213,6 +215,28 @@ def test_new_columns_of_files_come_into_the_table_on_request(desk: Desk) -> None
         " ENABLE_SCHEMA_EVOLUTION = TRUE"
     )
     assert desk.rows(columns="id, name") == [(1, "a")]
+
+
+def test_a_column_keeps_not_null_until_rows_without_it_are_loaded(desk: Desk) -> None:
+    desk.table("id INT NOT NULL, name VARCHAR(2)")
+    load = (
+        "COPY INTO db.t FROM @s FILE_FORMAT = (TYPE = JSON) MATCH_BY_COLUMN_NAME = CASE_INSENSITIVE"
+        " ENABLE_SCHEMA_EVOLUTION = TRUE"
+    )
+
+    def is_nullable() -> bool:
+        schema = json.loads(DeltaLog.open(f"{desk.root}/db/t").state().metadata.schema_json)
+        return bool(schema["fields"][0]["nullable"])
+
+    desk.write("a.json", "")
+    assert desk.copied(load) == {"a.json": "LOADED"}
+    desk.write("b.json", '{"name": "a"}\n{"name": "long"}\n')
+    with pytest.raises(CopyAborted):
+        desk.lake.sql(load)
+    assert not is_nullable()
+    assert desk.copied(f"{load} ON_ERROR = CONTINUE") == {"b.json": "PARTIALLY_LOADED"}
+    assert is_nullable()
+    assert desk.rows() == [(None, "a")]
 
 
 @pytest.mark.parametrize("kind", ["JSON", "CSV"])

@@ -63,6 +63,16 @@ def test_files_with_odd_names_are_loaded_once_and_late_ones_with_the_next_full_l
     assert sorted(world.rows().elements()) == [0, 1, 2, 7, 8]
 
 
+def test_a_pipe_that_moves_lists_all_names_of_its_new_place(world: LoadWorld, store: ObjectStore) -> None:
+    store.put("old/z.csv", b"1\n")
+    assert ran(world, store, "old")["files_loaded"] == 1
+    store.put("new/a.csv", b"2\n")
+    assert ran(world, store, "new")["files_loaded"] == 1
+    store.put("new/b.csv", b"3\n")
+    assert ran(world, store, "new")["files_loaded"] == 1
+    assert sorted(world.rows().elements()) == [1, 2, 3]
+
+
 def test_an_object_that_is_replaced_after_it_was_planned_is_not_loaded(world: LoadWorld, store: ObjectStore) -> None:
     """Its size and the second of its time may be those of before; its ETag is not."""
     meant = load(world, "replaced")

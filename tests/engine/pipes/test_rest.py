@@ -137,7 +137,7 @@ def test_names_come_as_json_or_as_lines_of_text(serving: Serving, program: Progr
 def test_a_bad_list_is_refused_with_its_place_and_nothing_is_queued(serving: Serving, program: Program) -> None:
     json_type, text = {"Content-Type": "application/json"}, {"Content-Type": "text/plain"}
     for body, headers, status, problem in (
-        (b"{", json_type, 400, "no JSON"),
+        (b"{", json_type, 400, "not JSON"),
         (b'{"files": [{"path": "good"}, {"path": 7}]}', json_type, 400, "files[1].path"),
         (b'{"files": [{"path": "good"}, {"path": "a/../../b"}]}', json_type, 400, "without . and .."),
         (b"good\n" + b"x" * 1_025, text, 400, "line 2"),

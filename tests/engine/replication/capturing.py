@@ -17,6 +17,7 @@ from tidemark.model.source_address import SourceKind
 from tidemark.replication.driver.capture import capture_events
 from tidemark.replication.model.jobs import CaptureEvents, CaptureReport
 from tidemark.replication.model.replication import LogPosition, ReplicationOptions, TableSchema
+from tidemark.replication.sources.change_log import OpenLog
 from tidemark.replication.sources.postgresql.capturing import FUNCTIONS_UP_TO, postgres_log
 from tidemark.replication.sources.postgresql.catalog import server_facts
 from tidemark.replication.sources.postgresql.connection import connect
@@ -75,6 +76,7 @@ class CaptureWorld:
         say: Callable[[str], None] | None = None,
         stop_if_due: Callable[[], None] = _nothing,
         functions_up_to: int = FUNCTIONS_UP_TO,
+        open_log: OpenLog | None = None,
         **more: Any,
     ) -> CaptureReport:
         """A run that knows what the store knows; with other options in `more`."""
@@ -90,7 +92,7 @@ class CaptureWorld:
                 now=NOW,
                 say=say or self.said.append,
                 stop_if_due=stop_if_due,
-                open_log=partial(postgres_log, functions_up_to=functions_up_to),
+                open_log=open_log or partial(postgres_log, functions_up_to=functions_up_to),
             )
 
     schemas: dict[str, TableSchema] = field(default_factory=dict)

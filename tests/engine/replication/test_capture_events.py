@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,6 +21,7 @@ from tidemark.lake.event_logs import batches, capture_app_id
 from tidemark.replication.model.replication import LogPosition
 from tidemark.replication.planning.events import EVENT_NAMESPACE
 from tidemark.replication.planning.positions import lsn_of, lsn_text
+from tidemark.replication.sources.postgresql.capturing import PostgresLog, postgres_log
 from tidemark.replication.sources.postgresql.connection import connect
 from tidemark.replication.sources.postgresql.slots import advance_slot, current_position
 
@@ -238,6 +241,27 @@ def test_another_source_or_slot_is_noticed_before_anything_is_read(world: Captur
     with pytest.raises(SlotAhead):
         world.capture()
     assert world.rows.count() == 0
+
+
+def test_a_slot_that_another_capture_moves_on_after_the_log_was_read_is_not_ahead(world: CaptureWorld) -> None:
+    world.source.sql("INSERT INTO t VALUES (1)")
+
+    @contextmanager
+    def overtaken(*asked: Any) -> Iterator[PostgresLog]:
+        with postgres_log(*asked) as log:
+            resume = log.resume
+
+            def later(*place: Any) -> None:
+                log.resume = resume  # type: ignore[method-assign]
+                assert world.capture().batches == 1
+                resume(*place)
+
+            log.resume = later  # type: ignore[method-assign]
+            yield log
+
+    report = world.capture(open_log=overtaken)
+    assert report.captured >= world.confirmed
+    assert (report.batches, keys(world)) == (1, ['["1"]'])
 
 
 def test_a_source_that_is_behind_the_log_is_not_captured_and_its_slot_stays(world: CaptureWorld) -> None:

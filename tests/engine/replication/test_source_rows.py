@@ -49,3 +49,22 @@ def test_a_second_reading_of_a_snapshot_gives_each_row_its_uuid_again_and_anothe
     assert first == again
     assert len(set(first.values())) == len(first) == 2000
     assert not set(first.values()) & set(later.values())
+
+
+def test_a_copy_reads_with_the_parameters_of_the_source(
+    spark: SparkSession, source_server: PostgresServer, tmp_path: Path
+) -> None:
+    """The table can be read by a role alone that the user has to take."""
+    world = ReplicatedWorld(spark, source_server, tmp_path, WHOLE)
+    world.source.sql(
+        "CREATE ROLE keeper_of_t REPLICATION",
+        "CREATE ROLE guest_of_t LOGIN NOINHERIT REPLICATION PASSWORD 'x' IN ROLE keeper_of_t",
+        "ALTER TABLE t OWNER TO keeper_of_t",
+    )
+    parameters = {"options": "-c role=keeper_of_t", "target_session_attrs": "read-write", "gssencmode": "disable"}
+    guest = replace(world.source.address, user="guest_of_t", password="x", parameters=parameters)
+    try:
+        with pinned_table(guest, int(world.oid), name="t") as table:
+            assert source_rows(world.spark, world.backfill_ask(), guest, table).count() == 2000
+    finally:
+        world.close()

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from tests.engine.half_made import NOT_RENAMED, half_made
 from tests.engine.search.world import SearchWorld, texts
 from tidemark.client.lake import Lake
-from tidemark.errors import NotYetSupported, SearchNotFound, SearchRefused
+from tidemark.errors import JobFailed, NotYetSupported, SearchNotFound, SearchRefused, TableNotFound
+from tidemark.model.statements import TransactionKey
+from tidemark.search.driver import job_keep
 from tidemark.search.driver.entries import hash_column
 from tidemark.search.model.paths import ValueKind
 from tidemark.search.planning.hashes import hash_of
+from tidemark.search.worker.upkeep import keep_search
 
 pytestmark = pytest.mark.spark
 
@@ -86,6 +91,8 @@ def test_dataframes_and_queries_read_the_files_that_can_hold_rows(kept: SearchWo
     assert [row.said for row in found.join(other, t.n == other.k).orderBy(t.n).collect()] == ["a"]
     few = client.prune(table.where(F.col("s.f").isin("f5", "f500")).select("n", "s"))
     assert (few.columns, len(few.inputFiles())) == (["n", "s"], 2)
+    hidden = client.sql(f"SELECT _metadata.file_name, o._metadata.file_size FROM shop.orders AS o WHERE {where}")
+    assert [row.file_name.endswith(".parquet") for row in hidden.collect()] == [True]
     first = client.sql("SELECT id, n FROM shop.orders ORDER BY n DESC LIMIT 3")
     assert (len(first.inputFiles()), [row.n for row in first.collect()]) == (1, [1199, 1198, 1197])
     joined = "SELECT count(*) AS c FROM shop.orders a JOIN shop.orders b ON a.id = b.id WHERE a.id = 'key-000517'"
@@ -123,7 +130,11 @@ def test_statements_define_describe_and_drop_search_paths(world: SearchWorld, cl
         client.sql("ALTER TABLE shop.orders ADD SEARCH OPTIMIZATION ON GEO(s)")
     with pytest.raises(SearchRefused, match="parts are searched in texts"):
         client.sql("ALTER TABLE shop.orders ADD SEARCH OPTIMIZATION ON SUBSTRING(n)")
-    client.sql("ALTER TABLE shop.orders ADD SEARCH OPTIMIZATION ON EQUALITY(id, n)")
+    for act in ("ADD", "DROP"):
+        with pytest.raises(TableNotFound):
+            client.sql(f"ALTER TABLE shop.none {act} SEARCH OPTIMIZATION")
+        client.sql(f"ALTER TABLE IF EXISTS shop.none {act} SEARCH OPTIMIZATION")
+    client.sql("ALTER TABLE IF EXISTS shop.orders ADD SEARCH OPTIMIZATION ON EQUALITY(id, n)")
     client.sql("ALTER TABLE shop.orders ADD SEARCH OPTIMIZATION ON EQUALITY(id), RANGE(n)")
     client.keep_search_path("shop.orders")
     client.sql("ALTER TABLE shop.orders DROP SEARCH OPTIMIZATION ON 2")
@@ -172,3 +183,53 @@ def test_hashes_are_those_of_spark(spark: SparkSession) -> None:
     shown = [hash_column(F.expr(text), kind).alias(str(at)) for at, (text, (kind, _)) in enumerate(values.items())]
     (row,) = spark.range(1).select(*shown).collect()
     assert list(row) == [hash_of(kind, value) for kind, value in values.values()]
+
+
+def test_a_search_table_whose_creation_died_is_created_again(world: SearchWorld, client: Lake) -> None:
+    world.fill(2)
+    kept = client.add_search_optimization("shop.orders", "EQUALITY(id)")
+    half_made(Path(kept.location.removeprefix("file://")), NOT_RENAMED)
+    assert client.keep_search_path("shop.orders").commits[0].mark.files == 2
+    assert len(client.explain_search("shop.orders", "id = 'key-000133'").files) == 1
+
+
+def test_the_sorting_of_many_files_is_in_the_history_with_its_bytes(world: SearchWorld, client: Lake) -> None:
+    world.fill(2)
+    client.add_search_optimization("shop.orders", "EQUALITY(tags)")
+    location = client.keep_search_path("shop.orders").search.location
+    rows = world.spark.read.format("delta").load(location).repartition(30)
+    rows.write.format("delta").mode("overwrite").partitionBy("path").save(location)
+    world.fill(1, start=200)
+    covered, sorted_ = client.keep_search_path("shop.orders").commits
+    assert (covered.mark.files, sorted_.mark.files, sorted_.rows) == (1, 0, 450)
+    assert sorted_.size > covered.size
+    assert client.search_history("shop.orders")[0] == sorted_
+    where = "array_contains(tags, 'odd117')"
+    assert len(client.explain_search("shop.orders", where).files) == 1
+    assert texts(client.search("shop.orders", where)) == world.scan(where)
+
+
+class Died(Exception):
+    """The end of an upkeep behind its first commit."""
+
+
+def test_an_upkeep_whose_commit_is_passed_over_covers_what_is_left(
+    world: SearchWorld, client: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another upkeep under the same number commits one file while the first is at work, and dies."""
+    world.fill(2)
+    search = client.add_search_optimization("shop.orders", "EQUALITY(tags)")
+    points: list[str] = []
+
+    def reached(point: str) -> None:
+        points.append(point)
+        if len(points) == 1:
+            key = TransactionKey("dag", "run", "other")
+            with pytest.raises(JobFailed, match="Died"):
+                keep_search(client._context.runtime, search.table.path, "shop.orders", key=key, most_bytes=1)
+        elif points == ["upkeep.begun", "upkeep.begun", "upkeep.committed"]:
+            raise Died
+
+    monkeypatch.setattr(job_keep, "failpoint", reached)
+    kept = client.keep_search_path("shop.orders")
+    assert ([one.mark.files for one in kept.commits], kept.search.files) == ([1, 1], 2)

@@ -12,11 +12,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.engine.materialized.kept_world import KeptWorld
 from tests.engine.views.view_lake import ViewLake
 from tidemark.changes.driver.plan import plan_changes
 from tidemark.changes.driver.rows import read_changes
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.materialized.model.definitions import KeptKind
 from tidemark.model.streams import ACTION, IS_UPDATE, StreamMode
 
 
@@ -43,8 +45,22 @@ def main(server: str, home: Path) -> None:
             "rows": lake.rows(join).count(),
             "appended": [list(map(str, row)) for row in lake.appended(join)],
             "large": _scattered(lake),
+            "kept": _odd_kept_row(spark, home / "kept"),
         }
     sys.stdout.write(json.dumps(found))
+
+
+def _odd_kept_row(spark: SparkSession, home: Path) -> list[list[str]]:
+    """A kept table with a row that its next refresh does not expect."""
+    home.mkdir()
+    world = KeptWorld(spark, home)
+    world.table("orders", "id INT, note STRING", "(1, 'a'), (2, 'b')")
+    world.create("v", "SELECT id, note FROM orders WHERE id > 0", "orders", kind=KeptKind.DYNAMIC_TABLE)
+    world.refresh("v", "1")
+    spark.sql(f"UPDATE delta.`{world.path('kept_v')}` SET note = 'odd' WHERE id = 1")
+    world.sql("UPDATE {orders} SET note = 'new' WHERE id = 1")
+    world.refresh("v", "2")
+    return [list(map(str, row)) for row in world.rows("v")]
 
 
 def _scattered(lake: ViewLake) -> list[list[str]]:

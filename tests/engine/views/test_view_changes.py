@@ -250,3 +250,23 @@ def test_rows_at_the_offset_that_vacuum_took_are_told_by_name(shop: ViewLake) ->
         file.unlink()
     with pytest.raises(VersionVacuumed):
         shop.frame(query)
+
+
+def test_padded_texts_are_compared_as_in_the_view_itself(views: ViewLake) -> None:
+    views.table("orders", "id INT, status CHAR(10), code CHAR(5)", "(1, 'open', 'a'), (2, 'done', 'b')")
+    views.table("codes", "code CHAR(8), name STRING", "('a', 'Ann'), ('b', 'Bob')")
+    views.mark()
+    opened = views.view("opened", "SELECT id, name FROM {db}.orders o JOIN {db}.codes c ON o.code = c.code"
+                        " WHERE status = 'open'")  # fmt: skip
+    assert [tuple(row) for row in views.rows(opened).select("id", "name").collect()] == [(1, "Ann")]
+    views.sql("INSERT INTO {db}.orders VALUES (3, 'open', 'b')", "DELETE FROM {db}.codes WHERE name = 'Ann'")
+    assert views.changes(opened) == [("DELETE", False, 1, "Ann"), ("INSERT", False, 3, "Bob")]
+
+
+def test_keys_that_python_cannot_hold_are_changes_as_others(views: ViewLake) -> None:
+    views.table("events", "day DATE, n INT", "(DATE'2026-01-01', 1)")
+    views.table("days", "day DATE, name STRING", "(DATE'+12026-01-01', 'far'), (DATE'2026-01-01', 'near')")
+    views.mark()
+    query = views.view("v", "SELECT e.n, d.name FROM {db}.events e JOIN {db}.days d ON e.day = d.day")
+    views.sql("INSERT INTO {db}.events VALUES (DATE'+12026-01-01', 2)")
+    assert views.changes(query) == [("INSERT", False, 2, "far")]

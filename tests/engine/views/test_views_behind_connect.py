@@ -31,6 +31,7 @@ def test_a_view_is_resolved_and_read_without_a_jvm_of_its_own(tmp_path: Path) ->
     assert found["groups"] == [["DELETE", "True", "2", "1"], ["INSERT", "True", "2", "2"]]
     assert found["lenient"] == [["INSERT", "False", "3", "None"]]
     assert found["rows"] == 2
+    assert found["kept"] == [["1", "new"], ["2", "b"]]
     assert found["appended"] == [["INSERT", "False", "3", "three", "b", seen]]
     assert found["large"] == [
         ["DELETE", "False", "40000"],

@@ -63,7 +63,8 @@ class ViewLake:
         return BaseWindow(TableRef(name, log.uri, log.state().table_id), self.marked[name], log.head())
 
     def frame(self, query: ViewQuery, mode: StreamMode = StreamMode.STANDARD, now: datetime = NOW) -> DataFrame:
-        return read_view_changes(self.spark, query, self.windows(query), mode, now, self.workspace, reader="s")
+        windows = self.windows(query)
+        return read_view_changes(self.spark, query, windows, mode, now, self.workspace, reader="s").rows
 
     def changes(self, query: ViewQuery, mode: StreamMode = StreamMode.STANDARD) -> list[tuple[Any, ...]]:
         """(action, is update, *columns), sorted."""

@@ -150,6 +150,20 @@ def test_nanoseconds_are_cut_to_the_microsecond_before(name: str, zone: str | No
     assert batch.rows.column("v").cast(pa.int64()).to_pylist() == [-1, 0, 1, None]
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_a_text_of_arrow_that_is_not_utf8_is_an_error_of_its_row(kind: pa.DataType) -> None:
+    text = pa.array(["good", "bad!"]).buffers()
+    broken = pa.Array.from_buffers(pa.string(), 2, [None, text[1], pa.py_buffer(b"good\xff\xfe!!")])
+    column = broken.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else broken.cast(kind)
+    found = batch_of(pa.table({"id": [1, 2], "note": column}), ORDERS, UTC, NOW)
+    assert [(error.row_index, error.column, error.kind) for error in found.errors] == [
+        (1, "Note", RowErrorKind.WRONG_TYPE)
+    ]
+    assert found.rows.column("Note").to_pylist() == ["good"]
+
+
 def test_the_first_error_of_a_row_is_reported_in_the_order_of_the_source_system() -> None:
     batch = batch_of(
         [

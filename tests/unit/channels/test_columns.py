@@ -41,6 +41,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         r"column a\.element\.v has a collation",
     ),
     "collation in the type": (field("v", "string collate UNICODE_CI"), "column v has a collation"),
+    "short texts in elements": (
+        field("v", array("string"), __CHAR_VARCHAR_TYPE_STRING="array<varchar(3)>"),
+        "column v has a CHAR or VARCHAR inside an ARRAY",
+    ),
+    "short text in a field": (
+        field("o", struct(field("v", "string")), __CHAR_VARCHAR_TYPE_STRING="struct<v:char(3)>"),
+        "column o has a CHAR or VARCHAR inside an ARRAY",
+    ),
     "geography": (field("g", "geography(OGC:CRS84, SPHERICAL)"), "column g is of type GEOGRAPHY"),
     "geometry in elements": (field("g", array("geometry(4326)")), r"column g\.element is of type GEOMETRY"),
     "invariant": (field("v", "long", **INVARIANT), "column v has an invariant"),

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests.unit.channels.specs import field, spec
 from tidemark.channels.driver import json_rows
 from tidemark.channels.driver.batches import Batch, batch_of
-from tidemark.channels.driver.json_rows import rows_of_json
+from tidemark.channels.driver.json_rows import JsonLines, rows_of_json
+from tidemark.channels.model.rows import RowErrorKind
 from tidemark.errors import BodyUnreadable
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -30,6 +31,9 @@ TABLE = spec(
     field("day", "date"),
     field("list", {"type": "array", "elementType": "long", "containsNull": True}),
     field("state", "string", CURRENT_DEFAULT="'new'"),
+)
+NULLABLE = spec(
+    *(field(name, kind) for name, kind in (("id", "long"), ("n", "long"), ("f", "double"), ("s", "string")))
 )
 NAMES = st.sampled_from([column.name for column in TABLE.columns] + ["ID", "N", "other"])
 TEXTS = st.sampled_from(["", "1", " 1.5", "2024-01-01", "2024-01-01T00:00:00Z", "true", "x", "é"])
@@ -50,6 +54,9 @@ ALIKE = st.fixed_dictionaries(
         "s": TEXTS,
     },
 )
+NO_OBJECTS = st.sampled_from(
+    [b"null", b" null ", b"1", b'"{}"', b"[1]", b"true", b'{"id": 1} {"id": 2}', b'{"id": 1', b'{"s": "\xff"}', b"\xff"]
+)
 ROWS = st.lists(st.one_of(ALIKE, st.dictionaries(NAMES, VALUES, max_size=4)), max_size=6)
 
 
@@ -68,6 +75,18 @@ def test_rows_are_what_row_by_row_reading_gives(rows: list[dict[str, Any]]) -> N
     found, wanted = batch(rows_of_json(data, TABLE)), batch(json_rows._row_by_row(data))
     assert found.errors == wanted.errors
     assert repr(found.rows.to_pylist()) == repr(wanted.rows.to_pylist())
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=st.lists(st.one_of(st.just(b'{"id": 1, "s": "x"}'), NO_OBJECTS.map(bytearray)), max_size=6))
+def test_a_line_that_is_no_object_is_an_error_of_its_own_among_good_ones(rows: list[bytes | bytearray]) -> None:
+    odd = [index for index, line in enumerate(rows) if isinstance(line, bytearray)]
+    found = batch_of(JsonLines([bytes(line) + b"\n" for line in rows], "line {}".format), NULLABLE, UTC, NOW)
+    assert [error.row_index for error in found.errors if error.kind is RowErrorKind.UNREADABLE] == odd
+    assert found.rows.num_rows == len(rows) - len(odd)
+    if odd:
+        with pytest.raises(BodyUnreadable, match=f"line {odd[0] + 1} is not a JSON object"):
+            rows_of_json(b"\n".join(rows), NULLABLE)
 
 
 def test_plain_rows_are_read_as_whole_columns_with_each_digit() -> None:

@@ -282,6 +282,27 @@ def test_a_token_that_is_no_line_is_refused(tmp_path: Path, number: str) -> None
         read(lines, f"a.log:{number}", directory=str(tmp_path))
 
 
+def test_a_file_that_was_cut_is_an_error_and_not_lines_that_are_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "a.log"
+    file.write_bytes(b'{"id": 1}\n{"id": 2}\n')
+    assert read(lines, "a.log:2", directory=str(tmp_path)) == []
+    file.write_bytes(b'{"id": 3}\n')
+    with pytest.raises(InvalidArgument, match=r"a\.log has 1 lines, so it was cut"):
+        read(lines, "a.log:2", directory=str(tmp_path))
+
+
+def test_an_element_of_a_page_that_is_no_object_is_a_row_error_with_its_place(api: SourceConnection) -> None:
+    _Api.rows[3:] = [None, {"id": 4, "price": "\ud800"}]
+    (_, (rows, token), (last, _)) = read(http_pages, None, connection=api, **PAGES)
+    batch = batch_of(rows, spec(field("id", "long"), field("price", "string")), UTC, datetime.now(UTC))
+    assert batch.rows.to_pylist() == [{"id": 2, "price": "0.1"}]
+    assert [batch.said_of(error) for error in batch.errors] == [
+        "element 1 of the page at cursor '2': it is not a JSON object, but NoneType"
+    ]
+    assert json.loads(token)["cursor"] == "4"
+    assert last == [{"id": 4, "price": "\ud800"}]
+
+
 def test_a_line_that_is_no_object_is_a_row_error_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"id": 1}\n\n{"id": \n[3]\n{"id": "x"}\n{"id": 5}\n')
     ((rows, token),) = read(lines, None, directory=str(tmp_path))

@@ -1,16 +1,8 @@
-"""Settings of Spark reach Delta Kernel, and a table on S3 needs a log store or one writer."""
+"""Settings of Spark reach Delta Kernel."""
 
 from __future__ import annotations
 
-import pytest
-
-from tidemark.channels.planning.storages import (
-    kernel_settings,
-    log_store_setting,
-    log_store_settings,
-    require_safe_commits,
-)
-from tidemark.errors import CommitsMayBeLost
+from tidemark.channels.planning.storages import kernel_settings
 
 COORDINATING = "io.delta.storage.S3DynamoDBLogStore"
 
@@ -30,14 +22,3 @@ def test_settings_of_file_systems_and_log_stores_are_those_of_the_session() -> N
         "io.delta.kernel.logStore.s3a.impl": COORDINATING,
         "spark.io.delta.storage.S3DynamoDBLogStore.ddb.tableName": "commits",
     }
-
-
-def test_a_log_store_of_the_session_makes_commits_on_s3_safe() -> None:
-    settings = log_store_settings({"spark.delta.logStore.s3.impl": COORDINATING})
-    require_safe_commits("a.b", "s3://lake/a/b", settings.get(log_store_setting("s3")), only_writer=False)
-    alone = "io.delta.storage.S3SingleDriverLogStore"
-    for scheme, log_store in (("s3a", settings.get(log_store_setting("s3a"))), ("s3", alone), ("s3n", None)):
-        with pytest.raises(CommitsMayBeLost, match=rf"spark\.delta\.logStore\.{scheme}\.impl"):
-            require_safe_commits("a.b", f"{scheme}://lake/a/b", log_store, only_writer=False)
-        require_safe_commits("a.b", f"{scheme}://lake/a/b", log_store, only_writer=True)
-    require_safe_commits("a.b", "gs://lake/a/b", None, only_writer=False)

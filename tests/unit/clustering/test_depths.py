@@ -103,7 +103,7 @@ def test_the_buckets_of_the_histogram_double_behind_sixteen() -> None:
 def test_the_json_has_the_fields_of_the_source_system() -> None:
     boxes = Boxes(([1, 2, 5], [1, 1, 1]), ([3, 4, 5], [2, 2, 1]), [False, False, True])
     columns = (KeyColumn("c1", ("c1",), "long"), KeyColumn("c2", ("c2",), "long"))
-    files = FileRanges(7, columns, boxes, [10, 10, 10], [None] * 3, ("part-1.parquet",), 10)
+    files = FileRanges(7, columns, boxes, [10, 10, 10], [None] * 3, ("part-1.parquet",), ((None, 10),))
     assert information_of(files).to_plain() == {
         "cluster_by_keys": "LINEAR(c1, c2)",
         "notes": "1 files have no statistics of c1, c2. They are in total_partition_count alone: part-1.parquet",

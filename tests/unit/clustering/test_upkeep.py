@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from tests.benchmarks.least_rewriting import least_rewriting
-from tidemark.clustering.model.tables import Goal, How, Layer, Plan, Seen
+from tidemark.clustering.model.tables import ClusteredTable, Goal, How, Layer, Plan, Seen
 from tidemark.clustering.planning.depth import boxes_of, depths_of
 from tidemark.clustering.planning.expected import expected_depth
 from tidemark.clustering.planning.information import layers_of
+from tidemark.clustering.planning.states import TableHealth, state_of
 from tidemark.clustering.planning.upkeep import allowed_bytes, bounded, plan_upkeep, smoothed_layer
 from tidemark.clustering.worker.looking import Look, seen_after
 from tidemark.model.codec import from_json
 from tidemark.model.file_ranges import Boxes, FileRanges, KeyColumn
+from tidemark.model.streams import TableRef
 
 
 def plan(layers: list[Layer], goal: Goal, *, allowed: int | None = None, unit: float | None = None) -> Plan:
@@ -118,6 +121,49 @@ def test_new_files_deepen_a_known_table_at_most_by_their_own_depth() -> None:
     found = bounded(seen, version=7, files=2, bytes=20, depth=1)
     assert found == Seen(7, 2.6, 3, 10, 820, exact=False, layer_bytes=10.0)
     assert bounded(seen, version=6, files=0, bytes=0, depth=0) == Seen(6, 1.5, 2, 8, 800, layer_bytes=10.0)
+
+
+def bare(names: str, key: Sequence[str] = ("a",)) -> FileRanges:
+    """A table whose files, one for each letter, have no statistics; those of "n" are as they arrived."""
+    columns = tuple(KeyColumn(name, (name,), "long") for name in key)
+    sizes = tuple((None if name == "n" else (name, '["a"]'), 100) for name in names)
+    nothing: tuple[list[int], ...] = tuple([] for _ in key)
+    return FileRanges(1, columns, Boxes(nothing, nothing, []), [], [], tuple(names), sizes)
+
+
+def plan_of_bare(files: FileRanges, goal: Goal) -> Plan:
+    key = [column.name for column in files.columns]
+    layers = layers_of(files, key)
+    without = sum(one.without for one in layers if one.cube is None or not one.keeps)
+    seen = Seen(1, 0.0, 0, 0, files.bytes, without=without)
+    return plan_upkeep(layers, seen, goal, lambda taken: expected_depth(files, taken))
+
+
+@pytest.mark.parametrize("key", [("a",), ("a", "b")])
+def test_files_without_statistics_are_rewritten_once_and_count_in_the_budget(key: tuple[str, ...]) -> None:
+    goal = Goal(depth=4)
+    found = plan_of_bare(bare("nnnnn", key), goal)
+    assert (found.how, found.bytes) == (How.FULL, 500)
+    assert found.why == "depth 0 with 5 files without statistics is above 4: rewrite all files"
+    assert plan_of_bare(bare("nnnn", key), goal).why == "depth 0 with 4 files without statistics is within 4"
+    assert plan_of_bare(bare("ccccc"), goal).why == "depth 0 is within 4"  # the result of a run without statistics
+    assert plan_of_bare(bare("ccccc", ("b",)), goal).how is How.FULL  # a result by another key
+
+
+def test_files_without_statistics_count_where_delta_rewrites_them() -> None:
+    files = replace(table_of([(((1, 2),), None, 10)]), without=("w",), without_sizes=((None, 90), (("c", "a"), 5)))
+    (layer, other) = layers_of(files, ["a"])
+    assert (layer.bytes, layer.files, layer.without, layer.without_bytes) == (100, 1, 1, 90)
+    assert (other.cube, other.bytes, other.files) == ("c", 5, 0)
+    assert smoothed_layer(None, [layer]) == 10  # of the files whose depth is known
+
+
+def test_a_table_that_is_kept_above_its_goal_on_purpose_is_clustered() -> None:
+    table = ClusteredTable("u", TableRef("t", "/t", "id"), ("a",), datetime(2026, 1, 1, tzinfo=UTC), Goal(depth=4))
+    seen = Seen(1, 9.0, 9, 9, 900, floor=8.0, without=0)
+    assert state_of(replace(table, seen=seen)) is TableHealth.CLUSTERED
+    assert state_of(replace(table, seen=replace(seen, depth=11.5))) is TableHealth.DEEP
+    assert state_of(replace(table, seen=replace(seen, without=3))) is TableHealth.DEEP
 
 
 def test_the_bytes_of_a_layer_are_averaged() -> None:

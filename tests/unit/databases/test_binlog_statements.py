@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidemark.replication.model.replication import ObjectName
-from tidemark.replication.sources.mysql.defaults import fill_of
+from tidemark.replication.sources.mysql.alterations import AddedColumn
+from tidemark.replication.sources.mysql.defaults import Fill, fill_as_added, fill_of
 from tidemark.replication.sources.mysql.log_files import owned_gtids
 from tidemark.replication.sources.mysql.statements import Act, effects_of, is_change_of_rows
 from tidemark.replication.sources.mysql.types import normal_type
@@ -32,13 +33,15 @@ from tidemark.replication.sources.mysql.types import normal_type
         ),
         ("ALTER TABLE t RENAME TO other.u", [("LEFT", "shop.t"), ("CAME", "other.u")]),
         ("ALTER TABLE t RENAME u", [("LEFT", "shop.t"), ("CAME", "shop.u")]),
-        ("ALTER TABLE t RENAME COLUMN a TO b, RENAME INDEX i TO j", [("GOT_COLUMNS", "shop.t")]),
-        ("ALTER TABLE t ADD COLUMN c VARCHAR(9) DEFAULT 'DROP PARTITION p'", [("GOT_COLUMNS", "shop.t")]),
+        ("ALTER TABLE t RENAME COLUMN a TO b, RENAME INDEX i TO j", [("ALTERED", "shop.t")]),
+        ("ALTER TABLE t ADD COLUMN c VARCHAR(9) DEFAULT 'DROP PARTITION p'", [("ALTERED", "shop.t")]),
         ("ALTER TABLE t WAIT 5 DROP c, ADD (b INT, C DECIMAL(9,2))", [("REWRITTEN", "shop.t")]),
         ("ALTER TABLE t CHANGE a b INT, CHANGE COLUMN b a INT", [("REWRITTEN", "shop.t")]),
-        ("ALTER TABLE t CHANGE a A INT, MODIFY b INT, DROP c", []),
+        ("ALTER TABLE t CHANGE a A INT, MODIFY b INT", []),
+        ("ALTER TABLE t DROP c", [("ALTERED", "shop.t")]),
+        ("ALTER TABLE t DROP COLUMN c, ADD COLUMN IF NOT EXISTS c INT", [("REWRITTEN", "shop.t")]),
         ("ALTER TABLE t ADD INDEX a (a), ADD PRIMARY KEY (b), ADD CONSTRAINT c CHECK (a > 0), DROP KEY a", []),
-        ("ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT", []),
+        ("ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT", [("ALTERED", "shop.t")]),
         ("ALTER IGNORE TABLE t ADD UNIQUE (a)", [("REWRITTEN", "shop.t")]),
         ("SET STATEMENT lock_wait_timeout = 9, sql_mode = 'FOR' FOR TRUNCATE t", [("TRUNCATED", "shop.t")]),
         ("SET PASSWORD FOR u = 'TRUNCATE t'", []),
@@ -63,6 +66,56 @@ def test_a_statement_has_its_effects(statement: str, effects: list[tuple[str, st
     found = [(effect.act.name, effect.name.text) for effect in effects_of(statement, "shop")]
     assert found == effects
     assert all(isinstance(effect.act, Act) for effect in effects_of(statement, "shop"))
+
+
+@pytest.mark.parametrize(
+    ("declared", "column"),
+    [
+        ("a INT", AddedColumn("a")),
+        ("COLUMN `A` INT NULL DEFAULT NULL COMMENT 'NOT NULL DEFAULT 3'", AddedColumn("a")),
+        ("a INT DEFAULT -5 NOT NULL", AddedColumn("a", "-5", plain=False)),
+        ("(a DECIMAL(9,2) NOT NULL DEFAULT 1.50)", AddedColumn("a", "1.50", plain=False)),
+        ("a VARCHAR(9) DEFAULT 'it''s' AFTER id", AddedColumn("a", "it's", plain=False)),
+        (r"a VARCHAR(9) DEFAULT 'x\n'", AddedColumn("a", "x\n", plain=False)),
+        ("a BOOLEAN NOT NULL DEFAULT false", AddedColumn("a", "0", plain=False)),
+        ("a INT NOT NULL CHECK (a IS NULL OR a <> DEFAULT(a))", AddedColumn("a", plain=False)),
+        ("a VARCHAR(9) DEFAULT 'x' 'y'", AddedColumn("a", "x", constant=False, plain=False)),
+        ("a DATETIME DEFAULT CURRENT_TIMESTAMP", AddedColumn("a", "", constant=False, plain=False)),
+        ("a CHAR(36) DEFAULT (UUID())", AddedColumn("a", "", constant=False, plain=False)),
+        ("a INT AS (b + 1) STORED", AddedColumn("a", constant=False)),
+        ("a INT NOT NULL AUTO_INCREMENT PRIMARY KEY", AddedColumn("a", constant=False)),
+        ("COLUMN IF NOT EXISTS a INT DEFAULT 7", AddedColumn("a", "7", plain=False, if_absent=True)),
+    ],
+)
+def test_a_column_comes_with_the_default_of_its_statement(declared: str, column: AddedColumn) -> None:
+    (effect,) = effects_of(f"ALTER TABLE t ADD {declared}", "shop")
+    assert effect.alteration.added == (column,)
+
+
+@pytest.mark.parametrize(
+    ("native", "added", "now", "fill"),
+    [
+        ("int", AddedColumn("a", "5", plain=False), Fill("9"), Fill("5")),
+        ("int", AddedColumn("a", "05", plain=False), Fill("5"), Fill("5")),
+        ("int", AddedColumn("a", "5.5", plain=False), Fill("6"), Fill(None, sure=False)),
+        ("int", AddedColumn("a", plain=False), Fill("9"), Fill("0")),
+        ("int", AddedColumn("a"), Fill("9"), Fill(None)),
+        ("int", AddedColumn("a", constant=False), Fill("9"), Fill(None, sure=False)),
+        ("varchar(9)", AddedColumn("a", "", plain=False), Fill("x"), Fill("")),
+        ("varchar(9)", AddedColumn("a", "é", plain=False), Fill("x"), Fill(None, sure=False)),
+        ("varchar(9)", AddedColumn("a", "é", plain=False), Fill("é"), Fill("é")),
+        ("char(9)", AddedColumn("a", "x ", plain=False), Fill("x"), Fill(None, sure=False)),
+        ("enum('a','b')", AddedColumn("a", "A", plain=False), Fill("a"), Fill(None, sure=False)),
+        ("enum('a','b')", AddedColumn("a", "a", plain=False), Fill("a"), Fill("a")),
+        ("date", AddedColumn("a", "2024-1-2", plain=False), Fill("2024-01-02"), Fill(None, sure=False)),
+        ("timestamp(0)", AddedColumn("a", plain=True), Fill(None, sure=False), Fill(None, sure=False)),
+    ],
+)
+def test_rows_of_before_have_the_value_that_the_statement_gave_them(
+    native: str, added: AddedColumn, now: Fill, fill: Fill
+) -> None:
+    """Whatever the catalog has for the default since."""
+    assert fill_as_added(native, added, now) == fill
 
 
 def test_statements_that_change_rows_are_known() -> None:

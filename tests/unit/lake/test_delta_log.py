@@ -245,3 +245,20 @@ def test_changes_past_the_head_are_not_taken_for_a_gap(tmp_path: Path) -> None:
     log = born(tmp_path)
     with pytest.raises(VersionNotFound):
         log.has_changes(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "operation", "removed"),
+    [
+        ("a0/deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin", "ANY", []),
+        ("file:///t/any.bin", "DELETION VECTOR TOMBSTONES", []),
+        ("part-0.parquet", "ANY", ["part-0.parquet"]),
+    ],
+)
+def test_a_removed_file_of_deletion_vectors_is_no_removed_data_file(
+    tmp_path: Path, path: str, operation: str, removed: list[str]
+) -> None:
+    log = born(tmp_path)
+    commit(tmp_path, 1, {"commitInfo": {"operation": operation}}, remove(path, data_change=False))
+    (found,) = log.commits(0, 1)
+    assert [file.path for file in found.removes] == removed

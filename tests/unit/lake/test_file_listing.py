@@ -204,12 +204,18 @@ def test_patterns_are_of_the_shell_or_regular_expressions(tmp_path: Path) -> Non
     assert found(regex="1") == []  # the whole name
     assert found(prefix="a/", regex=r".*/\d[.](csv|json)") == ["a/1.csv", "a/2.json"]
     assert found(prefix="_a/") == []
-    with pytest.raises(InvalidArgument, match="no regular expression"):
+    with pytest.raises(InvalidArgument, match="not a regular expression"):
         FileFilter(regex="(")
     with pytest.raises(InvalidArgument, match="not both"):
         FileFilter(glob="*", regex=".*")
     with pytest.raises(InvalidArgument, match=f"1 to {MOST_IN_PAGE}"):
         FileListing(str(tmp_path), page_size=MOST_IN_PAGE + 1)
+
+
+def test_a_file_that_hadoop_still_copies_is_no_file_yet(tmp_path: Path) -> None:
+    """Spark skips it, so a load of it would have no row."""
+    planted(tmp_path, {"a.csv", "b.csv._COPYING_", "c._COPYING_/d.csv", "e._COPYING_.csv"})
+    assert sorted(names_of(FileListing(str(tmp_path)))) == ["a.csv", "e._COPYING_.csv"]
 
 
 def test_a_disk_is_looked_at_no_further_than_somebody_asks(tmp_path: Path) -> None:

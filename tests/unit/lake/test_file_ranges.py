@@ -36,12 +36,22 @@ def ends(files: FileRanges) -> list[tuple[int, int, bool]]:
 def test_live_files_with_ranges_sizes_and_results_of_clustering(tmp_path: Path) -> None:
     tags = {"tags": {"ZCUBE_ID": "cube-1", "ZCUBE_ZORDER_BY": '["k"]'}}
     log = born(tmp_path, add("a", **stats(1, 9)), add("b", **stats(5, 5)))
-    commit(tmp_path, 1, add("c", **stats(9, 12), **tags), remove("a"), add("d"))
+    commit(tmp_path, 1, add("c", **stats(9, 12), **tags), remove("a"), add("d", size=7))
     found = file_ranges(log, 1, [K])
-    assert (found.without, found.version) == (("d",), 1)
+    assert (found.without, found.without_sizes, found.version) == (("d",), ((None, 7),), 1)
     assert ends(found) == [(1, 1, True), (2, 3, False)]
     assert list(found.cubes) == [None, ("cube-1", '["k"]')]
-    assert list(added_ranges(log, 0, 1, [K]).cubes) == [("cube-1", '["k"]')]
+
+
+def test_added_files_are_known_by_their_commits_unless_these_removed_earlier_ones(tmp_path: Path) -> None:
+    log = born(tmp_path, add("a", **stats(1, 9)))
+    commit(tmp_path, 1, add("b", **stats(5, 5)), add("c", **stats(7, 8)))
+    commit(tmp_path, 2, remove("b"))
+    added = added_ranges(log, 0, 2, [K])
+    assert added is not None
+    assert ends(added) == [(1, 2, False)]
+    commit(tmp_path, 3, remove("a"))
+    assert added_ranges(log, 0, 3, [K]) is None
 
 
 def test_deleted_rows_make_a_file_smaller_and_another_vector_leaves_it_in_the_table(tmp_path: Path) -> None:
@@ -49,6 +59,19 @@ def test_deleted_rows_make_a_file_smaller_and_another_vector_leaves_it_in_the_ta
     log = born(tmp_path, add("a", size=1000, **stats(1, 9)))
     commit(tmp_path, 1, add("a", size=1000, deletionVector=vector, **stats(1, 9)), remove("a"))
     assert list(file_ranges(log, 1, [K]).sizes) == [500]
+
+
+def test_an_earlier_file_with_another_vector_is_not_an_added_one(tmp_path: Path) -> None:
+    vector = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 4, "cardinality": 5}
+    log = born(tmp_path, add("a", **stats(1, 9)))
+    for version in (1, 2):
+        commit(tmp_path, version, add("a", deletionVector=vector, **stats(1, 9)), remove("a"))
+    commit(tmp_path, 3, add("b", **stats(5, 5)))
+    added = added_ranges(log, 0, 3, [K])
+    assert added is not None
+    assert ends(added) == [(1, 1, True)]
+    commit(tmp_path, 4, remove("a"))
+    assert added_ranges(log, 0, 4, [K]) is None
 
 
 def test_a_checkpoint_and_the_commits_behind_it(tmp_path: Path) -> None:

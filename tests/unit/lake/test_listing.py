@@ -34,6 +34,12 @@ def test_tables_of_schemas_and_of_the_root_are_found_and_each_name_leads_back(tm
     assert {resolve(name, str(tmp_path))[0] for name in names} == {f"file://{tmp_path}/{place}" for place in places}
 
 
+def test_a_search_table_is_none_of_the_tables_beside_its_own(tmp_path: Path) -> None:
+    for place in ("loose", "loose__search", "shop/orders", "shop/orders__search", "shop/a__search", "shop__search/b"):
+        born(tmp_path / place)
+    assert table_names(str(tmp_path)) == ("loose", "shop.a__search", "shop.orders", "shop__search.b")
+
+
 def test_a_lake_that_is_not_there_or_empty_has_no_tables(tmp_path: Path) -> None:
     assert table_names(str(tmp_path)) == ()
     assert table_names(str(tmp_path / "nowhere")) == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.object_store import BUCKET, ObjectStore, running_object_store
 from tests.unit.lake.delta_directories import PROTOCOL, add, metadata, row_id_mark
 from tests.unit.lake.golden_logs import GOLDEN
 from tidemark.errors import (
+    DataFileChanged,
     LakeError,
     LogIncomplete,
     NotADeltaTable,
@@ -28,8 +30,10 @@ from tidemark.errors import (
 from tidemark.lake import deletion_vectors
 from tidemark.lake import storage as storage_module
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.external_tables import files_of, require_unchanged
 from tidemark.lake.paths import file_uri
 from tidemark.lake.storage import Storage, canonical_uri
+from tidemark.model.external_tables import ExternalTable, FileFormat
 
 ODD_NAMES = ["a b+c", "100%", "a%20b", "a#b?c=d&e", "żółw ä 日本 it's"]
 IMPATIENT = {"config_kwargs": {"retries": {"max_attempts": 1}, "connect_timeout": 1, "read_timeout": 1}}
@@ -268,3 +272,14 @@ def test_an_object_is_read_as_far_as_a_file_of_a_disk(store: ObjectStore, monkey
         storage.read_bytes("larger")
     with pytest.raises(FileNotFoundError):
         storage.read_bytes("nothing")
+
+
+def test_a_file_that_was_overwritten_with_the_same_size_in_the_same_second_is_changed(store: ObjectStore) -> None:
+    store.put("outside/1.csv", b"1")
+    outside = ExternalTable("t", f"s3://{BUCKET}/outside", FileFormat.CSV, "{}")
+    (known,) = files_of(outside, store.options)
+    require_unchanged(outside, [known], store.options)
+    store.put("outside/1.csv", b"2")
+    (now,) = files_of(outside, store.options)
+    with pytest.raises(DataFileChanged, match="ETag"):
+        require_unchanged(outside, [replace(now, etag=known.etag)], store.options)

@@ -55,8 +55,9 @@ def names(nodes: object) -> list[str]:
     [
         (10 * MINUTE, 9 * MINUTE, timedelta(), False),
         (10 * MINUTE, 11 * MINUTE, timedelta(), True),
-        (10 * MINUTE, 9 * MINUTE, 2 * MINUTE, True),  # a refresh that began now would end too late
-        (10 * MINUTE, 10 * MINUTE, timedelta(), False),
+        (10 * MINUTE, 8 * MINUTE, MINUTE, False),
+        (10 * MINUTE, 8 * MINUTE, 2 * MINUTE, True),  # a refresh of the next run would end too late
+        (10 * MINUTE, 10 * MINUTE, timedelta(), True),
         (10 * MINUTE, None, timedelta(), True),
         (None, timedelta(days=1), timedelta(), False),  # nobody reads it
     ],
@@ -66,6 +67,19 @@ def test_a_table_is_due_if_a_refresh_would_end_past_its_lag(
 ) -> None:
     nodes = [node(view("t", lag, age=age), "/base", expected=expected)]
     assert names(due(nodes, NOW)) == (["t"] if is_due else [])
+
+
+@pytest.mark.parametrize("every", [MINUTE, 7 * MINUTE])
+def test_a_table_never_shows_more_than_its_lag_if_the_runs_come_as_often_as_said(every: timedelta) -> None:
+    now, shown, takes, seen = NOW, NOW, 2 * MINUTE, []
+    for _ in range(60):
+        now += every
+        table = replace(view("t", 20 * MINUTE), fresh_at=shown)
+        if due([node(table, "/base", expected=takes)], now, runs_every=every):
+            seen.append(now + takes - shown)
+            shown = now
+    assert seen
+    assert max(seen) <= 20 * MINUTE
 
 
 def test_downstream_is_due_with_its_readers_and_young_bases_are_refreshed_with_them() -> None:

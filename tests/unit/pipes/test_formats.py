@@ -173,7 +173,7 @@ def test_xml_needs_the_element_that_is_a_row() -> None:
 def test_columnar_files_have_a_reader_of_their_own() -> None:
     found = columnar_reader(file_format("PARQUET", {"NULL_IF": ["x"], "BINARY_AS_TEXT": False}))
     assert (found.null_if, found.binary_as_text, found.trim) == (("x",), False, False)
-    with pytest.raises(ValueError, match="no text"):
+    with pytest.raises(ValueError, match="is not text"):
         text_reader(file_format("ORC"))
 
 

@@ -27,8 +27,8 @@ def test_a_list_is_json_with_sizes_or_lines_of_text() -> None:
 @pytest.mark.parametrize(
     ("body", "media_type", "problem"),
     [
-        (b"{", None, "no JSON"),
-        (b"[" * 100_000, None, "no JSON"),
+        (b"{", None, "not JSON"),
+        (b"[" * 100_000, None, "not JSON"),
         (b"[]", None, "an object with a list"),
         (b'{"files": {}}', None, "an object with a list"),
         (b'{"files": []}', None, "1 to 5,000 files"),
@@ -41,7 +41,7 @@ def test_a_list_is_json_with_sizes_or_lines_of_text() -> None:
         (b'{"files": [{"path": "a", "size": true}]}', None, r"files\[0\].size"),
         (b'{"files": [{"path": "a", "size": NaN}]}', None, r"files\[0\].size"),
         (b'{"files": [{"path": "a", "size": 9223372036854775808}]}', None, r"files\[0\].size"),
-        (b'{"files": [{"path": "\\ud800"}]}', None, "no Unicode"),
+        (b'{"files": [{"path": "\\ud800"}]}', None, "not Unicode"),
         (b'{"files": [{"path": "a\\u0000"}]}', None, "no NUL"),
         (b"a\n" + b"x" * 1_025, TEXT, "line 2"),
         ("\u00e4".encode() * 513, TEXT, "1,026 bytes"),

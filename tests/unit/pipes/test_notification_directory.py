@@ -98,7 +98,7 @@ def test_a_document_that_stays_unreadable_is_put_aside_after_ten_minutes(
         found = notified_files(PIPE, LOAD, notes.channel)
     assert found.files == ("a.csv",)
     assert notes.left() == ["_unreadable/latin.json", "_unreadable/sub/odd.json", "good.json"]
-    assert "it is no UTF-8. It was renamed to _unreadable/latin.json" in caplog.text
+    assert "it is not UTF-8. It was renamed to _unreadable/latin.json" in caplog.text
     assert found.handles == ("good.json",)
     assert notes.channel.waiting() == 1
 

@@ -97,10 +97,10 @@ def test_other_events_and_files_elsewhere_are_left_out_without_a_problem(documen
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "no JSON"),
-        ('{"files": ["a.c', "no JSON"),
-        ("null", "no object: null"),
-        ('"text"', "no object"),
+        ("", "not JSON"),
+        ('{"files": ["a.c', "not JSON"),
+        ("null", "not an object: null"),
+        ('"text"', "not an object"),
         ("{}", "no known form"),
         ('{"hello": "world"}', "its fields are hello"),
         ('{"Type": "SubscriptionConfirmation", "Token": "x"}', "no known form"),
@@ -110,11 +110,11 @@ def test_other_events_and_files_elsewhere_are_left_out_without_a_problem(documen
         ('{"Records": [null]}', "no text at eventName"),
         ('{"detail-type": "Object Created", "source": "aws.s3"}', "no text at bucket.name"),
         ('{"Event": [], "Type": {}, "kind": []}', "no known form"),
-        ('{"Records": [{"eventName": "ObjectCreated:Put", "s3": {"object": {"key": "%ff"}}}]}', "no UTF-8"),
+        ('{"Records": [{"eventName": "ObjectCreated:Put", "s3": {"object": {"key": "%ff"}}}]}', "not UTF-8"),
         ('{"eventType": "Microsoft.Storage.BlobCreated", "subject": "x", "data": {"url": "u"}}', "names no blob"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not JSON"),
         ("[[[[[{}]]]]]", "nested too deeply"),
-        ("1" * 10_000, "no JSON"),
+        ("1" * 10_000, "not JSON"),
     ],
 )
 def test_a_document_that_is_not_understood_has_a_problem(text: str, problem: str) -> None:

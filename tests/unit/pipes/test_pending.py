@@ -64,6 +64,28 @@ def test_files_that_a_batch_took_elsewhere_do_not_hide_those_of_the_same_name(la
     assert landing.names() == ["a.csv"]
 
 
+def test_a_file_that_was_asked_for_again_waits_for_a_batch_behind_the_last_one_whatever_clocks_say(
+    landing: Landing,
+) -> None:
+    """Runs and refreshes may be on several hosts."""
+    queue, now = Queue(landing.queue_place), datetime.now(UTC)
+    queue.put("planned", "a.csv", "b.csv", batch=3, at=now)
+    queue.put("queued", "a.csv", source="refresh", batch=3, at=now - timedelta(hours=1))
+    queue.put("queued", "b.csv", source="refresh", batch=2, at=now + timedelta(hours=1))
+    assert landing.names() == ["a.csv"]
+    queue.put("planned", "a.csv", batch=4, at=now - timedelta(hours=2))
+    assert landing.names() == []
+
+
+def test_files_that_copy_into_has_loaded_elsewhere_do_not_hide_those_of_the_same_name(landing: Landing) -> None:
+    landing.put("a.csv", "b.csv", "sub/c.csv")
+    queue, here = Queue(landing.queue_place), landing.files.as_uri()
+    queue.put("copied", "a.csv", source="file:///elsewhere")
+    queue.put("copied", "b.csv", source=f"{here}/")
+    queue.put("copied", "c.csv", source=f"{here}/sub")
+    assert landing.names() == ["a.csv"]
+
+
 def test_a_batch_that_no_run_has_ended_is_unfinished(landing: Landing) -> None:
     queue = Queue(landing.queue_place)
     queue.put("planned", "a.csv", batches={PLANS: 3, ENDS: 2})

@@ -188,7 +188,7 @@ def test_other_statements_are_left_to_others(text: str) -> None:
         ("COPY INTO t FROM @s ENFORCE_LENGTH = TRUE TRUNCATECOLUMNS = TRUE", "contradicts"),
         ("COPY INTO t FROM @s FILE_FORMAT = (TYPE = CSV FIELD_DELIMETER = ',')", "column 47.*FIELD_DELIMITER"),
         ("COPY INTO t FROM @s FILE_FORMAT = (FORMAT_NAME = f TYPE = CSV)", "FORMAT_NAME excludes TYPE"),
-        ("COPY INTO t FROM @s PATTERN = '['", "no regular expression"),
+        ("COPY INTO t FROM @s PATTERN = '['", "not a regular expression"),
         ("COPY INTO t FROM 'x'", "a location is"),
         ("COPY INTO t FROM @s//x", "single quotes"),
         ("COPY INTO t (a, A) FROM @s", "named twice"),

@@ -54,7 +54,7 @@ def test_other_texts_mention_none(text: str) -> None:
         ("TABLE_NAME => T, START_TIME => CURRENT_DATE", "in quotes"),
         ("TABLE_NAME => 'T', TABLE_NAME => 'T'", "twice"),
         ("TABLES => 'T'", "expected TABLE_NAME"),
-        ("TABLE_NAME => 'T', START_TIME => (", r"expected|no expression"),
+        ("TABLE_NAME => 'T', START_TIME => (", r"expected|not an expression"),
         ("TABLE_NAME => 'T', START_TIME => , END_TIME => 1", "a value"),
         ("PIPE_NAME => 'p', TABLE_NAME => 'T', START_TIME => 1", "TABLE_NAME => "),
     ],

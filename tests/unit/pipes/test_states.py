@@ -120,7 +120,7 @@ def test_errors_and_faults_of_a_pipe_have_fields_of_their_own_and_bad_files_have
     assert pipe_status(replace(PIPE, problem=f"1 of 2 files have errors. {late}"), None, NOW)["error"].endswith(late)
     stale = pipe_status(PAUSED, None, NOW + timedelta(days=1), stage_exists=False)
     assert stale["executionState"] == "PAUSED"
-    assert stale["error"].startswith("The pipe is stale: it is paused since 2026-03-06 12:00 UTC")
+    assert stale["error"].startswith("The pipe is stale: it has been paused since 2026-03-06 12:00 UTC")
 
 
 def test_late_files_are_told_with_what_loads_them() -> None:

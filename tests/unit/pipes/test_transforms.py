@@ -68,7 +68,7 @@ def test_items_know_their_texts_and_positions() -> None:
     [
         ("*", Over.FIELDS, r"SELECT \*"),
         ("t.*", Over.FIELDS, r"SELECT \*"),
-        ("name", Over.FIELDS, "name is no column of a file"),
+        ("name", Over.FIELDS, "name is not a column of a file"),
         ("$0", Over.FIELDS, r"the first is \$1"),
         ("$x", Over.FIELDS, r"\$x"),
         ("COUNT($1)", Over.FIELDS, "one row at a time"),
@@ -77,7 +77,7 @@ def test_items_know_their_texts_and_positions() -> None:
         ("EXISTS (SELECT 1)", Over.FIELDS, "subqueries"),
         ("DISTINCT $1", Over.FIELDS, "DISTINCT"),
         ("$1 LIMIT 1", Over.FIELDS, "LIMIT"),
-        ("$1 +", Over.FIELDS, "no expression"),
+        ("$1 +", Over.FIELDS, "not an expression"),
         ("$1,", Over.FIELDS, "an item"),
         ("$1::GEOGRAPHY", Over.FIELDS, "GEOGRAPHY"),
         ("$1:a", Over.FIELDS, r"PARSE_JSON\(\$1\):a"),

@@ -44,6 +44,7 @@ def test_the_present_is_the_time_that_is_given(sql: str, pinned: str) -> None:
         "d < CAST('tomorrow+01:00' AS DATE)",
         "date_add('today', 1) > d",
         "d < to_date('yesterday')",
+        "t > TIMESTAMP'10:00'",
         "this is (( no SQL that asks now()",
     ],
 )

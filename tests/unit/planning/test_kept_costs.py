@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.planning.test_kept_shapes import TABLES, expanded, shape
+from tidemark.materialized.model.refreshes import Measured
 from tidemark.materialized.model.shapes import KeptShape
 from tidemark.materialized.planning.cost import BaseSize, Estimate, choose
 from tidemark.materialized.planning.shape import plain_shape
@@ -61,3 +62,46 @@ def test_a_lost_minimum_may_read_the_base() -> None:
     assert sums is not None
     assert extremes is not None
     assert extremes > sums
+
+
+CHANGES, WHOLE = RefreshHow.CHANGES, RefreshHow.WHOLE
+
+
+def taken(how: RefreshHow, *seconds: float) -> list[Measured]:
+    """Refreshes of 100 MiB by changes, or of 10,000 MiB in full."""
+    return [Measured(how, 100 * MIB if how is CHANGES else 10_000 * MIB, one) for one in seconds]
+
+
+def test_once_both_ways_were_taken_seconds_decide() -> None:
+    asked, slow = estimate(SUMS, 10), taken(CHANGES, 10.0, 10.0)
+    assert choose(asked, slow).how is CHANGES
+    assert choose(asked, [*slow, *taken(WHOLE, 2.0)]).how is WHOLE
+    assert "by earlier refreshes, changes would take" in choose(asked, [*slow, *taken(WHOLE, 2.0)]).why
+    assert choose(asked, [*slow, *taken(WHOLE, 2_000.0)]).how is CHANGES
+    assert "all would" in choose(asked, [*slow, *taken(WHOLE, 2_000.0)]).why
+
+
+def test_a_single_refresh_by_changes_decides_nothing() -> None:
+    asked = estimate(SUMS, 10)
+    assert choose(asked, [*taken(WHOLE, 2.0), *taken(CHANGES, 3_600.0)]).how is CHANGES
+
+
+def test_the_median_of_the_last_refreshes_is_their_pace() -> None:
+    asked, whole = estimate(SUMS, 10), taken(WHOLE, 20.0)
+    assert choose(asked, [*whole, *taken(CHANGES, 100.0, 2.0)]).how is CHANGES  # one was cold
+    assert choose(asked, [*whole, *taken(CHANGES, 100.0, 100.0, 2.0)]).how is WHOLE
+    assert choose(asked, [*whole, *taken(CHANGES, *[100.0] * 5, *[2.0] * 9)]).how is WHOLE  # too long ago
+
+
+def test_all_rows_are_written_once_to_know_their_seconds() -> None:
+    near, far = estimate(SUMS, 10, mib=100), estimate(SUMS, 10)
+    assert choose(near).how is CHANGES
+    assert choose(near, taken(CHANGES, 1.0, 1.0)).how is WHOLE
+    assert "whose seconds are not known" in choose(near, taken(CHANGES, 1.0, 1.0)).why
+    assert choose(near, [*taken(WHOLE, 1_000.0), *taken(CHANGES, 1.0, 1.0)]).how is CHANGES
+    assert choose(far, taken(CHANGES, 1.0, 1.0)).how is CHANGES
+
+
+def test_a_compaction_is_chosen_by_bytes() -> None:
+    asked = estimate(SUMS, 10, kept_rows=201, groups=100)
+    assert choose(asked, [*taken(CHANGES, 100.0, 100.0), *taken(WHOLE, 0.1)]).how is RefreshHow.COMPACTED

@@ -13,6 +13,7 @@ from tests.unit.planning.tpch_queries import Q1, Q3, Q5, Q6, Q10, Q12, Q14, TPCH
 from tidemark.changes.planning.views.expand import expand
 from tidemark.changes.planning.views.text import parse_view
 from tidemark.errors import ViewRefused
+from tidemark.materialized.driver.taken_names import is_over
 from tidemark.materialized.model.shapes import KeptShape, Shape
 from tidemark.materialized.planning.reading import as_stored_query, as_stored_view, over_kept
 from tidemark.materialized.planning.runtime_values import refused_values, runtime_value
@@ -20,7 +21,7 @@ from tidemark.materialized.planning.shape import plain_shape, shape_of
 from tidemark.model.views import StoredTable, StoredView, ViewColumn, ViewQuery
 
 SMALL = {"k": "integer", "n": "long", "v": "string", "d": "decimal(20,2)", "f": "double", "w": "float"}
-TABLES = {**TPCH_COLUMNS, "t": SMALL, "u": {"k": "integer", "x": "integer"}}
+TABLES = {**TPCH_COLUMNS, "t": SMALL, "u": {"k": "integer", "x": "integer"}, "s": {**SMALL, "c": "struct"}}
 PATHS = {f"delta.`/{name}`": columns for name, columns in TABLES.items()}
 
 
@@ -118,6 +119,8 @@ AS_SUMS = {
 AS_ROWS = {
     "SELECT k, count(DISTINCT v) AS c FROM t GROUP BY k": "COUNT(DISTINCT v)",
     "SELECT sum(DISTINCT n) AS c FROM t": "SUM(DISTINCT n)",
+    "SELECT k, count(* EXCEPT (v)) AS c FROM t GROUP BY k": "a count of the columns of a star",
+    "SELECT k, count(*, v) AS c FROM t GROUP BY k": "a count of the columns of a star",
     "SELECT k, sum(f) AS s FROM t GROUP BY k": "sums over DOUBLE are rounded",
     "SELECT k, avg(w) AS s FROM t GROUP BY k": "sums over FLOAT are rounded",
     "SELECT avg(d) AS s FROM t": "averages over DECIMAL(20,2)",
@@ -172,6 +175,40 @@ def test_a_column_that_is_no_group_is_left_to_spark() -> None:
     assert shape("SELECT k + n AS x, sum(n) AS s FROM t GROUP BY k").why == "the column n is computed from the base"
 
 
+FIELDS = {
+    "a group": "SELECT k, c.k AS ck, count(*) AS n FROM s GROUP BY k, c.k",
+    "an argument": "SELECT max(n) AS a, max(c.n) AS b, max(s.c.n) AS d, max(s.n) AS e, max(C.N) AS f FROM s",
+    "a field of a field": "SELECT max(c.p.n) AS a, max(c.q.n) AS b, max(s.c.p.n) AS d, max(s.c.p.n.m) AS e FROM s",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "followed"),
+    list(zip(FIELDS.values(), (["k", "c.k"], ["n", "c.n"], ["c.p.n", "c.q.n", "s.c.p.n.m"]), strict=True)),
+    ids=FIELDS,
+)
+def test_fields_of_structs_and_columns_of_one_name_are_kept_apart(text: str, followed: list[str]) -> None:
+    found = shape(text)
+    assert found.shape is Shape.SUMS
+    query = sqlglot.parse_one(found.followed.text, dialect="databricks")
+    (inner,) = query.find_all(exp.Subquery)
+    assert [item.sql().replace("`", "").replace('"', "") for item in inner.this.expressions] == followed
+    blocks = list(sqlglot.parse_one(found.read, dialect="databricks").find_all(exp.Select))
+    (shown,) = (block.expressions for block in blocks if "tidemark_k" in block.args["from_"].this.alias)
+    assert len({item.unalias().sql() for item in shown}) == len(followed) + ("count" in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("SELECT c.k AS x, count(*) AS n FROM s GROUP BY c", "the column k is computed"),
+        ("SELECT k, count(*) AS n FROM s GROUP BY k, s.k", "the group s.k is written in two ways"),
+    ],
+)
+def test_a_column_is_no_group_for_its_last_name(text: str, why: str) -> None:
+    assert (shape(text).why or "").replace("`", "").startswith(why)
+
+
 def test_an_alias_that_hides_a_group_in_having_is_left_to_spark() -> None:
     text = "SELECT k % 2 AS k, sum(n) AS s FROM t GROUP BY k HAVING k > 1"
     assert (shape(text).why or "").startswith("k in HAVING has two meanings")
@@ -185,6 +222,8 @@ REFUSED = {
     "SELECT now() AS i FROM t": ("now", 1, 8),
     "SELECT k FROM t WHERE TIMESTAMP 'now' > NULL": ("'now'", 1, 33),
     "SELECT k FROM t WHERE d >= 'yesterday'": ("'yesterday'", 1, 28),
+    "SELECT k FROM t WHERE d > TIMESTAMP'10:00'": ("'10:00'", 1, 36),
+    "SELECT CAST('T09:30' AS TIMESTAMP) AS d FROM t": ("'t09:30'", 1, 13),
     "SELECT to_date('today') AS d FROM t": ("'today'", 1, 16),
     "SELECT k FROM t WHERE d > TIMESTAMP'today Europe/Paris'": ("'today europe/paris'", 1, 36),
 }
@@ -209,6 +248,13 @@ def test_the_kept_table_is_named_in_the_text_of_a_catalogs_view() -> None:
     found = shape("SELECT v, count(*) AS c FROM t GROUP BY v")
     assert "delta.`/lake/v__partials`" in over_kept(found, "/lake/v__partials")
     assert as_stored_view("v", found, "/p").columns == (ViewColumn("v", "v"), ViewColumn("c", "c"))
+
+
+@pytest.mark.parametrize(("path", "is_ours"), [("/lake/v", True), ("/lake/v__partials", True), ("/lake/v2", False)])
+def test_a_catalogs_view_is_ours_if_it_reads_the_rows_of_its_name(path: str, is_ours: bool) -> None:
+    text = over_kept(shape("SELECT v, count(*) AS c FROM t GROUP BY v"), path)
+    assert is_over({"view_text": text}, "/lake/v") is is_ours
+    assert not is_over(None, "/lake/v")
 
 
 def test_a_query_over_a_materialized_view_reads_its_bases() -> None:

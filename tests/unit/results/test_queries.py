@@ -11,6 +11,7 @@ from tidemark.errors import InvalidArgument
 from tidemark.results.model.answers import Leaf, Miss, Why
 from tidemark.results.planning.functions import PURE, reason_against
 from tidemark.results.planning.keys import digest_of, key_of
+from tidemark.results.planning.qualifiers import unclear
 from tidemark.results.planning.queries import Query, TablePoint, digests_of, normalised, pinned, read_query
 from tidemark.results.planning.settings import affecting
 
@@ -28,6 +29,12 @@ REFUSED = {
     "SELECT * FROM t WHERE d >= 'yesterday'": (Why.CLOCK, "'yesterday' as a date"),
     "SELECT to_date('today') FROM t": (Why.CLOCK, "'today' as a date"),
     "SELECT * FROM t WHERE at > TIMESTAMP'today Europe/Paris'": (Why.CLOCK, "'today Europe/Paris' as a date"),
+    "SELECT * FROM t WHERE at > TIMESTAMP'10:00'": (Why.CLOCK, "'10:00' as a date or a time"),
+    "SELECT CAST('T09:30' AS TIMESTAMP) FROM t": (Why.CLOCK, "'T09:30' as a date or a time"),
+    "SELECT try_cast(('9:' '30:00 UTC') AS TIMESTAMP_LTZ) FROM t": (Why.CLOCK, "'9:30:00 UTC' as a date"),
+    "SELECT '10:00'::timestamp FROM t": (Why.CLOCK, "'10:00' as a date or a time"),
+    "SELECT to_timestamp('T10') FROM t": (Why.CLOCK, "'T10' as a date or a time"),
+    "SELECT try_to_timestamp('10:00') FROM t": (Why.CLOCK, "'10:00' as a date or a time"),
     "SELECT current_user() FROM t": (Why.SESSION, "current_user depends on the session"),
     "SELECT session_user FROM t": (Why.SESSION, "session_user"),
     "SELECT $limit FROM t": (Why.SESSION, "variable or a parameter"),
@@ -62,6 +69,8 @@ REFUSED = {
 REUSED = {
     "SELECT user, key FROM shop.t": ("shop.t",),
     "WITH `w x`(a) AS (SELECT `sum`(x) FROM t) SELECT * FROM `w x` AS `e f`(b) WHERE `b` IN (1)": ("t",),
+    "SELECT '10:00', to_timestamp('10:00', 'HH:mm'), TIMESTAMP'2026-01-01 10:00' FROM t WHERE slot = 'T10'": ("t",),
+    "SELECT CAST(concat(day, ' 10:00') AS TIMESTAMP) FROM t": ("t",),
     "SELECT 'nowhere', 'not today' FROM t WHERE d > '2026-01-01'": ("t",),
     "WITH c (a, b) AS (SELECT x, y FROM t), d(z) AS (SELECT 1) SELECT c.a FROM c JOIN d e(q) ON c.a = e.q": ("t",),
     "WITH t AS (SELECT * FROM t) SELECT * FROM t JOIN s.t USING (id)": ("t", "s.t"),
@@ -110,9 +119,47 @@ def test_each_table_of_the_text_is_read_at_its_version_and_the_date_is_a_constan
     tables = {name: (lambda point, name=name: at(name, point)) for name in query.names}
     assert pinned(query, tables, date(2026, 3, 1)) == (
         "SELECT t.a, DATE'2026-03-01', DATE'2026-03-01' AS d FROM <s.t now> AS `t` JOIN <s.u now> AS v"
-        " ON 1 = 1 JOIN <t 3>"
+        " ON 1 = 1 JOIN <t 3> AS `t`"
     )
     assert "current_date()" in pinned(query, tables, None)
+
+
+QUALIFIED = {
+    "SELECT shop.orders.id FROM shop.orders": "SELECT orders.id FROM <> AS `orders`",
+    "SELECT `Shop` . ORDERS.*, 1 FROM shop.orders": "SELECT ORDERS.*, 1 FROM <> AS `orders`",
+    "SELECT c.s.t.a, s.t.a.b FROM c.s.t ORDER BY t.a": "SELECT t.a, t.a.b FROM <> AS `t` ORDER BY t.a",
+    "SELECT delta.`/p`.id FROM delta.`/p`": "SELECT `/p`.id FROM <> AS `/p`",
+    "SELECT s.t.a FROM s.t VERSION AS OF 3": "SELECT t.a FROM <> AS `t`",
+    "SELECT s.t.a, t.b FROM s.u AS t": "SELECT s.t.a, t.b FROM <> AS t",
+}
+
+
+@pytest.mark.parametrize("text", QUALIFIED)
+def test_a_column_is_qualified_by_the_alias_of_its_table(text: str) -> None:
+    query = read_query(text)
+    assert isinstance(query, Query)
+    assert pinned(query, {name: lambda _: "<>" for name in query.names}, None) == QUALIFIED[text]
+    assert unclear(query.tree, query.unaliased, {"id", "a"}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "SELECT a.t.x FROM a.t WHERE EXISTS (SELECT 1 FROM b.t WHERE b.t.x = a.t.x)",
+            "t is another name of the query",
+        ),
+        ("SELECT a.t.x FROM a.t JOIN b.u AS t ON a.t.x = t.y", "t is another name of the query, too"),
+        ("WITH t AS (SELECT 1) SELECT a.t.x FROM a.t", "t is another name of the query, too"),
+        ("SELECT a.t.x FROM a.t", "a is a column, too"),
+    ],
+)
+def test_a_column_whose_alias_is_not_clear_is_left_to_spark(text: str, reason: str) -> None:
+    query = read_query(text)
+    assert isinstance(query, Query)
+    found = unclear(query.tree, query.unaliased, {"a"} if "column" in reason else set())
+    assert found is not None
+    assert found[1].startswith(reason)
 
 
 def test_white_space_and_comments_do_not_count_if_that_is_asked_for() -> None:

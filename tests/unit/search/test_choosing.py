@@ -148,6 +148,8 @@ def test_an_upkeep_covers_new_files_and_builds_again_after_a_rewrite_of_most() -
     planned = planned_upkeep(FILES, covered, [1, 2, 3, 9], PATHS, most_bytes=1000)
     assert (planned.rebuild, planned.ended) == (False, (9,))
     assert [[file.path for file in batch.files] for batch in planned.batches] == [["d"]]
+    del covered[2]  # its rows are of another path
+    assert planned_upkeep(FILES, covered, [1, 2, 3, 9], PATHS, most_bytes=1000).ended == (2, 9)
     left = {name: FILES[name] for name in "cd"}
     again = planned_upkeep(left, covered, [1, 2, 3, 9], PATHS, most_bytes=100)
     assert again.rebuild

@@ -83,7 +83,7 @@ def test_without_targets_every_column_that_can_be_searched_has_a_path() -> None:
         ("EQUALITY(x)", "floating point"),
         ("EQUALITY(padded)", "pads"),
         ("EQUALITY(s)", "field of the struct"),
-        ("EQUALITY(nothing)", "no column"),
+        ("EQUALITY(nothing)", "not a column"),
         ("SUBSTRING(n)", "parts are searched in texts"),
         ("ORDER(t)", "no exact least and greatest"),
         ("SUBSTRING(tags)", "elements"),

@@ -151,6 +151,26 @@ def test_a_store_that_goes_away_is_waited_for(
     assert len(ticker.ticks) > 5  # it was away for more than five seconds, of which the machine may sleep some
 
 
+@pytest.mark.parametrize(
+    ("conn_id", "later"), [("mine", None), ("mine", "{"), ("tidemark_default", "{")], ids=["gone", "broken", "default"]
+)
+def test_a_connection_that_cannot_be_read_again_is_used_as_before(
+    conn_id: str, later: str | None, sea: Sea, monkeypatch: pytest.MonkeyPatch, said: Callable[[], str]
+) -> None:
+    name = f"AIRFLOW_CONN_{conn_id.upper()}"
+    monkeypatch.setenv(name, os.environ["AIRFLOW_CONN_TIDEMARK_DEFAULT"])
+    monkeypatch.setattr("tidemark.triggers._poller._SETTINGS_KEPT", 0.0)
+
+    async def goes_away() -> None:
+        await asyncio.sleep(0.3)
+        monkeypatch.delenv(name) if later is None else monkeypatch.setenv(name, later)
+        while "is used as before" not in said():
+            await asyncio.sleep(0.05)
+        sea.source.append()
+
+    assert fired(waits(conn_id=conn_id, seconds=60), goes_away)["status"] == "found"
+
+
 def test_a_storage_that_does_not_answer_is_waited_for(sea: Sea, said: Callable[[], str]) -> None:
     sea.source.append()
     log, hidden, way = sea.source.log, sea.source.path / "hidden", sea.source.path / "way"

@@ -8,9 +8,13 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import ErrorResponse, GetTaskStates, TaskStatesResult
 
 from tests.played_yarn import PlayedYarn, played_yarn
 from tidemark.hooks.yarn import ResourceManager
@@ -120,6 +124,44 @@ def test_an_end_waits_for_no_manager_that_keeps_the_polls_waiting(
         assert asyncio.run(ended(hanging)) < 9
     assert yarn.apps[name]["state"] == "KILLED"
     assert (tmp_path / "_tidemark" / "cluster_jobs" / "one" / "cancel").exists()
+
+
+class Supervisor:
+    """The triggerer's way to Airflow, which knows the state of one task, or does not answer."""
+
+    def __init__(self, state: str | None, map_index: int) -> None:
+        name = "it" if map_index < 0 else f"it_{map_index}"
+        self.answer = TaskStatesResult(task_states={} if state is None else {"r": {name: state}})
+
+    def send(self, message: GetTaskStates) -> TaskStatesResult:
+        assert (message.dag_id, message.task_ids, message.run_ids) == ("d", ["it"], ["r"])
+        if self.answer.task_states == {"r": {"it": "away"}}:
+            raise AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR))
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("state", "map_index", "ended"),
+    [("deferred", -1, False), ("deferred", 3, False), ("away", -1, False), ("failed", -1, True), (None, -1, True)],
+)
+def test_a_driver_is_left_if_its_task_is_still_deferred(
+    state: str | None,
+    map_index: int,
+    ended: bool,
+    yarn: PlayedYarn,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Airflow ends the triggers of a triggerer that stalled as if persons had ended the tasks."""
+    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", '{"conn_type": "tidemark"}')
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path))
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", Supervisor(state, map_index), raising=False)
+    name = yarn.run(1)
+    waits = trigger(yarn, name)
+    waits.task_instance = SimpleNamespace(dag_id="d", task_id="it", run_id="r", map_index=map_index)
+    asyncio.run(waits.on_kill())
+    assert (yarn.apps[name]["state"] == "KILLED") is ended
+    assert (tmp_path / "_tidemark" / "cluster_jobs" / "one" / "cancel").exists() is ended
 
 
 @pytest.mark.parametrize("gone", ["the manager", "the connection"])

@@ -20,8 +20,13 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 
+from tidemark.change_streams.model.backfill import BACKFILL_TABLE
+from tidemark.change_streams.model.jobs import CAPTURE_CHANGES
+from tidemark.clustering.model.jobs import RECLUSTER
 from tidemark.errors import WarmSparkNotStarted
 from tidemark.model.codec import to_json
+from tidemark.replication.model.jobs import APPLY_EVENTS, BACKFILL_OBJECT, BACKFILL_OBJECTS, CAPTURE_EVENTS
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.warm_spark import keeper
 from tidemark.warm_spark.home import (
     ALIVE,
@@ -35,11 +40,11 @@ from tidemark.warm_spark.home import (
     write_pulse,
 )
 from tidemark.warm_spark.keeper import Keeper
-from tidemark.warm_spark.locks import is_held, lock_now
+from tidemark.warm_spark.locks import is_held, lock_now, locked
 from tidemark.warm_spark.records import ORDER as ORDER_FILE
 from tidemark.warm_spark.records import ServerOrder, ServerRecord
 from tidemark.warm_spark.scratch import make_scratch, remove_scratch, with_scratch
-from tidemark.warm_spark.slots import Slot, busy_slots, take_slot
+from tidemark.warm_spark.slots import Slot, busy_slots, jobs_in_slots, take_slot
 from tidemark.warm_spark.start import start_server, take
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
@@ -109,6 +114,36 @@ def test_slots_are_as_many_as_ordered_and_come_back(record: ServerRecord) -> Non
     assert (take_slot(record), busy_slots(record.place, 2)) == (None, 2)
     first.release()
     assert _slot(record).file == first.file
+
+
+def test_a_slot_says_which_job_has_it_until_it_is_given_back(record: ServerRecord) -> None:
+    slots = [_slot(record), _slot(record)]
+    slots[0].claim("session", "dag/run/täsk " * 10)
+    assert (slots[0].session_left, jobs_in_slots(record.place, 2)) == ("session", ["dag/run/täsk " * 10])
+    slots[0].clear()
+    assert (slots[0].session_left, jobs_in_slots(record.place, 2)) == ("", [])
+
+
+def test_long_jobs_leave_a_slot_to_others_whatever_was_taken_before(record: ServerRecord) -> None:
+    wide = replace(record, order=replace(ORDER, slots=3))
+    long_jobs = [take_slot(wide, is_long=True) for _ in range(3)]
+    assert [one is not None for one in long_jobs] == [True, True, False]
+    short = _slot(wide)
+    assert take_slot(wide) is None
+    short.release()
+    assert take_slot(wide, is_long=True) is None
+
+
+def test_a_long_job_takes_the_slot_of_a_server_that_has_one(record: ServerRecord) -> None:
+    assert take_slot(replace(record, order=replace(ORDER, slots=1)), is_long=True) is not None
+
+
+def test_backfills_are_long_jobs_and_captures_are_not() -> None:
+    long_jobs: list[Any] = [BACKFILL_OBJECT, BACKFILL_OBJECTS, BACKFILL_TABLE, RECLUSTER]
+    jobs = [*long_jobs, CAPTURE_EVENTS, CAPTURE_CHANGES, APPLY_EVENTS]
+    paths = JobPaths("/lake/_tidemark", "/jobs")
+    specs = [paths.spec(job, "one", {}, store_id="s", deadline=NOW, key=None) for job in jobs]
+    assert [spec.is_long for spec in specs] == [True] * 4 + [False] * 3
 
 
 def test_a_slot_whose_job_left_a_session_is_not_taken(record: ServerRecord) -> None:
@@ -197,6 +232,26 @@ def test_nothing_of_the_dead_stays_but_the_last_logs(home: ServerHome, record: S
     remove_scratch(record.place)
 
 
+def test_temporary_files_of_dead_servers_go_from_all_homes_of_this_host(home: ServerHome, record: ServerRecord) -> None:
+    scratch = {}
+    for name in ("dead", "alive", "of another host"):
+        place = home.root.parent / f"with {name}" / "one"
+        place.mkdir(parents=True)
+        (place / ALIVE).touch()
+        note_process(place, 1)
+        scratch[name] = make_scratch(place)
+    (home.root.parent / "with of another host" / "one" / "process").write_text("1 elsewhere")
+    with locked(home.root.parent / "with alive" / "one" / ALIVE, lambda: None):
+        home.sweep(datetime.now(UTC))
+    assert {name: one.exists() for name, one in scratch.items()} == {
+        "dead": False,
+        "alive": True,
+        "of another host": True,
+    }
+    for name in scratch:
+        remove_scratch(home.root.parent / f"with {name}" / "one")
+
+
 def test_a_home_that_another_task_has_just_removed_is_empty_and_not_forgotten(tmp_path: Path) -> None:
     gone = ServerHome(tmp_path / "gone")
     assert (list(gone.servers()), gone.starting(), gone.is_forgotten(NOW)) == ([], [], False)
@@ -254,11 +309,29 @@ def test_a_task_waits_for_a_slot_and_says_so_once(home: ServerHome) -> None:
     order, said = replace(ORDER, slots=1), list[str]()
     spawn = _spawn(home)
     first = take(home, order, spawn, stop_if_due=lambda: None, say=said.append)
-    threading.Timer(0.5, first.slot.release).start()
+    threading.Timer(1.5, first.slot.release).start()
     began = time.monotonic()
     take(home, order, spawn, stop_if_due=lambda: None, say=said.append)
-    assert time.monotonic() - began > 0.3
-    assert [line for line in said if "waits for a slot: 1 jobs run" in line] == said[1:]
+    assert time.monotonic() - began > 1.3
+    assert [line for line in said if "waits for a slot: 1 of 1 slots" in line] == said[1:]
+
+
+def test_a_long_job_says_that_the_slot_which_is_free_is_for_others(home: ServerHome) -> None:
+    said, spawn = list[str](), _spawn(home)
+    first = take(home, ORDER, spawn, stop_if_due=lambda: None, say=print, is_long=True)
+    threading.Timer(1.5, first.slot.release).start()
+    take(home, ORDER, spawn, stop_if_due=lambda: None, say=said.append, is_long=True)
+    (line,) = said
+    assert "1 of 2 slots of the warm Spark of this host are taken; the last is for short jobs" in line
+
+
+def test_a_moment_in_which_the_keeper_holds_the_slots_is_not_called_a_wait(home: ServerHome) -> None:
+    said, spawn = list[str](), _spawn(home)
+    server = start_server(home, ORDER, spawn, stop_if_due=lambda: None, say=print)
+    for slot in (_slot(server), _slot(server)):
+        threading.Timer(0.4, slot.release).start()
+    take(home, ORDER, spawn, stop_if_due=lambda: None, say=said.append)
+    assert said == []
 
 
 def test_a_server_that_hangs_while_a_task_waits_gives_way_to_another(home: ServerHome) -> None:
@@ -312,6 +385,24 @@ def test_a_start_that_fails_has_the_end_of_its_log(home: ServerHome) -> None:
             say=print,
         )
     assert failed.value.facts["tail"] == "no memory"
+
+
+def test_a_start_that_fails_fails_all_that_waited_for_it_and_the_next_one_tries_again(home: ServerHome) -> None:
+    spawn = _spawn(home, "print('no memory', flush=True); time.sleep(1.5); sys.exit(3)")
+
+    def start(order: ServerOrder) -> WarmSparkNotStarted:
+        with pytest.raises(WarmSparkNotStarted) as failed:
+            start_server(home, order, spawn, stop_if_due=lambda: None, say=print)
+        return failed.value
+
+    with ThreadPoolExecutor(4) as pool:
+        failures = list(pool.map(start, [ORDER] * 4))
+    (place,) = home.servers()
+    assert {one.facts["log"] for one in failures} == {str(place / LOG)}
+    assert {one.facts["tail"] for one in failures} == {"no memory"}
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(start, [ORDER, replace(ORDER, packages=("c:d:2",))]))
+    assert len(list(home.servers())) == 3
 
 
 def test_a_keeper_ends_what_a_killed_job_has_left_and_then_itself(home: ServerHome, record: ServerRecord) -> None:

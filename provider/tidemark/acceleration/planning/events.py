@@ -94,7 +94,7 @@ def _time(said: Any) -> int:
     """Milliseconds since 1970. Raises ValueError for a time that no calendar has."""
     time = int(said)
     if not 0 <= time <= _LAST:
-        raise ValueError(f"{said} is no time")
+        raise ValueError(f"{said} is not a time")
     return time
 
 

@@ -6,10 +6,10 @@ after it bring the columns that they modified. So a row is known whole, or only 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType
 
 from tidemark.change_streams.driver.typed_values import texts_of, value_of
 from tidemark.delivery.driver.char_columns import CHAR_AS_STORED, char_length
-from tidemark.delivery.driver.fit import nullable
+from tidemark.delivery.driver.fit import nullable, stores_empty_as_null
 from tidemark.delivery.driver.key_ranges import Key, rows_in_range_of
 from tidemark.delivery.driver.prepared import PreparedWrite
 from tidemark.errors import MissingMergeKey, TargetDoesNotFit, UpdateOfMissingRow
@@ -39,21 +39,39 @@ WHOLE_ROWS = ("NEW_ROW", "NEW_ROW_AND_OLD_VALUES")  # an update has all watched 
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns of the target that the records have, under the target's spelling; `names`: that of the records."""
+    """Columns of the target that the records have, under the target's spelling; `names`: that of the records.
+    `partitioned`: the target's partition columns, in small letters.
+    """
 
     keys: tuple[StructField, ...]
     values: tuple[StructField, ...]
     names: dict[str, str]
+    partitioned: frozenset[str]
+
+    def key_of(self, texts: Column, field: StructField) -> Column:
+        """A key's value as the target stores it: Delta stores an empty text or binary of a partition column as NULL."""
+        value = _typed(texts.getField(self.names[field.name]), field)
+        becomes_null = stores_empty_as_null(field.name, field.dataType, self.partitioned)
+        return F.when(F.length(value) > 0, value) if becomes_null else value
 
 
-def prepare_apply(mods: DataFrame, *, path: str, target: str, schema: StructType, keys: Sequence[str]) -> PreparedWrite:
-    """Check that `mods`, rows of a log of one table, fit the target, and make ready to merge them into it.
+def prepare_apply(
+    mods: DataFrame,
+    *,
+    path: str,
+    target: str,
+    schema: StructType,
+    keys: Sequence[str],
+    partitioned: Collection[str],
+) -> PreparedWrite:
+    """Check that `mods`, rows of a log of one table, fit the target, and make ready to merge them into it. An empty key
+    in a `partitioned` column is compared as the NULL that Delta stores.
 
     One row a key is kept in memory until `close`. A second run finds each row as it should be and changes none. Raises
     TargetDoesNotFit, MissingMergeKey; running it fails with what `named_apply_error` names if an update without the
     whole row meets no row.
     """
-    columns = _columns_of(mods, target, schema, keys)
+    columns = _columns_of(mods, target, schema, keys, partitioned)
     changes = mods.transform(_last_of_each_key, columns).persist()
     return PreparedWrite(run=lambda: _merge(changes, path, target, columns), close=lambda: _forget(changes))
 
@@ -68,12 +86,15 @@ def _forget(rows: DataFrame) -> None:
     rows.unpersist()
 
 
-def _columns_of(mods: DataFrame, target: str, schema: StructType, keys: Sequence[str]) -> _Columns:
+def _columns_of(
+    mods: DataFrame, target: str, schema: StructType, keys: Sequence[str], partitioned: Collection[str]
+) -> _Columns:
     """From the column types of the records. Raises TargetDoesNotFit, MissingMergeKey."""
-    described = mods.select("column_types").distinct().collect()
-    types = [entry for row in described for entry in parsed(row[0])]
+    described = [parsed(row[0]) for row in mods.select("column_types").distinct().collect()]
+    types = [entry for of_record in described for entry in of_record]
     of_key = list(dict.fromkeys(entry["name"] for entry in types if entry["is_primary_key"]))
     others = list(dict.fromkeys(entry["name"] for entry in types if not entry["is_primary_key"]))
+    _require_one_key(described, target)
     if keys and {key.lower() for key in keys} != {key.lower() for key in of_key}:
         raise MissingMergeKey(target=target, problem=f"the records know rows by {', '.join(of_key)} alone")
     known = {field.name.lower(): field for field in schema.fields}
@@ -90,7 +111,19 @@ def _columns_of(mods: DataFrame, target: str, schema: StructType, keys: Sequence
         keys=tuple(known[name.lower()] for name in of_key),
         values=tuple(known[name.lower()] for name in others),
         names={known[name.lower()].name: name for name in (*of_key, *others)},
+        partitioned=frozenset(name.lower() for name in partitioned),
     )
+
+
+def _require_one_key(described: Sequence[Sequence[Mapping[str, Any]]], target: str) -> None:
+    """Raises MissingMergeKey for records before and after a change of the watched table's key."""
+    keys = {", ".join(sorted(entry["name"] for entry in types if entry["is_primary_key"])) for types in described}
+    if len({key.lower() for key in keys}) > 1:
+        problem = (
+            f"some records know rows by {'; others by '.join(sorted(keys))}. Reset the consumer group to 'now', and"
+            " begin with the backfill"
+        )
+        raise MissingMergeKey(target=target, problem=problem)
 
 
 def _last_of_each_key(mods: DataFrame, columns: _Columns) -> DataFrame:
@@ -119,7 +152,7 @@ def _last_of_each_key(mods: DataFrame, columns: _Columns) -> DataFrame:
         DELETES,
         WHOLE,
         KEY,
-        *(_typed(key_texts.getField(columns.names[f.name]), f).alias(f"key_{n}") for n, f in enumerate(columns.keys)),
+        *(columns.key_of(key_texts, field).alias(f"key_{n}") for n, field in enumerate(columns.keys)),
         *(F.col(f"set_{n}") for n in range(len(names))),
         *(_typed(F.col(f"value_{n}"), f).alias(f"value_{n}") for n, f in enumerate(columns.values)),
     )

@@ -13,6 +13,7 @@ from tidemark.change_streams.model.jobs import ExpiredRows
 from tidemark.delivery.driver.exactly_once import CONFLICTS
 from tidemark.errors import TableNotFound
 from tidemark.failpoints import failpoint
+from tidemark.jobs.own_tables import require_no_lost_commits
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.sql.statements import path_name
 
@@ -29,6 +30,7 @@ def expire_change_log(
     stream: ChangeStream,
     *,
     now: datetime,
+    only_writer: bool = False,
     options: Mapping[str, str] | None = None,
     go_on: Callable[[], None] = lambda: None,
 ) -> ExpiredRows:
@@ -37,12 +39,14 @@ def expire_change_log(
     Partitions stay, and the newest batch's window, by which a late retry of its capture knows it. First the log says
     what goes, so that no reader takes a gap for quiet. Captures may append during the removal; VACUUM deletes the
     files. `go_on` raises when the job is to stop. A second run removes what the first has left. A log that does not
-    exist has nothing to remove.
+    exist has nothing to remove. Raises CommitsMayBeLost if a capture's commit could be lost by these. `only_writer`:
+    whether nothing is captured while it runs.
     """
     try:
         uri = DeltaLog.open(stream.log_path, options).uri
     except TableNotFound:
         return ExpiredRows(None)
+    require_no_lost_commits(spark, uri, only_writer=only_writer)
     log = LogRows.pinned(spark, uri, options)
     go_on()
     found = log.batches_until(now - stream.options.retention)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from tidemark.change_streams.driver.expire import expire_change_log as expire
-from tidemark.change_streams.model.change_streams import ChangeStream
-from tidemark.change_streams.model.jobs import ExpiredRows
+from tidemark.change_streams.model.jobs import ExpireChangeLog, ExpiredRows
 from tidemark.jobs.context import JobContext
 
 __all__ = ["expire_change_log"]
 
 
-def expire_change_log(job: JobContext, request: ChangeStream) -> ExpiredRows:
+def expire_change_log(job: JobContext, request: ExpireChangeLog) -> ExpiredRows:
     """Expire the records of the change stream's log up to its `expired_until`. Later records stay, since they may still
     be handed out. A second run finds nothing to remove. Raises what `expire_change_log` of the engine does.
     """
-    until = request.expired_until or request.created_at
+    stream = request.stream
+    now = (stream.expired_until or stream.created_at) + stream.options.retention
     return expire(
-        job.session, request, now=until + request.options.retention, options=job.options, go_on=job.stop_if_due
+        job.session,
+        stream,
+        now=now,
+        only_writer=request.only_writer,
+        options=job.options,
+        go_on=job.stop_if_due,
     )

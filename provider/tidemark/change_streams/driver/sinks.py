@@ -26,7 +26,13 @@ from tidemark.change_streams.model.sinks import (
     app_id_of,
     bounds_of,
 )
-from tidemark.delivery.driver.exactly_once import Delivering, open_target, target_schema, write_statement
+from tidemark.delivery.driver.exactly_once import (
+    Delivering,
+    open_target,
+    partition_columns,
+    target_schema,
+    write_statement,
+)
 from tidemark.delivery.driver.prepared import PreparedWrite
 from tidemark.delivery.model.marks import MarkKind
 from tidemark.delivery.planning.delivery import Delivery, Finding, judge
@@ -80,7 +86,8 @@ class ChunkSink:
 
     def _prepare(self, chunk: Chunk, statement: Statement) -> PreparedWrite:
         target = statement.target
-        schema = target_schema(open_target(statement, self.options))
+        log = open_target(statement, self.options)
+        schema = target_schema(log)
         if self.sink.kind is SinkKind.APPEND:
             records = fitted_records(self._records(chunk), target.name, schema)
             return PreparedWrite(run=lambda: records.write.format("delta").mode("append").save(target.path))
@@ -89,7 +96,14 @@ class ChunkSink:
             return PreparedWrite(run=_nothing)
         if self.sink.alone:
             self._require_alone(mods)
-        return prepare_apply(mods, path=target.path, target=target.name, schema=schema, keys=self.sink.keys)
+        return prepare_apply(
+            mods,
+            path=target.path,
+            target=target.name,
+            schema=schema,
+            keys=self.sink.keys,
+            partitioned=partition_columns(log),
+        )
 
     def _require_alone(self, mods: DataFrame) -> None:
         """Raises InvalidArgument if others than the one watched table have records: a merge would pass over them."""
@@ -98,7 +112,11 @@ class ChunkSink:
             return
         others = sorted(row[0] for row in mods.where(~is_of_it).select("table_name").distinct().collect())
         if others:
-            problem = f"the chunk has records of {', '.join(others)}, too; a merge takes those of one: name it"
+            problem = (
+                f"the chunk has records of {', '.join(others)}, too; a merge takes those of one: name it. It leaves out"
+                " all others, even those of an earlier table of that name. If the table was replaced, reset the"
+                " consumer group to 'now', and begin with the backfill"
+            )
             raise InvalidArgument(argument="table", value=None, problem=problem)
 
     def _call(self, chunk: Chunk) -> ChunkAnswer:

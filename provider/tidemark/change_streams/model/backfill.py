@@ -52,5 +52,9 @@ class BackfilledTable:
 
 
 BACKFILL_TABLE = Job(
-    "backfill_table", BackfillRequest, BackfilledTable, "change_streams.driver.job_backfill_table:backfill_table"
+    "backfill_table",
+    BackfillRequest,
+    BackfilledTable,
+    "change_streams.driver.job_backfill_table:backfill_table",
+    is_long=True,
 )

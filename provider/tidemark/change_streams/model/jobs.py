@@ -9,7 +9,14 @@ from tidemark.change_streams.model.change_streams import CaptureBatch, CaptureRe
 from tidemark.change_streams.model.sinks import ChunkAnswer, ReadRequest
 from tidemark.model.jobs import Job
 
-__all__ = ["CAPTURE_CHANGES", "EXPIRE_CHANGE_LOG", "READ_PARTITIONS", "ChunkAnswers", "ExpiredRows"]
+__all__ = [
+    "CAPTURE_CHANGES",
+    "EXPIRE_CHANGE_LOG",
+    "READ_PARTITIONS",
+    "ChunkAnswers",
+    "ExpireChangeLog",
+    "ExpiredRows",
+]
 
 
 @dataclass(frozen=True)
@@ -17,6 +24,16 @@ class ChunkAnswers:
     """The outcome of each chunk that was tried."""
 
     chunks: tuple[ChunkAnswer, ...]
+
+
+@dataclass(frozen=True)
+class ExpireChangeLog:
+    """Remove the records before `expired_until` from the stream's log. `only_writer`: whether nothing is captured
+    while it runs.
+    """
+
+    stream: ChangeStream
+    only_writer: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,5 +51,5 @@ READ_PARTITIONS = Job(
     "read_partitions", ReadRequest, ChunkAnswers, "change_streams.driver.job_read_partitions:read_partitions"
 )
 EXPIRE_CHANGE_LOG = Job(
-    "expire_change_log", ChangeStream, ExpiredRows, "change_streams.driver.job_expire_change_log:expire_change_log"
+    "expire_change_log", ExpireChangeLog, ExpiredRows, "change_streams.driver.job_expire_change_log:expire_change_log"
 )

@@ -24,16 +24,14 @@ __all__ = [
     "WatchRequest",
     "decide_keys",
     "decide_watch",
-    "keys_that_stay",
+    "keys_by_name",
     "names_of_restart",
     "parse_keys",
-    "parse_restart",
     "parse_watch",
-    "require_asked",
     "require_name",
     "require_partitions",
     "require_room",
-    "tables_that_stay",
+    "tables_that_restart",
     "watch_of",
 ]
 
@@ -106,30 +104,14 @@ def parse_watch(watch: Any) -> WatchRequest:
     raise _invalid(watch, 'give "ALL", a table, a list of tables, or {table: None | [columns] | []}')
 
 
-def names_of_restart(restart: Any) -> frozenset[str]:
-    """The names of tables, in small letters. Raises InvalidArgument for what is no list of names."""
+def names_of_restart(restart: Any) -> tuple[str, ...]:
+    """The names of tables. Raises InvalidArgument for what is no list of names."""
     if not restart:
-        return frozenset()
+        return ()
     names = [restart] if isinstance(restart, str) else restart
     if not isinstance(names, Sequence) or not all(isinstance(name, str) and name.strip() for name in names):
         raise InvalidArgument(argument="restart", value=restart, problem="give a table, or a list of tables")
-    return frozenset(name.strip().casefold() for name in names)
-
-
-def parse_restart(restart: Any, stream: ChangeStream, asked: WatchRequest) -> frozenset[str]:
-    """The tables whose watch is to restart, in small letters. Raises InvalidArgument for one that the stream is not to
-    watch, and for what is no list of names.
-    """
-    anew = names_of_restart(restart)
-    if not anew:
-        return anew
-    listed = (
-        [one.table.name for one in stream.tables] if asked.everything else [request.name for request in asked.tables]
-    )
-    if unknown := anew - {name.casefold() for name in listed}:
-        problem = f"it does not watch {', '.join(sorted(unknown))}; it is to watch {', '.join(listed) or 'nothing'}"
-        raise InvalidArgument(argument="restart", value=restart, problem=problem)
-    return anew
+    return tuple(name.strip() for name in names)
 
 
 def watch_of(stream: ChangeStream) -> WatchRequest:
@@ -139,28 +121,42 @@ def watch_of(stream: ChangeStream) -> WatchRequest:
     return WatchRequest(tables=tuple(TableRequest(one.table.name, one.columns) for one in stream.tables))
 
 
-def tables_that_stay(stream: ChangeStream, anew: frozenset[str]) -> tuple[WatchedTable, ...]:
-    """The tables that continue from where they are captured."""
-    return tuple(one for one in stream.tables if one.table.name.casefold() not in anew)
-
-
-def keys_that_stay(stream: ChangeStream, anew: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """The keys of the tables whose watch restarts, unless others are given; by the table's name in small letters."""
-    return {name: one.keys for one in stream.tables if (name := one.table.name.casefold()) in anew}
+def tables_that_restart(stream: ChangeStream, found: Sequence[TableRef]) -> tuple[WatchedTable, ...]:
+    """The watched tables that these are, by their ids. Of a table that was replaced, the one that was at its path."""
+    known = {one.table.table_id for one in stream.tables}
+    ids, replaced = {ref.table_id for ref in found}, {ref.path for ref in found if ref.table_id not in known}
+    return tuple(one for one in stream.tables if one.table.table_id in ids or one.table.path in replaced)
 
 
 def parse_keys(keys: Any, asks: Sequence[TableRequest]) -> dict[str, tuple[str, ...]]:
-    """Key columns by the name of the table in small letters; a plain list is that of the only table.
+    """Key columns by the name of the table, as it is given; a plain list is that of the only table.
 
     Raises InvalidArgument.
     """
     if not keys:
         return {}
     if isinstance(keys, Mapping):
-        return {str(name).casefold(): _columns("keys", columns) for name, columns in keys.items()}
+        return {str(name): _columns("keys", columns) for name, columns in keys.items()}
     if len(asks) != 1:
         raise InvalidArgument(argument="keys", value=keys, problem="more than one table: give {table: [columns]}")
-    return {asks[0].name.casefold(): _columns("keys", keys)}
+    return {asks[0].name: _columns("keys", keys)}
+
+
+def keys_by_name(keys: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The keys under the names of these tables: the table of exactly that name, else the only one in another case.
+
+    Raises InvalidArgument for keys of no table, or of several.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for given in sorted(keys, key=lambda given: given in names):  # an exact name counts over one in another case
+        of = {given} if given in names else {name for name in names if name.casefold() == given.casefold()}
+        if not of:
+            raise InvalidArgument(argument="keys", value=[given], problem="the stream does not watch such a table")
+        if len(of) > 1:
+            problem = f"it may be {' or '.join(sorted(of))}: give the name in its case"
+            raise InvalidArgument(argument="keys", value=[given], problem=problem)
+        found[of.pop()] = keys[given]
+    return found
 
 
 def decide_watch(
@@ -168,20 +164,25 @@ def decide_watch(
     found: Sequence[tuple[TableRequest, FoundTable]],
     keys: Mapping[str, tuple[str, ...]],
     known: Sequence[WatchedTable] = (),
+    restarted: Sequence[WatchedTable] = (),
 ) -> tuple[WatchedTable, ...]:
     """The tables as the stream is to watch them. Tables that it watches already (`known`) stay where they are captured.
-    They keep their keys unless others are given, and their name unless their path has changed.
+    They keep their keys, and their name unless their path has changed. Those in `restarted` keep their keys unless
+    others are given.
 
     Raises ChangeStreamRefused for a table or column that is named twice, and for a table without key. Raises it also
-    for a column that does not exist, is in the key or is generated. Raises InvalidArgument for keys that cannot be one.
+    for a column that does not exist, is in the key or is generated. Raises InvalidArgument for keys that cannot be one,
+    and other keys of a table that stays.
     """
     watched: dict[str, WatchedTable] = {}
     by_id = {table.table.table_id: table for table in known}
+    by_name = keys_by_name(keys, [request.name for request, _ in found])
     for request, table in found:
         if table.ref.table_id in watched:
             raise _refused(stream, f"table {request.name} is listed in FOR more than once")
         old = by_id.get(table.ref.table_id)
-        given = keys.get(request.name.casefold()) or (old.keys if old is not None else ())
+        given = by_name.get(request.name, ())
+        given = _keys_of_new(given, table.ref, restarted) if old is None else _keys_that_stay(given, request, old)
         key = decide_keys(stream, table.ref.name, table.metadata, given)
         watched[table.ref.table_id] = WatchedTable(
             table=table.ref if old is None or old.table.path != table.ref.path else old.table,
@@ -189,15 +190,22 @@ def decide_watch(
             columns=_watched_columns(stream, request, table.metadata, key),
             captured=table.since if old is None else old.captured,
         )
-    require_asked(keys, [request.name for request, _ in found])
     return tuple(watched.values())
 
 
-def require_asked(keys: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> None:
-    """Say nothing if each of the keys is of one of these tables. Raises InvalidArgument."""
-    asked = {name.casefold() for name in names}
-    if unknown := [name for name in keys if name not in asked]:
-        raise InvalidArgument(argument="keys", value=unknown, problem="the stream does not watch such a table")
+def _keys_of_new(given: tuple[str, ...], table: TableRef, restarted: Sequence[WatchedTable]) -> tuple[str, ...]:
+    before = (one.keys for one in restarted if one.table.is_table(table.path, table.table_id))
+    return given or next(before, ())
+
+
+def _keys_that_stay(given: tuple[str, ...], request: TableRequest, old: WatchedTable) -> tuple[str, ...]:
+    """Raises InvalidArgument for others: its records are in partitions by its keys, and a merge knows rows by them."""
+    if given and {key.casefold() for key in given} != {key.casefold() for key in old.keys}:
+        problem = (
+            f"the records of {request.name} know rows by {', '.join(old.keys)}; to change that, name it in restart"
+        )
+        raise InvalidArgument(argument="keys", value=list(given), problem=problem)
+    return old.keys
 
 
 def decide_keys(stream: str, table: str, metadata: Metadata, given: Sequence[str]) -> tuple[str, ...]:
@@ -225,13 +233,15 @@ def require_room(
     stream: str, tables: Sequence[WatchedTable], others: Sequence[ChangeStream], *, everything: bool, new: bool
 ) -> None:
     """Say nothing if each table is named once, and no column or table is watched by more than may. If the change stream
-    is `new`, there must be room for one more.
+    is `new`, there must be room for one more, and its functions in SQL must be no other's.
 
     `others`: all change streams but this one. A change stream that watches ALL counts for each table. Raises
     ChangeStreamRefused.
     """
     if new and len(others) >= STREAMS_AT_MOST:
         raise _refused(stream, f"there are {len(others)} change streams, and {STREAMS_AT_MOST} is the most; drop one")
+    if new:
+        _require_its_own_functions(stream, others)
     all_tables = sum(other.everything for other in others)
     if everything and all_tables >= STREAMS_ON_A_TABLE:
         raise _refused(stream, f"{all_tables} change streams watch ALL, and {STREAMS_ON_A_TABLE} is the most")
@@ -243,6 +253,15 @@ def require_room(
         if crowded is not None:
             what = f"table {table.table.name}" if crowded == "" else f"column {crowded} of table {table.table.name}"
             raise _refused(stream, f"{what} is watched by {STREAMS_ON_A_TABLE} change streams, which is the most")
+
+
+def _require_its_own_functions(stream: str, others: Sequence[ChangeStream]) -> None:
+    """READ_<stream> of `json_x` is read_json_<stream> of `x`."""
+    for other in others:
+        longer, shorter = sorted((stream.casefold(), other.name.casefold()), key=len, reverse=True)
+        if longer == f"json_{shorter}":
+            problem = f"read_{longer} would be a function of change stream {other.name}, too; take another name"
+            raise _refused(stream, problem)
 
 
 def _crowded(wanted: WatchedTable, others: Sequence[ChangeStream]) -> str | None:

@@ -89,9 +89,16 @@ def _kind(name: str) -> SinkKind:
 
 
 def named_table(tables: Iterable[WatchedTable], name: str) -> WatchedTable | None:
-    """The first one of that name or path, in any case; None: there is none."""
-    asked = name.casefold()
-    return next((one for one in tables if asked in (one.table.name.casefold(), one.table.path.casefold())), None)
+    """The first one of exactly that name or path, else the only one in another case. None: there is none, or several
+    differ in case alone.
+    """
+    known, asked = tuple(tables), name.casefold()
+    exact = next((one for one in known if name in (one.table.name, one.table.path)), None)
+    alike = [one for one in known if asked in (one.table.name.casefold(), one.table.path.casefold())]
+    if exact is not None or not alike:
+        return exact
+    first = alike[0].table
+    return alike[0] if all(one.table.is_table(first.path, first.table_id) for one in alike) else None
 
 
 def _watched(stream: ChangeStream, table: str | None, before: Sequence[WatchedTable]) -> WatchedTable | None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from tidemark.errors import InvalidArgument
-from tidemark.streams.planning.points import version_or_time
+from tidemark.streams.planning.points import time_of
 
 __all__ = ["GroupStart", "start_of"]
 
@@ -21,7 +21,8 @@ def start_of(argument: str, value: datetime | str) -> GroupStart:
             return "earliest"
         if named == "now":
             return "now"
-    moment = version_or_time(argument, value)
-    if isinstance(moment, int):
-        raise InvalidArgument(argument=argument, value=value, problem="it is earliest, now, or a time with a zone")
+    moment = time_of(value)
+    if moment is None or moment.tzinfo is None:
+        problem = "it is earliest, now, or a time with a zone, as 2026-01-31T12:00:00Z"
+        raise InvalidArgument(argument=argument, value=value, problem=problem)
     return moment

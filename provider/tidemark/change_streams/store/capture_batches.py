@@ -14,6 +14,7 @@ from tidemark.model.codec import from_json, to_json
 
 __all__ = [
     "StoredBatch",
+    "captured_up_to",
     "close",
     "discard",
     "discarded",
@@ -61,8 +62,23 @@ def watch_lists(connection: sa.Connection, stream_uid: str) -> Iterator[tuple[Wa
         yield from_json(CaptureBatch, text).stream.tables
 
 
-def insert(connection: sa.Connection, batch: CaptureBatch) -> None:
-    """Write the batch ahead of its capture."""
+def captured_up_to(connection: sa.Connection, stream_uid: str, table_id: str) -> int | None:
+    """The version up to which a table is captured, by the newest kept batch that knows it; None if none does."""
+    of_table = _of.batch.contains(to_json(table_id), autoescape=True)
+    query = sa.select(_of.batch, _of.state).where(_of.stream_uid == stream_uid, of_table)
+    one_by_one = {"stream_results": True, "max_row_buffer": 1}  # the first nearly always answers, and each is large
+    for text, state in connection.execute(query.order_by(_of.number.desc()), execution_options=one_by_one):
+        batch = from_json(CaptureBatch, text)
+        versions = [one.captured for one in batch.stream.tables if one.table.table_id == table_id]
+        if BatchState(state) in (BatchState.CAPTURED, BatchState.EXPIRED):
+            versions += [one.end for one in batch.ranges if one.watched.table.table_id == table_id]
+        if versions:
+            return max(versions)
+    return None
+
+
+def insert(connection: sa.Connection, batch: CaptureBatch, *, run: str | None = None) -> None:
+    """Write the batch ahead of its capture. `run`: the key of the task."""
     connection.execute(
         capture_batches.insert().values(
             stream_uid=batch.stream.uid,
@@ -70,12 +86,23 @@ def insert(connection: sa.Connection, batch: CaptureBatch) -> None:
             state=BatchState.OPEN.value,
             batch=to_json(batch),
             opened_at=batch.opened_at,
+            run=run,
         )
     )
 
 
-def close(connection: sa.Connection, stream_uid: str, result: CaptureResult, *, digest: str, at: datetime) -> bool:
-    """Store that the log has the batch, if that was not known yet; True if it was so."""
+def close(
+    connection: sa.Connection,
+    stream_uid: str,
+    result: CaptureResult,
+    *,
+    digest: str,
+    at: datetime,
+    run: str | None = None,
+) -> bool:
+    """Store that the log has the batch, if that was not known yet; True if it was so. `run`: the key of the task that
+    captured it; None leaves that of the task that wrote it ahead.
+    """
     unknown = _of.state.in_([BatchState.OPEN.value, BatchState.DISCARDED.value])
     standing = (_of.stream_uid == stream_uid) & (_of.number == result.number) & unknown
     values = {
@@ -86,6 +113,7 @@ def close(connection: sa.Connection, stream_uid: str, result: CaptureResult, *, 
         "rows": result.rows,
         "published_until": result.published_until,
         "digest": digest,
+        **({} if run is None else {"run": run}),
     }
     return connection.execute(capture_batches.update().where(standing).values(values)).rowcount == 1
 

@@ -22,6 +22,7 @@ __all__ = [
     "insert",
     "live",
     "lookup",
+    "note_run",
     "publish",
     "set_options",
     "skip_batch",
@@ -88,6 +89,13 @@ def watch(connection: sa.Connection, uid: str, tables: Sequence[WatchedTable], *
     connection.execute(watched_tables.delete().where(watched_tables.c.stream_uid == uid))
     _insert_watched(connection, uid, tables)
     touch(connection, "change_stream", (uid,))
+
+
+def note_run(connection: sa.Connection, uid: str, run: str | None) -> None:
+    """That task captures it now; its DAG owns it. A second time changes nothing, and neither does None: no task."""
+    if run is not None:
+        connection.execute(change_streams.update().where(_of.uid == uid).values(last_run=run))
+        touch(connection, "change_stream", (uid,), by=run)
 
 
 def set_options(connection: sa.Connection, uid: str, options: ChangeStreamOptions) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "count_open",
     "forget",
     "forget_group",
+    "furthest",
     "insert",
     "mark_committed",
     "mark_written",
@@ -88,9 +89,19 @@ def count_open(connection: sa.Connection, group_uid: str) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def take(connection: sa.Connection, chunk: Chunk, *, run: str) -> None:
-    """The chunk, if it is open, is worked on in that run."""
-    connection.execute(chunks.update().where(*_same(chunk), _of.state == ChunkState.OPEN.value).values(run=run))
+def furthest(connection: sa.Connection, group_uid: str) -> datetime | None:
+    """The end of the one that reaches furthest, exclusive; None: there is none that is not forgotten."""
+    found: datetime | None = connection.execute(
+        sa.select(sa.func.max(_of.end_at)).where(_of.group_uid == group_uid)
+    ).scalar_one()
+    return found
+
+
+def take(connection: sa.Connection, chunk: Chunk, *, run: str, task: str | None) -> None:
+    """The chunk, if it is open, is worked on in that run, by the task of that key."""
+    open_one = chunks.update().where(*_same(chunk), _of.state == ChunkState.OPEN.value)
+    connection.execute(open_one.values(run=run, task=task))
+    touch(connection, "consumer_group", (chunk.group_uid,), by=task)
 
 
 def mark_written(connection: sa.Connection, chunk: Chunk, *, rows: int, facts: Mapping[str, str], at: datetime) -> bool:

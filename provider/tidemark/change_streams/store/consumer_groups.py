@@ -57,9 +57,12 @@ def insert(connection: sa.Connection, group: ConsumerGroup) -> None:
 
 
 def set_paused(connection: sa.Connection, uid: str, *, paused: bool) -> None:
-    """Plan hands out nothing for the group while it pauses; chunks that were handed out continue."""
-    connection.execute(consumer_groups.update().where(_of.uid == uid).values(paused=paused))
-    touch(connection, "consumer_group", (uid,))
+    """Plan hands out nothing for the group while it pauses; chunks that were handed out continue. A second run changes
+    nothing.
+    """
+    moved = consumer_groups.update().where(_of.uid == uid, _of.paused.is_not(paused)).values(paused=paused)
+    if connection.execute(moved).rowcount == 1:
+        touch(connection, "consumer_group", (uid,))
 
 
 def end(connection: sa.Connection, uid: str, *, at: datetime) -> None:

@@ -120,11 +120,15 @@ def mark_running(connection: sa.Connection, group_uid: str, tokens: Sequence[str
     _move(connection, group_uid, tokens, (PartitionState.SCHEDULED,), state=PartitionState.RUNNING.value)
 
 
-def mark_failed(connection: sa.Connection, group_uid: str, token: str, *, run: str, error: str) -> None:
-    """The open chunk failed in that run: RUNNING → SCHEDULED, so that it is handed out again, in another run."""
+def mark_failed(
+    connection: sa.Connection, group_uid: str, token: str, *, run: str, error: str, task: str | None = None
+) -> None:
+    """The open chunk failed in that run: RUNNING → SCHEDULED, so that it is handed out again, in another run. `task`:
+    the key of the task that met the error.
+    """
     state = PartitionState.SCHEDULED.value
-    _move(connection, group_uid, (token,), IN_A_CHUNK, state=state, failed_run=run, error=error)
-    touch(connection, "consumer_group", (group_uid,), by=run)
+    _move(connection, group_uid, (token,), IN_A_CHUNK, state=state, failed_run=run, error=error, failed_task=task)
+    touch(connection, "consumer_group", (group_uid,), by=task or run)
 
 
 def advance(connection: sa.Connection, group_uid: str, moves: Sequence[Advance]) -> bool:
@@ -156,6 +160,7 @@ def advance(connection: sa.Connection, group_uid: str, moves: Sequence[Advance])
         "watermark_sequence": sa.bindparam("to_sequence"),
         "failed_run": None,
         "error": None,
+        "failed_task": None,
     }
     done = connection.execute(move.values(values), rows).rowcount if rows else 0
     touch(connection, "consumer_group", (group_uid,))

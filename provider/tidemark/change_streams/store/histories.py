@@ -49,7 +49,7 @@ def _batches(connection: sa.Connection, uid: str, portion: Portion) -> list[Poin
 def _of_batch(row: sa.RowMapping) -> Point:
     captured: datetime | None = row["captured_at"]
     until: datetime | None = row["published_until"]
-    values = {name: row[name] for name in ("number", "state", "transactions", "records", "rows")}
+    values = {name: row[name] for name in ("number", "state", "transactions", "records", "rows", "run")}
     values |= {
         "at": captured or row["opened_at"],
         "published_until": until,
@@ -60,7 +60,7 @@ def _of_batch(row: sa.RowMapping) -> Point:
 
 
 def _chunks(connection: sa.Connection, uid: str, portion: Portion) -> list[Point]:
-    columns = (_chunk.token, _chunk.number, _chunk.rows, _chunk.end_at, _chunk.run, _chunk.committed_at)
+    columns = (_chunk.token, _chunk.number, _chunk.rows, _chunk.end_at, _chunk.task, _chunk.committed_at)
     query = sa.select(*columns).where(_chunk.group_uid == uid, _chunk.committed_at.is_not(None))
     order = (_chunk.committed_at, _chunk.token, _chunk.number)
     return [_of_chunk(row) for row in newest_rows(connection, query, order, portion)]
@@ -68,8 +68,9 @@ def _chunks(connection: sa.Connection, uid: str, portion: Portion) -> list[Point
 
 def _of_chunk(row: sa.RowMapping) -> Point:
     at = row["committed_at"]
-    values = {name: row[name] for name in ("token", "number", "rows", "run")}
-    return Point((at, row["token"], row["number"]), {"at": at, "lag_seconds": lag_at(at, row["end_at"]), **values})
+    values = {name: row[name] for name in ("token", "number", "rows")}
+    told = {"at": at, "lag_seconds": lag_at(at, row["end_at"]), "run": row["task"]}
+    return Point((at, row["token"], row["number"]), {**values, **told})
 
 
 def _partitions(connection: sa.Connection, uid: str, portion: Portion) -> list[Point]:
@@ -80,8 +81,9 @@ def _partitions(connection: sa.Connection, uid: str, portion: Portion) -> list[P
 
 
 def _partitions_of_group(connection: sa.Connection, uid: str, portion: Portion) -> list[Point]:
+    failure = (_read.failed_run, _read.failed_task, _read.error)
     query = (
-        sa.select(partitions, _read.state, _read.watermark_at, _read.chunks, _read.failed_run, _read.error)
+        sa.select(partitions, _read.state, _read.watermark_at, _read.chunks, *failure)
         .join(consumer_groups, _group.stream_uid == _partition.stream_uid)
         .join(group_partitions, (_read.group_uid == _group.uid) & (_read.token == _partition.token))
         .where(_group.uid == uid)
@@ -92,9 +94,27 @@ def _partitions_of_group(connection: sa.Connection, uid: str, portion: Portion) 
     return _tree(connection, stream_uid, [partition_of(row) for row in rows], states)
 
 
+def _count(connection: sa.Connection, uid: str) -> int:
+    counted = sa.select(sa.func.count()).select_from(partitions).where(_partition.stream_uid == uid)
+    return int(connection.execute(counted).scalar_one())
+
+
+def _count_of_group(connection: sa.Connection, uid: str) -> int:
+    """Partitions that the group has not met yet are not its own."""
+    of_group = (
+        sa.select(sa.func.count())
+        .select_from(partitions)
+        .join(consumer_groups, _group.stream_uid == _partition.stream_uid)
+        .join(group_partitions, (_read.group_uid == _group.uid) & (_read.token == _partition.token))
+        .where(_group.uid == uid)
+    )
+    return int(connection.execute(of_group).scalar_one())
+
+
 def _progress(row: sa.RowMapping) -> dict[str, Any]:
     state = row["state"] if row["failed_run"] is None else "failed"
-    told = {"watermark": row["watermark_at"], "chunks": row["chunks"], "run": row["failed_run"], "error": row["error"]}
+    task = {"run": row["failed_task"], "error": row["error"]}
+    told = {"watermark": row["watermark_at"], "chunks": row["chunks"], **task}
     return {"state": state, **told}
 
 
@@ -167,6 +187,7 @@ _BATCHES = HistoryPart(
     "Captured batches, the newest first",
     (
         AT,
+        Field("run", "Run", Unit.RUN),
         Field("number", "Batch", Unit.NUMBER),
         _STATE,
         Field("transactions", "Transactions", Unit.NUMBER),
@@ -183,7 +204,9 @@ _BATCHES = HistoryPart(
     (int,),
     _batches,
 )
-_PARTITIONS = HistoryPart("partitions", "Partitions, the newest first", _TREE, (_DRAWN,), (datetime, str), _partitions)
+_PARTITIONS = HistoryPart(
+    "partitions", "Partitions, the newest first", _TREE, (_DRAWN,), (datetime, str), _partitions, _count
+)
 _CHUNKS = HistoryPart(
     "chunks",
     "Committed chunks, the newest first",
@@ -215,6 +238,7 @@ _PARTITIONS_OF_GROUP = HistoryPart(
     (_DRAWN,),
     (datetime, str),
     _partitions_of_group,
+    _count_of_group,
 )
 
 CHANGE_STREAM_HISTORY = (_PARTITIONS, _BATCHES)

@@ -48,16 +48,17 @@ def _consumer_groups(connection: sa.Connection, uids: Sequence[str]) -> list[Obj
 
 def _entry(row: sa.RowMapping, failed: sa.RowMapping | None) -> ObjectEntry:
     """A group with a failed partition delivers the others; the words count the failed ones, and quote the first. Its
-    run is the one whose error is quoted.
+    run is the one whose error is quoted. A paused group waits, also with a failed partition.
     """
-    uid, name, within = row["uid"], row["name"], row["within"]
+    state, severity, said = "running", Severity.OK, None
+    met_in: tuple[str, ...] = ()
     if failed is not None:
         number = f"{failed['failed']} partitions" if failed["failed"] > 1 else "a partition"
         said = f"{number} failed, {failed['token']}: {failed['error'] or 'no error is known'}"
-        return ObjectEntry(uid, name, "failing", Severity.FAILED, said, within, (failed["failed_run"],))
+        state, severity, met_in = "failing", Severity.FAILED, (failed["failed_task"] or failed["failed_run"],)
     if row["paused"]:
-        return ObjectEntry(uid, name, "paused", Severity.WAITING, within=within)
-    return ObjectEntry(uid, name, "running", Severity.OK, within=within)
+        state, severity = "paused", Severity.WAITING
+    return ObjectEntry(row["uid"], row["name"], state, severity, said, row["within"], met_in)
 
 
 def _failures(connection: sa.Connection, uids: Sequence[str]) -> dict[str, sa.RowMapping]:
@@ -70,7 +71,8 @@ def _failures(connection: sa.Connection, uids: Sequence[str]) -> dict[str, sa.Ro
         .subquery()
     )
     first = (_partition.group_uid == counted.c.group_uid) & (_partition.token == counted.c.token)
-    columns = (_partition.group_uid, _partition.token, _partition.failed_run, _partition.error, counted.c.failed)
+    runs = (_partition.failed_run, _partition.failed_task)
+    columns = (_partition.group_uid, _partition.token, *runs, _partition.error, counted.c.failed)
     query = sa.select(*columns).join(counted, first)
     return {row["group_uid"]: row for row in connection.execute(query).mappings()}
 
@@ -124,6 +126,9 @@ CHANGE_STREAM = ObjectKind(
     acts="change_streams.worker.acts:CHANGE_STREAM_ACTS",
     ties="change_streams.store.ties:change_stream_ties",
     highs="change_streams.store.highs:change_stream_highs",
+    touched="change_streams.store.touched:change_streams_of_runs",
+    last_runs="change_streams.store.touched:change_stream_runs",
+    stops=frozenset({"suspend"}),
 )
 CONSUMER_GROUP = ObjectKind(
     "consumer_group",
@@ -134,4 +139,7 @@ CONSUMER_GROUP = ObjectKind(
     acts="change_streams.worker.acts:GROUP_ACTS",
     ties="change_streams.store.ties:group_ties",
     highs="change_streams.store.highs:group_highs",
+    touched="change_streams.store.touched:groups_of_runs",
+    last_runs="change_streams.store.touched:group_runs",
+    stops=frozenset({"pause"}),
 )

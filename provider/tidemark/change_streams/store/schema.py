@@ -33,6 +33,7 @@ change_streams = sa.Table(
     sa.Column("next_batch", sa.BigInteger, nullable=False),
     sa.Column("expired_until", UtcDateTime),  # the log may lack records before it; only grows
     sa.Column("dropped_at", UtcDateTime),
+    sa.Column("last_run", sa.Text),  # key of the task that captured last, if a task did
 )
 sa.Index(
     "uq_tidemark_change_stream_live_name",
@@ -65,6 +66,7 @@ capture_batches = sa.Table(
     sa.Column("rows", sa.BigInteger),
     sa.Column("published_until", UtcDateTime),
     sa.Column("digest", sa.String(64)),  # of the CaptureResult: a second answer must be the same
+    sa.Column("run", sa.Text),  # key of the task that captured it, or wrote it ahead
 )
 
 partitions = sa.Table(
@@ -138,6 +140,7 @@ group_partitions = sa.Table(
     sa.Column("chunks", sa.BigInteger, nullable=False),
     sa.Column("failed_run", sa.Text),
     sa.Column("error", sa.Text),
+    sa.Column("failed_task", sa.Text),  # key of the task that met the error
 )
 sa.Index(
     "ix_tidemark_group_partition_state",
@@ -177,9 +180,10 @@ chunks = sa.Table(
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("rows", sa.BigInteger),
     sa.Column("facts", sa.Text),
-    sa.Column("run", sa.Text),  # key of the task that wrote it ahead
+    sa.Column("run", sa.Text),  # the DAG run that has it, `dag/run`
     sa.Column("written_at", UtcDateTime),
     sa.Column("committed_at", UtcDateTime),
+    sa.Column("task", sa.Text),  # key of the task that took it up last
 )
 sa.Index("ix_tidemark_chunk_state", chunks.c.group_uid, chunks.c.state)
 sa.Index("ix_tidemark_chunk_committed_at", chunks.c.committed_at)

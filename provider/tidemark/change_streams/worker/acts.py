@@ -41,6 +41,7 @@ CHANGE_STREAM_ACTS = (
         command="airflow tidemark change-streams suspend {name}",
         fits=lambda states, _: "suspended" not in states,
         do=lambda step: suspend(step.guarded, step.name, open_log=_open_log(step)),
+        beyond=True,
     ),
     ObjectAct(
         name="resume",
@@ -49,13 +50,14 @@ CHANGE_STREAM_ACTS = (
         command="airflow tidemark change-streams resume {name} --on <table>",
         fits=lambda states, _: "suspended" in states,
         do=_resume,
+        beyond=True,
         fields=(
             ActField(
                 "tables",
                 "Tables to watch",
                 FieldType.NAMES,
                 "--on",
-                help="Names, with commas between them, or ALL.",
+                help="Names, with commas or line breaks between them, or ALL.",
                 required=True,
             ),
             ActField(
@@ -63,7 +65,7 @@ CHANGE_STREAM_ACTS = (
                 "The primary key of the only table",
                 FieldType.NAMES,
                 "--key",
-                help="Columns, with commas between them, if the table does not say its own.",
+                help="Columns, with commas or line breaks between them, if the table does not say its own.",
             ),
         ),
     ),
@@ -75,6 +77,7 @@ CHANGE_STREAM_ACTS = (
         command="airflow tidemark change-streams drop {name}",
         fits=lambda _states, _facts: True,
         do=lambda step: defining.drop(step.guarded, step.name, step.tools.storage_options),
+        beyond=True,
     ),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import sqlalchemy as sa
 
@@ -15,7 +16,8 @@ from tidemark.change_streams.model.change_streams import (
     WatchedTable,
 )
 from tidemark.change_streams.planning import own_tables as own
-from tidemark.change_streams.store import backfills, change_streams, consumer_groups
+from tidemark.change_streams.planning.sinks import named_table
+from tidemark.change_streams.store import backfills, change_streams, chunks, consumer_groups, group_partitions
 from tidemark.change_streams.store.schema import capture_batches
 from tidemark.change_streams.worker.discovery import where_it_is
 from tidemark.change_streams.worker.groups import begin_group
@@ -54,12 +56,13 @@ class Backfilled:
 
 def begin_backfill(store: ControlStore, stream: str, group: str, table: str, target: TableRef) -> BackfillPoint:
     """Create the group behind all that is published now, and return the table's version at that place. An existing
-    group keeps its place; its records begin behind the version.
+    group keeps its place; the version is the one behind which it has got none of the table's records.
 
     The captured versions and the published time are one state of the store, so the place fits the version exactly. The
     version is kept with the group. A new group is handed out nothing before `finish_backfill`. A second run finds the
     same. Raises ChangeStreamNotFound, and InvalidArgument for a table that is not watched, or a target that is. Raises
-    InvalidArgument also for a group that began in the middle of a batch, or rows that are in another target already.
+    InvalidArgument also for rows that are in another target already. The same for a group that began within a batch, or
+    has got a part of one with the table's records.
     """
     require_name(group)
     uid = store.new_id()
@@ -122,28 +125,39 @@ def _aim_again(connection: sa.Connection, kept: Backfill, target: TableRef) -> N
 
 def _version(connection: sa.Connection, found: ChangeStream, reader: ConsumerGroup, watched: WatchedTable) -> int:
     """Raises InvalidArgument."""
-    for batch in _ending_after(connection, found.uid, reader):
+    delivered = group_partitions.low_watermark(connection, reader.uid) or reader.start
+    handed_out = chunks.furthest(connection, reader.uid) or reader.start
+    for batch in _ending_after(connection, found.uid, delivered):
         if batch.floor < reader.start:
             problem = f"it began at {reader.start.isoformat()}, in the middle of a batch; reset it to 'now'"
             raise InvalidArgument(argument="consumer_group", value=reader.name, problem=problem)
         for taken in batch.ranges:
-            if taken.watched.table.table_id == watched.table.table_id:
-                return taken.start
+            if taken.watched.table.table_id != watched.table.table_id:
+                continue
+            if batch.floor < handed_out:
+                problem = (
+                    f"it has got a part of the changes after version {taken.start}. Let it read the rest first, or"
+                    " reset it to 'now', and begin with the backfill"
+                )
+                raise InvalidArgument(argument="consumer_group", value=reader.name, problem=problem)
+            return taken.start
     return watched.captured
 
 
-def _ending_after(connection: sa.Connection, stream_uid: str, group: ConsumerGroup) -> list[CaptureBatch]:
-    """Captured batches that end later than the group began, oldest first: the first of a table continues from there."""
+def _ending_after(connection: sa.Connection, stream_uid: str, at: datetime) -> list[CaptureBatch]:
+    """Captured batches that end later than this, oldest first: the first of a table continues from there."""
     of = capture_batches.c
     query = sa.select(of.batch).where(
-        of.stream_uid == stream_uid, of.state == BatchState.CAPTURED.value, of.published_until > group.start
+        of.stream_uid == stream_uid, of.state == BatchState.CAPTURED.value, of.published_until > at
     )
     return [from_json(CaptureBatch, text) for text in connection.execute(query.order_by(of.number)).scalars()]
 
 
 def _watched(stream: ChangeStream, table: str) -> WatchedTable:
-    for watched in stream.tables:
-        if table.casefold() in (watched.table.name.casefold(), watched.table.path.casefold()):
-            return watched
-    known = ", ".join(watched.table.name for watched in stream.tables) or "none"
-    raise InvalidArgument(argument="table", value=table, problem=f"{stream.name} does not watch it; it watches {known}")
+    """Raises InvalidArgument."""
+    watched = named_table(stream.tables, table)
+    if watched is None:
+        known = ", ".join(one.table.name for one in stream.tables) or "none"
+        problem = f"{stream.name} does not watch it; it watches {known}"
+        raise InvalidArgument(argument="table", value=table, problem=problem)
+    return watched

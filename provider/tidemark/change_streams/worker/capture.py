@@ -18,7 +18,6 @@ from tidemark.change_streams.model.change_streams import (
     WatchedTable,
 )
 from tidemark.change_streams.model.jobs import CAPTURE_CHANGES
-from tidemark.change_streams.planning.definition import require_room
 from tidemark.change_streams.planning.own_tables import OwnTables
 from tidemark.change_streams.planning.waves import tiles
 from tidemark.change_streams.store import capture_batches, change_streams, partitions
@@ -31,7 +30,7 @@ from tidemark.change_streams.worker.discovery import (
 )
 from tidemark.change_streams.worker.sinks import own_tables
 from tidemark.control.store import ControlStore
-from tidemark.errors import BatchBarred, CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured
+from tidemark.errors import BatchBarred, CaptureChanged, DiscardedBatchCaptured
 from tidemark.model.codec import to_json
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.planning.bounds import UNBOUNDED, Bound
@@ -59,8 +58,8 @@ _OLDER = (
 
 NewTables = Callable[[ChangeStream, Sequence[WatchedTable]], Sequence[WatchedTable]]
 """Every table that FOR ALL takes in now besides those of the stream, as it would be watched anew; those that change
-streams write themselves are left out. The second argument has the tables that are no longer in their places. One that
-is found in another place is watched there as before.
+streams write themselves are left out, and those that have as many watchers as there may be. The second argument has the
+tables that are no longer in their places. A table that has moved is watched in its new place as before.
 """
 
 
@@ -79,22 +78,22 @@ def open_batch(
     allowed_skew: timedelta = ALLOWED_SKEW,
     split_rows: int = SPLIT_ROWS,
     merge_rows: int = MERGE_ROWS,
+    run: str | None = None,
 ) -> CaptureBatch | None:
     """Write a batch ahead, or hand back the one that is open, unchanged, so that captures at once do the same.
 
     None if no table has anything new: then only the promise moves, that all before now less `allowed_skew` is
     published. After a batch was discarded, a batch is opened nevertheless, since it bars the discarded one from the
-    log. With FOR ALL, tables of `new_tables` are taken up. Tables that have as many watchers as there may be are left
-    out with a warning, until there is room. Tables that are gone, or that groups of the stream write, are left. Tables
-    that were renamed or moved are followed.
+    log. With FOR ALL, tables of `new_tables` are taken up. Tables that are gone, or that groups of the stream write,
+    are left. Tables that were renamed or moved are followed.
     `split_rows`, `merge_rows`: rows of a batch over which a partition is hot, and under which two neighbours together
-    are quiet. Raises ChangeStreamNotFound, WatchedTableChanged.
+    are quiet. `run`: the key of the task. Raises ChangeStreamNotFound, WatchedTableChanged.
     """
     while True:
         stream, waiting = store.read(lambda c: _standing(c, name))
         if waiting is not None:
             return waiting
-        wanted = _as_all_is_now(store, stream, tables, new_tables) if stream.everything else stream
+        wanted = _as_all_is_now(stream, tables, new_tables) if stream.everything else stream
         started = store.clock()
         found = discover(wanted, tables, bounds, started=started, allowed_skew=allowed_skew)
         wanted = replace(wanted, tables=found.tables)
@@ -109,8 +108,9 @@ def open_batch(
             if waiting is not None or now != stream:
                 return waiting is not None, waiting
             own = own_tables(connection, stream.uid)
+            change_streams.note_run(connection, stream.uid, run)
             return True, _write_ahead(
-                connection, *_not_its_own(wanted, found, own), split_rows, merge_rows, store.clock()
+                connection, *_not_its_own(wanted, found, own), split_rows, merge_rows, store.clock(), run
             )
 
         done, batch = store.write(write)
@@ -118,7 +118,9 @@ def open_batch(
             return batch
 
 
-def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult) -> ChangeStream:
+def close_batch(
+    store: ControlStore, batch: CaptureBatch, result: CaptureResult, *, run: str | None = None
+) -> ChangeStream:
     """The batch is in the log: its load, partitions and versions are kept, and the next batch may come.
 
     A discarded batch counts as well if its capture had reached the log before it could be barred. The batch that was
@@ -144,7 +146,8 @@ def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult)
         later = capture_batches.open_batch(connection, stream.uid)
         if later is not None and later.number > batch.number:
             stream = discard(connection, later)
-        capture_batches.close(connection, stream.uid, result, digest=digest, at=store.clock())
+        capture_batches.close(connection, stream.uid, result, digest=digest, at=store.clock(), run=run)
+        change_streams.note_run(connection, stream.uid, run)
         return _move_on(connection, stream, _as_taken(batch, result), result)
 
     return store.write(close)
@@ -175,6 +178,7 @@ def capture(
         allowed_skew=allowed_skew,
         split_rows=split_rows,
         merge_rows=merge_rows,
+        run=None if key is None else str(key),
     )
     if batch is None:
         return None
@@ -209,7 +213,7 @@ def _captured(
 ) -> CaptureResult:
     asked = at_its_places(replace(batch, discarded=discarded), runtime.tables)
     result = runtime.run_job(CAPTURE_CHANGES, asked, key=key)
-    close_batch(runtime.store, batch, result)
+    close_batch(runtime.store, batch, result, run=None if key is None else str(key))
     if result.taken is not None:
         log.warning(_OLDER, batch.stream.name, batch.number)
     for table, by in result.ahead.items():
@@ -233,7 +237,7 @@ def _standing(connection: sa.Connection, name: str) -> tuple[ChangeStream, Captu
     return stream, capture_batches.open_batch(connection, stream.uid)
 
 
-def _as_all_is_now(store: ControlStore, stream: ChangeStream, tables: Tables, new_tables: NewTables) -> ChangeStream:
+def _as_all_is_now(stream: ChangeStream, tables: Tables, new_tables: NewTables) -> ChangeStream:
     """FOR ALL without the tables that are gone, and with those that came, as `new_tables` says it."""
     kept = without_missing_tables(stream, tables)
     lost = {one.table.table_id: one for one in stream.tables if one not in kept.tables}
@@ -241,20 +245,7 @@ def _as_all_is_now(store: ControlStore, stream: ChangeStream, tables: Tables, ne
     found = [one for one in new_tables(kept, tuple(lost.values())) if not known & {one.table.table_id, one.table.path}]
     again = [said_to_follow(stream, lost[id_], one) for one in found if (id_ := one.table.table_id) in lost]
     new = [one for one in found if one.table.table_id not in lost]
-    if new:
-        others = [one for one in store.read(change_streams.live) if one.uid != stream.uid]
-        new = [one for one in new if _has_room(kept, one, others)]
     return replace(kept, tables=(*kept.tables, *again, *new))
-
-
-def _has_room(stream: ChangeStream, new: WatchedTable, others: Sequence[ChangeStream]) -> bool:
-    """One table that has too many watchers does not keep all others from being captured."""
-    try:
-        require_room(stream.name, (new,), others, everything=False, new=False)
-    except ChangeStreamRefused as error:
-        log.warning("%s It is left out.", error)
-        return False
-    return True
 
 
 def _not_its_own(stream: ChangeStream, found: Discovery, own: OwnTables) -> tuple[ChangeStream, Discovery]:
@@ -267,7 +258,13 @@ def _not_its_own(stream: ChangeStream, found: Discovery, own: OwnTables) -> tupl
 
 
 def _write_ahead(
-    connection: sa.Connection, stream: ChangeStream, found: Discovery, split_rows: int, merge_rows: int, at: datetime
+    connection: sa.Connection,
+    stream: ChangeStream,
+    found: Discovery,
+    split_rows: int,
+    merge_rows: int,
+    at: datetime,
+    run: str | None,
 ) -> CaptureBatch | None:
     change_streams.watch(connection, stream.uid, stream.tables, everything=stream.everything)
     discarded = capture_batches.discarded(connection, stream.uid)
@@ -286,7 +283,7 @@ def _write_ahead(
         opened_at=at,
         discarded=discarded,
     )
-    capture_batches.insert(connection, batch)
+    capture_batches.insert(connection, batch, run=run)
     return batch
 
 

@@ -8,14 +8,12 @@ from typing import Any
 from tidemark.change_streams.model.change_streams import ChangeStream, Partition, WatchedTable
 from tidemark.change_streams.planning.definition import (
     WatchRequest,
-    keys_that_stay,
     parse_keys,
-    parse_restart,
     parse_watch,
     require_name,
     require_partitions,
     require_room,
-    tables_that_stay,
+    tables_that_restart,
     watch_of,
 )
 from tidemark.change_streams.planning.options import changed_options, parse_options
@@ -23,11 +21,12 @@ from tidemark.change_streams.store import partitions
 from tidemark.change_streams.worker import definitions
 from tidemark.change_streams.worker.definitions import OpenLog
 from tidemark.change_streams.worker.sinks import own_tables
-from tidemark.change_streams.worker.watching import LakeTables, find_watched
+from tidemark.change_streams.worker.watching import LakeTables, find_restarted, find_watched
 from tidemark.control.store import ControlStore
 from tidemark.errors import ChangeStreamNotFound, ChangeStreamRefused, InvalidArgument
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.log_paths import remove_log
+from tidemark.model.streams import TableRef
 
 __all__ = ["alter", "create", "drop", "find", "open_partitions", "resume"]
 
@@ -88,38 +87,45 @@ def alter(
     is one in `restart`, a table or a list of them. The versions between are not captured; that is the way past a
     version that cannot be captured. Both hold from the next capture on; a batch that is open is discarded, unless the
     log has it. A second run changes nothing, but restarts at what is newest then. `open_log` opens the stream's own
-    log. Raises ChangeStreamNotFound and what `create` raises; InvalidArgument for a restart of what is not watched.
+    log. Raises ChangeStreamNotFound and what `create` raises. Raises InvalidArgument for a restart of what is not
+    watched, and for other keys of a table that does not restart.
     """
     stream = definitions.get_change_stream(store, name)
     chosen = changed_options(stream.name, stream.options, options)
     if watch is not None or restart:
         asked = watch_of(stream) if watch is None else parse_watch(watch)
-        anew = parse_restart(restart, stream, asked)
+        anew = find_restarted(restart, stream, asked, tables)
         watched = _watched_from_now_on(store, stream, asked, keys, tables, anew)
-        restarted = {one.table.table_id for one in watched if one.table.name.casefold() in anew}
         stream = definitions.watch(
             store,
             stream.name,
             watched,
             asked.everything,
             known=stream.tables,
-            restarted=restarted,
+            restarted={one.table_id for one in anew},
             open_log=open_log,
         )
     return definitions.set_options(store, stream.name, chosen) if options else stream
 
 
 def _watched_from_now_on(
-    store: ControlStore, stream: ChangeStream, asked: WatchRequest, keys: Any, tables: LakeTables, anew: frozenset[str]
+    store: ControlStore,
+    stream: ChangeStream,
+    asked: WatchRequest,
+    keys: Any,
+    tables: LakeTables,
+    anew: tuple[TableRef, ...],
 ) -> tuple[WatchedTable, ...]:
-    by_table = {**keys_that_stay(stream, anew), **parse_keys(keys, asked.tables)}
-    known = tables_that_stay(stream, anew)
+    restarted = tables_that_restart(stream, anew)
+    known = tuple(one for one in stream.tables if one not in restarted)
     others = [one for one in definitions.list_change_streams(store) if one.uid != stream.uid]
     own = store.read(lambda connection: own_tables(connection, stream.uid))
-    watched = find_watched(stream.name, asked, by_table, tables, own, known)
+    watched = find_watched(
+        stream.name, asked, parse_keys(keys, asked.tables), tables, own, known=known, restarted=restarted
+    )
     if asked.everything and stream.everything:  # the next capture takes up what came after it, from its beginning
-        stay = {one.table.table_id for one in known}  # under other names, too
-        watched = tuple(one for one in watched if one.table.table_id in stay or one.table.name.casefold() in anew)
+        stay = {one.table.table_id for one in known} | {one.table_id for one in anew}  # under other names, too
+        watched = tuple(one for one in watched if one.table.table_id in stay)
     require_room(stream.name, watched, others, everything=asked.everything, new=False)
     return watched
 

@@ -64,7 +64,8 @@ def discover(
     stream: ChangeStream, tables: Tables, bound: Bound, *, started: datetime, allowed_skew: timedelta
 ) -> Discovery:
     """The ranges of those tables that have commits which are not captured, within the bound. `max_commits` counts
-    commits of each table, rows those of all. A table that was renamed or moved is followed by its id (R90).
+    commits of each table, rows those of all. The commits of all tables are taken in the order of time. A table that was
+    renamed or moved is followed by its id (R90).
 
     `started` is before the first log is read; what appears later than that, and the skew, is not promised. If commits
     wait, the promise ends before the first of them, so that it keeps its time. Raises WatchedTableChanged.
@@ -164,12 +165,23 @@ def _head(stream: ChangeStream, watched: WatchedTable, log: DeltaLog) -> int:
 
 
 def _ends(logs: Sequence[DeltaLog], after: Sequence[int], heads: Sequence[int], bound: Bound) -> list[int]:
+    """The last versions that the batch takes. No table takes a commit that is later than the first that waits in
+    another, which would lose its time. Times of one log may descend: if that lets nothing in, one commit is taken.
+    """
     most = bound.max_commits
     furthest = [head if most is None else min(head, start + most) for start, head in zip(after, heads, strict=True)]
-    if bound.only_commits:
+    waiting = [log.timestamp(end + 1) for log, end, head in zip(logs, furthest, heads, strict=True) if end < head]
+    if bound.only_commits and (not waiting or len(logs) == 1):
         return furthest
+    until = min([*waiting, *([] if bound.until is None else [bound.until])], default=None)
+    ends = _taken(replace(bound, max_commits=None, until=until), logs, after, furthest)
+    return ends if ends != list(after) else _taken(replace(bound, max_commits=1), logs, after, furthest)
+
+
+def _taken(bound: Bound, logs: Sequence[DeltaLog], after: Sequence[int], through: Sequence[int]) -> list[int]:
+    """The last versions of the commits that the bound lets in."""
     ends = list(after)
-    for table, commit in within(replace(bound, max_commits=None), in_order(logs, after, furthest)):
+    for table, commit in within(bound, in_order(logs, after, through)):
         ends[table] = commit.version
     return ends
 

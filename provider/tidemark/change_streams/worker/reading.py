@@ -48,13 +48,13 @@ def read_chunks(
     and InvalidArgument for a target that the change stream watches.
     """
     store = runtime.store
-    open_ones = begin_chunks(store, chunks, run)
+    open_ones = begin_chunks(store, chunks, run, task=str(key))
     failpoint("read.begun")
     answers = _answers(runtime, open_ones, sink, run, key) if open_ones else ()
     failpoint("read.answered")
     by_id = {(chunk.token, chunk.number): chunk for chunk in open_ones}
     for answer in answers:
-        _keep(store, by_id[answer.token, answer.number], answer, run)
+        _keep(store, by_id[answer.token, answer.number], answer, run, key)
     failpoint("read.stored")
     return BundleResult(
         chunks=len(chunks),
@@ -72,10 +72,10 @@ def _answers(
     try:
         result = runtime.run(runtime.spec(READ_PARTITIONS, request, key=key, deadline=runtime.deadline()))
     except JobError as error:
-        _all_failed(store, chunks, run, error.to_record())
+        _all_failed(store, chunks, run, key, error.to_record())
         raise
     if result.error is not None:
-        _all_failed(store, chunks, run, result.error)
+        _all_failed(store, chunks, run, key, result.error)
         problem = from_record(result.error)
         forget_moved(store, problem)
         raise problem
@@ -100,14 +100,16 @@ def _pinned(runtime: Runtime, chunks: Sequence[Chunk], sink: Sink) -> tuple[Chun
     return store.write(pin)
 
 
-def _keep(store: ControlStore, chunk: Chunk, answer: ChunkAnswer, run: str) -> None:
+def _keep(store: ControlStore, chunk: Chunk, answer: ChunkAnswer, run: str, key: TransactionKey) -> None:
     if answer.error is None:
         rows = chunk.expected if answer.rows is None else answer.rows  # a function need not count
         chunk_written(store, chunk, rows, answer.facts)
     else:
-        chunk_failed(store, chunk, run, answer.error.message)
+        chunk_failed(store, chunk, run, answer.error.message, task=str(key))
 
 
-def _all_failed(store: ControlStore, chunks: Sequence[Chunk], run: str, error: ErrorRecord) -> None:
+def _all_failed(
+    store: ControlStore, chunks: Sequence[Chunk], run: str, key: TransactionKey, error: ErrorRecord
+) -> None:
     for chunk in chunks:
-        chunk_failed(store, chunk, run, error.message)
+        chunk_failed(store, chunk, run, error.message, task=str(key))

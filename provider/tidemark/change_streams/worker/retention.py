@@ -7,7 +7,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.change_streams.model.jobs import EXPIRE_CHANGE_LOG
+from tidemark.change_streams.model.jobs import EXPIRE_CHANGE_LOG, ExpireChangeLog
 from tidemark.change_streams.store import capture_batches, change_streams
 from tidemark.change_streams.store.old_batches import Forgotten, forget_old, read_by_all
 from tidemark.change_streams.worker.definitions import get_change_stream
@@ -27,19 +27,20 @@ class LogExpired:
     forgotten: Forgotten
 
 
-def expire(runtime: Runtime, name: str, *, key: TransactionKey | None = None) -> LogExpired:
+def expire(runtime: Runtime, name: str, *, only_writer: bool = False, key: TransactionKey | None = None) -> LogExpired:
     """Remove data older than the retention from the log, by a job if it has any, and from the store.
 
     Batches go as a whole, when all of them is older. Killed anywhere, a second run does what is left. A consumer group
     that has not read all of it finds PartitionExpired. The store keeps the group's partitions until it is reset or
-    dropped. Raises ChangeStreamNotFound, JobError, and the errors of the job.
+    dropped. `only_writer`: nothing is captured while it runs. Raises ChangeStreamNotFound, CommitsMayBeLost, JobError,
+    and the errors of the job.
     """
     store = runtime.store
     until = expire_before(store, name)
     stream = get_change_stream(store, name)
     rows = 0
     if store.read(lambda connection: capture_batches.has_records_until(connection, stream.uid, until)):
-        due = replace(stream, expired_until=until)
+        due = ExpireChangeLog(replace(stream, expired_until=until), only_writer)
         rows = runtime.run_job(EXPIRE_CHANGE_LOG, due, key=key).rows
         store.write(lambda connection: capture_batches.mark_expired(connection, stream.uid, until))
     return LogExpired(until, rows, forget(store, name))

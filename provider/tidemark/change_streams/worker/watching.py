@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
 
-from tidemark.change_streams.model.change_streams import ChangeStream, WatchedTable
+from tidemark.change_streams.model.change_streams import CLOCKS_DIFFER, ChangeStream, WatchedTable
 from tidemark.change_streams.planning.definition import (
     FoundTable,
     TableRequest,
     WatchRequest,
     decide_keys,
     decide_watch,
-    require_asked,
+    keys_by_name,
+    names_of_restart,
+    require_room,
 )
+from tidemark.change_streams.planning.key_texts import rewritten_key
 from tidemark.change_streams.planning.own_tables import OwnTables
+from tidemark.change_streams.planning.sinks import named_table
+from tidemark.change_streams.store import capture_batches, change_streams
 from tidemark.change_streams.worker.sinks import own_tables
-from tidemark.changes.planning.source_support import require_readable
+from tidemark.changes.planning import source_schema
+from tidemark.changes.planning.source_support import require_readable, row_tracking
 from tidemark.control.store import ControlStore
-from tidemark.errors import ChangeStreamRefused, NotADeltaTable, RowTrackingDisabled, SourceError, TableNotFound
+from tidemark.errors import (
+    ChangeStreamRefused,
+    InvalidArgument,
+    NotADeltaTable,
+    RowTrackingDisabled,
+    SourceError,
+    TableNotFound,
+    UnsupportedTableFeature,
+    VersionNotFound,
+)
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import TableRef
+from tidemark.model.table_log import TableState
 
-__all__ = ["LakeTables", "LeftOut", "find_new_tables", "find_watched", "tables_left_out"]
+__all__ = ["LakeTables", "LeftOut", "find_new_tables", "find_restarted", "find_watched", "tables_left_out"]
 
 log = logging.getLogger(__name__)
 
@@ -57,10 +76,12 @@ def find_watched(
     keys: Mapping[str, tuple[str, ...]],
     tables: LakeTables,
     own: OwnTables,
+    *,
     known: Sequence[WatchedTable] = (),
+    restarted: Sequence[WatchedTable] = (),
 ) -> tuple[WatchedTable, ...]:
     """The tables of `watch` as they are now, each watched from its newest version on; `known` ones from where they are
-    captured.
+    captured. Those in `restarted` keep their keys, unless others are given.
 
     FOR ALL leaves those out with a warning that cannot be watched, as `find_new_tables` does; one that is named is
     refused. Row tracking is turned on, if it may be, only after everything else was found right. `own`: what change
@@ -68,10 +89,43 @@ def find_watched(
     """
     old = {table.table.table_id for table in known}
     if watch.everything:
-        return _all_that_can_be(stream, keys, tables, own, known)
+        return _all_that_can_be(stream, keys, tables, own, known, restarted)
     found = [(request, _found(stream, request.name, tables, own)) for request in watch.tables]
-    watched = decide_watch(stream, found, keys, known)
+    watched = decide_watch(stream, found, keys, known, restarted)
     return tuple(table if table.table.table_id in old else _tracked(table, tables) for table in watched)
+
+
+def find_restarted(restart: Any, stream: ChangeStream, asked: WatchRequest, tables: LakeTables) -> tuple[TableRef, ...]:
+    """The tables whose watch is to restart, under any of their names. Raises InvalidArgument for one that the stream is
+    not to watch, and for what is no list of names.
+    """
+    names = names_of_restart(restart)
+    if not names:
+        return ()
+    asks = [one.name for one in asked.tables]
+    watched = [one.table for one in stream.tables] if asked.everything else _there(asks, stream, tables)
+    found = {name: _there([name], stream, tables) for name in names}
+    unknown = [
+        name
+        for name, refs in found.items()
+        if not any(one.is_table(r.path, r.table_id) for r in refs for one in watched)
+    ]
+    if unknown:
+        listed = ", ".join(asks or [one.name for one in watched]) or "nothing"
+        problem = f"it does not watch {', '.join(sorted(unknown))}; it is to watch {listed}"
+        raise InvalidArgument(argument="restart", value=restart, problem=problem)
+    return tuple(ref for refs in found.values() for ref in refs)
+
+
+def _there(names: Sequence[str], stream: ChangeStream, tables: LakeTables) -> list[TableRef]:
+    """The tables of these names, as they are now. A table that is gone is as the stream watches it, if it does."""
+    found: list[TableRef] = []
+    for name in names:
+        try:
+            found.append(_reference(name, tables))
+        except (TableNotFound, NotADeltaTable):
+            found += [one.table for one in (named_table(stream.tables, name),) if one is not None]
+    return found
 
 
 def find_new_tables(
@@ -81,74 +135,136 @@ def find_new_tables(
     left_out: Callable[[str], object] = lambda name: None,
     lost: Sequence[WatchedTable] = (),
 ) -> tuple[WatchedTable, ...]:
-    """The tables that a stream FOR ALL does not watch yet, as they came after it. Each is watched from its first
-    version on. It is watched from its newest one if the log has lost the first, or row tracking was turned on later.
+    """The tables that a stream FOR ALL does not watch yet. A table that came after the stream is watched from its first
+    version on. An older table is watched from the time on at which the stream was made. A table that a kept batch knows
+    continues where it was captured.
 
-    A table cannot be watched if it has no key or no row tracking, or a group of the stream writes it. It stops none of
-    the others: it is left out with a warning, and `left_out` gets its name. `lost`: tables that were watched in another
-    place; one that is found is watched as before. Nothing for any other stream.
+    Older versions that cannot be captured are skipped: the table may have been replaced, or had another key. If the log
+    has lost the versions, the table is watched from the newest one.
+
+    A table cannot be watched without key, row tracking and room, or if a group of the stream writes it.
+    It stops none of the others: it is left out with a warning, and `left_out` gets its name. `lost`: tables that were
+    watched in another place; one that is found is watched as before. Nothing for any other stream.
     """
-    places = {table.table.table_id: table for table in lost}
-    new, left = _look_at_all(store, stream, tables, places)
+    new, left = _look_at_all(store, stream, tables, partial(_begins, store, stream), lost)
     for one in left:
         _warn(stream.name, one)
         left_out(one.name)
-    for watched in new:
-        if watched.captured != BEFORE_ITS_FIRST and watched.table.table_id not in places:
-            said = "Change stream %s watches %s from version %s on; changes before it have no record."
-            log.warning(said, stream.name, watched.table.name, watched.captured)
     return new
 
 
 def tables_left_out(store: ControlStore, stream: ChangeStream, tables: LakeTables) -> tuple[LeftOut, ...]:
     """The tables of the lake as it is now that a stream FOR ALL cannot watch; none for any other stream."""
-    return _look_at_all(store, stream, tables, {})[1]
+    return _look_at_all(store, stream, tables, lambda watched, opened, now: now.version)[1]
 
 
 def _look_at_all(
-    store: ControlStore, stream: ChangeStream, tables: LakeTables, lost: Mapping[str, WatchedTable]
+    store: ControlStore,
+    stream: ChangeStream,
+    tables: LakeTables,
+    begins: Callable[[WatchedTable, DeltaLog, TableState], int],
+    lost: Sequence[WatchedTable] = (),
 ) -> tuple[tuple[WatchedTable, ...], tuple[LeftOut, ...]]:
+    """The tables that are taken in, and those that cannot be. `begins`: the version after which one is captured. It
+    may read a long log, so it is asked for those alone that are taken in.
+    """
     if not stream.everything:
         return (), ()
     own = store.read(lambda connection: own_tables(connection, stream.uid))
+    others = [one for one in store.read(change_streams.live) if one.uid != stream.uid]
+    places = {table.table.table_id: table for table in lost}
     known = {table.table.table_id for table in stream.tables}
     new: list[WatchedTable] = []
     left: list[LeftOut] = []
     for name in tables.names():
         try:
-            found = _new_table(stream.name, name, tables, own, known, lost)
+            ref = _reference(name, tables)
+            if ref.table_id in known:
+                continue
+            _require_not_own(stream.name, ref, own, everything=True)
+            if ref.table_id in places:
+                found = replace(places[ref.table_id], table=ref)
+            else:
+                found = _new_table(stream, ref, tables.open(ref), others, begins)
         except (ChangeStreamRefused, SourceError) as error:
             left.append(LeftOut(name, str(error)))
             continue
-        if found is not None:
-            new.append(found)
-            known.add(found.table.table_id)
+        new.append(found)
+        known.add(ref.table_id)
     return tuple(new), tuple(left)
 
 
 def _new_table(
-    stream: str,
-    name: str,
-    tables: LakeTables,
-    own: OwnTables,
-    known: Collection[str],
-    lost: Mapping[str, WatchedTable],
-) -> WatchedTable | None:
-    """The table, if it is not known; one of `lost` as it was. None: a question, not a failure. Raises as
-    `find_watched`.
-    """
-    ref = _reference(name, tables)
-    if ref.table_id in known:
+    stream: ChangeStream,
+    ref: TableRef,
+    opened: DeltaLog,
+    others: Sequence[ChangeStream],
+    begins: Callable[[WatchedTable, DeltaLog, TableState], int],
+) -> WatchedTable:
+    """Raises as `find_watched`."""
+    now = opened.state()
+    require_readable(now, ref.name)
+    keys = decide_keys(stream.name, ref.name, now.metadata, ())
+    watched = WatchedTable(table=ref, keys=keys, columns=None, captured=now.version)
+    require_room(stream.name, (watched,), others, everything=False, new=False)
+    return replace(watched, captured=begins(watched, opened, now))
+
+
+def _begins(store: ControlStore, stream: ChangeStream, watched: WatchedTable, opened: DeltaLog, now: TableState) -> int:
+    """The version after which the table is captured, with a warning about changes that the stream never has."""
+    ref = watched.table
+    place = store.read(lambda connection: capture_batches.captured_up_to(connection, stream.uid, ref.table_id))
+    if place is None:
+        first = _first_after(opened, stream.created_at - CLOCKS_DIFFER)
+    else:
+        first = place if place <= now.version and opened.goes_on_from(place) else None
+    begins = _unbroken_from(opened, now, watched, first)
+    if begins not in (place, BEFORE_ITS_FIRST):
+        said = "Change stream %s watches %s after version %s; changes up to it have no record."
+        log.warning(said, stream.name, ref.name, begins)
+    return begins
+
+
+def _first_after(log: DeltaLog, made: datetime) -> int | None:
+    """The version after which all commits are of this time or later; None if the log has lost it."""
+    if log.goes_on_from(BEFORE_ITS_FIRST) and log.timestamp(0) >= made:
+        return BEFORE_ITS_FIRST
+    try:
+        version = log.version_at(made)
+    except VersionNotFound:
         return None
-    _require_not_own(stream, ref, own, everything=True)
-    if ref.table_id in lost:
-        return replace(lost[ref.table_id], table=ref)
-    opened = tables.open(ref)
-    state = opened.state()
-    require_readable(state, name)
-    keys = decide_keys(stream, name, state.metadata, ())
-    whole = opened.goes_on_from(BEFORE_ITS_FIRST) and opened.state(0).row_tracking
-    return WatchedTable(table=ref, keys=keys, columns=None, captured=BEFORE_ITS_FIRST if whole else state.version)
+    return version if log.goes_on_from(version) else None
+
+
+def _unbroken_from(opened: DeltaLog, now: TableState, watched: WatchedTable, first: int | None) -> int:
+    """The earliest version, from `first` on, after which every version can be captured as one of the table now."""
+    if first is None:
+        return now.version
+    state = opened.state(max(first, 0))
+    begins = first if _is_as_now(state, now, watched) else None
+    for commit in opened.commits(state.version, now.version):
+        if commit.metadata is None and commit.protocol is None:
+            continue
+        state = replace(state, metadata=commit.metadata or state.metadata, protocol=commit.protocol or state.protocol)
+        if not _is_as_now(state, now, watched):
+            begins = None
+        elif begins is None:
+            begins = commit.version
+    return now.version if begins is None else begins
+
+
+def _is_as_now(state: TableState, now: TableState, watched: WatchedTable) -> bool:
+    """Whether a stream can read `state` as the table now: with its row ids, and its key as the same texts."""
+    try:
+        require_readable(state, watched.table.name)
+    except (RowTrackingDisabled, UnsupportedTableFeature):
+        return False
+    there = {field.name.casefold() for field in source_schema.fields(state.metadata)}
+    return (
+        (state.table_id, row_tracking(state.metadata)) == (now.table_id, row_tracking(now.metadata))
+        and there.issuperset(key.casefold() for key in watched.keys)
+        and rewritten_key(watched.keys, state.metadata, now.metadata) is None
+    )
 
 
 def _all_that_can_be(
@@ -157,6 +273,7 @@ def _all_that_can_be(
     tables: LakeTables,
     own: OwnTables,
     known: Sequence[WatchedTable],
+    restarted: Sequence[WatchedTable],
 ) -> tuple[WatchedTable, ...]:
     """Every table of the lake, but those that cannot be watched. A table that is watched already is not left out, as
     its place would be lost: its problem is raised. Raises InvalidArgument for keys of no table.
@@ -165,12 +282,12 @@ def _all_that_can_be(
     names_of_old = {table.table.name.casefold() for table in known}
     chosen: dict[str, WatchedTable] = {}
     asked = tables.names()
-    require_asked(keys, asked)
+    by_name = keys_by_name(keys, asked)
     for name in asked:
         with nullcontext() if name.casefold() in names_of_old else _left_out(stream, name):
             found = [(TableRequest(name), _found(stream, name, tables, own, everything=True))]
-            given = {key: columns for key, columns in keys.items() if key == name.casefold()}
-            (watched,) = decide_watch(stream, found, given, known)
+            given = {name: by_name[name]} if name in by_name else {}
+            (watched,) = decide_watch(stream, found, given, known, restarted)
             chosen.setdefault(watched.table.table_id, watched)
     tracked: list[WatchedTable] = []
     for watched in chosen.values():

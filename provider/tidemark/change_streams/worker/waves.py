@@ -73,8 +73,11 @@ def plan_wave(
     return store.write(plan)
 
 
-def begin_chunks(store: ControlStore, planned: Sequence[Chunk], run: str) -> tuple[Chunk, ...]:
-    """A task takes up chunks; those that a sink has already are left out of the answer. A second run changes nothing.
+def begin_chunks(
+    store: ControlStore, planned: Sequence[Chunk], run: str, *, task: str | None = None
+) -> tuple[Chunk, ...]:
+    """The task of that key takes up chunks; those that a sink has already are left out of the answer. A second run
+    changes nothing.
 
     Raises ChunkChanged if a chunk is not as it was handed out, for example because its group was reset or dropped.
     """
@@ -83,7 +86,7 @@ def begin_chunks(store: ControlStore, planned: Sequence[Chunk], run: str) -> tup
         stored = [(chunk, _stored(connection, chunk)) for chunk in planned]
         due = [chunk for chunk, found in stored if found.state is ChunkState.OPEN]
         for chunk in due:
-            chunks.take(connection, chunk, run=run)
+            chunks.take(connection, chunk, run=run, task=task)
             group_partitions.mark_running(connection, chunk.group_uid, (chunk.token,))
         return tuple(due)
 
@@ -103,7 +106,7 @@ def chunk_written(store: ControlStore, chunk: Chunk, rows: int, facts: Mapping[s
     return store.write(move)
 
 
-def chunk_failed(store: ControlStore, chunk: Chunk, run: str, error: str) -> None:
+def chunk_failed(store: ControlStore, chunk: Chunk, run: str, error: str, *, task: str | None = None) -> None:
     """The chunk could not be read or written; it stays as it is, for another run. A second run changes nothing, and
     neither does it if the sink has the chunk after all. Secrets are taken out of `error`. Raises as `begin_chunks`.
     """
@@ -111,7 +114,7 @@ def chunk_failed(store: ControlStore, chunk: Chunk, run: str, error: str) -> Non
 
     def move(connection: sa.Connection) -> None:
         if _stored(connection, chunk).state is ChunkState.OPEN:
-            group_partitions.mark_failed(connection, chunk.group_uid, chunk.token, run=run, error=shown)
+            group_partitions.mark_failed(connection, chunk.group_uid, chunk.token, run=run, error=shown, task=task)
 
     store.write(move)
 

@@ -17,6 +17,7 @@ from tidemark.errors import CorruptLog, VersionVacuumed
 from tidemark.lake import deletion_vectors
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.failures import is_of_storage
+from tidemark.lake.live_files import live_files
 from tidemark.lake.paths import file_uri
 from tidemark.model.table_log import DeletionVector, UnstoredVector
 
@@ -30,6 +31,7 @@ __all__ = [
     "positions_of",
     "require_files",
     "require_files_of",
+    "require_live_files",
     "require_present",
 ]
 
@@ -114,6 +116,15 @@ def require_files_of(log: DeltaLog, rows: DataFrame, start: int, end: int) -> No
     """Nothing, or VersionVacuumed if a data file that `rows` of a version reads is missing."""
     named = (file.split(":", 1) for file in rows.inputFiles())  # Spark names files without percent-encoding
     require_present(log, (f"{scheme}:{quote(path)}" for scheme, path in named), start, end)
+
+
+def require_live_files(log: DeltaLog, version: int) -> None:
+    """Nothing, or VersionVacuumed if a data file or deletion vector of a version is missing. It needs no Spark."""
+    uris: set[str] = set()
+    for file in live_files(log, version):
+        vector = None if file.deletion_vector is None else deletion_vectors.absolute(file.deletion_vector, log.uri)
+        uris.update(_uris(file_uri(log.uri, file.path), vector))
+    require_present(log, uris, version, version)
 
 
 def require_present(log: DeltaLog, uris: Iterable[str], start: int, end: int) -> dict[str, int]:

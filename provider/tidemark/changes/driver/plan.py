@@ -10,9 +10,10 @@ from tidemark.changes.driver.planned_files import planned_files
 from tidemark.changes.planning.sets.few import has_few_rows
 from tidemark.changes.planning.sets.folds import Fold, brings_rows_back, choose, fold_births, fold_states
 from tidemark.changes.planning.sets.plan import ChangePlan, Netting, PlannedFile, choose_netting
+from tidemark.changes.planning.sets.renumbered import first_change_after_renumbering
 from tidemark.changes.planning.source_keys import require_same_keys
-from tidemark.changes.planning.source_support import require_readable
-from tidemark.errors import CorruptLog, SourceRecreated, TrackingInterrupted
+from tidemark.changes.planning.source_support import require_readable, row_tracking
+from tidemark.errors import CorruptLog, RowsRenumbered, SourceRecreated, TrackingInterrupted
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import StreamMode
 from tidemark.model.table_log import Commit, Metadata, TableState
@@ -39,7 +40,7 @@ def plan_changes(
     `reader` is the stream's name, for errors. Raises RowTrackingDisabled or UnsupportedTableFeature as
     `require_readable` does, TrackingInterrupted (R85), SourceRecreated (R82), IncompatibleSchemaChange (R103). Raises
     LogIncomplete or VersionNotFound if the log does not reach, and VersionVacuumed if a deletion vector is gone. With
-    `keys`, KeyColumnChanged.
+    `keys`, KeyColumnChanged; else in standard mode RowsRenumbered.
     """
     before = log.state(start)
     commits = tuple(log.commits(start, end)) if end > start else ()
@@ -100,7 +101,7 @@ def require_one_readable_table(
             raise SourceRecreated(
                 stream=reader, table=name, path=log.uri, found=state.table_id, expected=before.table_id
             )
-        if row_ids and _tracking(state.metadata) != _tracking(before.metadata):
+        if row_ids and row_tracking(state.metadata) != row_tracking(before.metadata):
             problem = f"row tracking was switched at version {commit.version}"
             raise TrackingInterrupted(table=name, stream=reader, problem=problem)
         require_readable(state, name, row_ids=row_ids)
@@ -111,9 +112,19 @@ def _fold(log: DeltaLog, mode: StreamMode, commits: Sequence[Commit], before: Ta
     mark = before.row_id_high_water_mark
     if mode is not StreamMode.STANDARD:
         return fold_births(commits, before.metadata, mark), None
+    _require_same_ids(log, commits, before)
     best = choose(commits, before.metadata, mark, feed=True)
     problem = why_unusable(log, best.feed, last_metadata(before.metadata, commits)) if best.feed else None
     return (choose(commits, before.metadata, mark, feed=False) if problem else best), problem
+
+
+def _require_same_ids(log: DeltaLog, commits: Sequence[Commit], before: TableState) -> None:
+    again = first_change_after_renumbering(commits)
+    if again is not None:
+        start, last = before.version, again - 1
+        raise RowsRenumbered(
+            table=_name(log), start=start, end=commits[-1].version, version=again, last=last, commits=last - start
+        )
 
 
 def _fold_by_key(commits: Sequence[Commit], before: TableState) -> Fold:
@@ -129,12 +140,3 @@ def _netting_by_key(files: Sequence[PlannedFile]) -> Netting:
 
 def _name(log: DeltaLog) -> str:
     return f"delta.`{log.uri}`"
-
-
-def _tracking(metadata: Metadata) -> tuple[str | None, ...]:
-    names = (
-        "delta.enableRowTracking",
-        "delta.rowTracking.materializedRowIdColumnName",
-        "delta.rowTracking.materializedRowCommitVersionColumnName",
-    )
-    return tuple(metadata.configuration.get(name) for name in names)

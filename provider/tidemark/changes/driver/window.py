@@ -9,6 +9,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.changes.driver.every_change import plan_pages
+from tidemark.changes.driver.files import require_files, require_live_files
 from tidemark.changes.driver.plan import plan_changes
 from tidemark.changes.driver.rows import read_changes, read_snapshot
 from tidemark.changes.planning.sets.plan import ChangePlan
@@ -17,7 +18,7 @@ from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
 
-__all__ = ["plan_window", "read_window"]
+__all__ = ["plan_window", "read_window", "require_files_of_window"]
 
 ROWS_PER_PART = 50_000_000  # of every change: one DataFrame has all parts, each with a plan of its own
 
@@ -57,6 +58,18 @@ def plan_window(window: StreamWindow, options: Mapping[str, str] | None = None) 
     """
     with _stale_without_history(window):
         return _planned(_open(window, options), window)
+
+
+def require_files_of_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> None:
+    """Nothing, or VersionVacuumed if a file that `read_window` reads is gone by now, without Spark. CorruptLog for one
+    of another size.
+    """
+    log = _open(window, options)
+    if window.kind is WindowKind.INITIAL_ROWS:
+        require_live_files(log, window.start)
+        return
+    for plan in plan_window(window, options):
+        require_files(log, plan)
 
 
 def _open(window: StreamWindow, options: Mapping[str, str] | None) -> DeltaLog:

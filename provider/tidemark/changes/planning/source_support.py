@@ -5,9 +5,9 @@ from __future__ import annotations
 from tidemark.changes.planning import source_schema
 from tidemark.errors import RowTrackingDisabled, UnsupportedTableFeature
 from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
-from tidemark.model.table_log import TableState
+from tidemark.model.table_log import Metadata, TableState
 
-__all__ = ["READABLE_FEATURES", "require_readable"]
+__all__ = ["READABLE_FEATURES", "require_readable", "row_tracking"]
 
 READ_BY_SPARK = frozenset(
     {
@@ -83,6 +83,16 @@ def require_readable(state: TableState, table: str, *, row_ids: bool = True) -> 
             )
     if row_ids and not state.row_tracking:
         raise RowTrackingDisabled(table=table, sql_name=table)
+
+
+def row_tracking(metadata: Metadata) -> tuple[str | None, ...]:
+    """The properties of row tracking. While they stay, a row keeps its id."""
+    names = (
+        "delta.enableRowTracking",
+        "delta.rowTracking.materializedRowIdColumnName",
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+    )
+    return tuple(metadata.configuration.get(name) for name in names)
 
 
 def _require_readable_types(state: TableState, table: str) -> None:

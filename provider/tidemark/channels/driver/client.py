@@ -24,10 +24,11 @@ from tidemark.channels.model.rows import OnError
 from tidemark.channels.planning.lag import lag_of
 from tidemark.channels.planning.names import key_of
 from tidemark.channels.planning.records import millis
-from tidemark.channels.planning.storages import require_safe_commits
 from tidemark.channels.planning.tokens import TokenVerifier, require_token, verifier_of
 from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.log_tails import log_tail
+from tidemark.lake.safe_commits import require_safe_commits
 from tidemark.model.own_tables import HISTORY_SUFFIX
 
 __all__ = ["IngestClient"]
@@ -95,7 +96,7 @@ class IngestClient(ClosedUnlessFailed):
         it is another than the client.
 
         Raises InvalidArgument, TableNotFound, TableNotSupported, CommitsMayBeLost, ChannelHasUncommittedRows,
-        ChannelTokenLost, KernelFailed.
+        ChannelTokenLost, KernelFailed, and ChangeNotCommitted if no commit succeeds in two minutes.
         """
         require_token(offset_token)
         verify = verifier_of(verify_tokens, strict=strict_tokens)
@@ -120,30 +121,41 @@ class IngestClient(ClosedUnlessFailed):
         self._quarantine.prepare(uri)
         return uri
 
-    def complete_quarantines(self, table: str) -> None:
+    def complete_quarantines(self, table: str) -> tuple[str, ...]:
         """Add bad rows to their quarantine tables, of channels whose writers have died before. A second run does
-        nothing.
+        nothing. The URIs of the quarantine tables that got bad rows of the channels' latest commits.
         """
+        found = set()
         for key, record in self._writer(table).latest_records().items():
             self._quarantine.try_complete(key, record)
+            found |= {record.pending.uri} if record.pending is not None else set()
+        return tuple(sorted(found))
 
     def shorten_log(self, table: str) -> None:
         """Remove commits that are older than the table's log retention. A second run does nothing. Raises
         KernelFailed.
         """
-        self._writer(table).shorten_log()
+        self.shorten_log_at(self._locate(table))
 
-    def drop_channel(self, name: str, table: str) -> None:
-        """Remove a channel and its token, also from a writer that has it open. Nothing happens if there is none."""
+    def shorten_log_at(self, uri: str) -> None:
+        """As `shorten_log`, of the table at a URI."""
+        self._engine.table(uri).shorten_log(log_tail(DeltaLog.open(uri, self._options).storage))
+
+    def drop_channel(self, name: str, table: str, *, opening: tuple[int, int] | None = None) -> None:
+        """Remove a channel and its token, also from a writer that has it open. Nothing happens if there is none.
+        `opening`: the created_on and client_sequencer of an open; a channel that was opened since stays.
+        """
         writer, key = self._writer(table), key_of(name)
         record = writer.latest_records().get(key)
+        if opening is not None and (record is None or record.opening != opening):
+            return
         if record is not None:
             self._quarantine.try_complete(key, record)
-        writer.fulfil(Drop(key=key, table=table))
+        writer.fulfil(Drop(key=key, table=table, own=None if opening is None else record))
 
     def set_offset_token(self, name: str, table: str, token: str | None) -> None:
         """Give a channel another committed token. Its writer is not fenced. Raises ChannelNotFound,
-        InvalidArgument.
+        InvalidArgument, ChangeNotCommitted.
         """
         require_token(token, "token")
         self._writer(table).fulfil(SetToken(key=key_of(name), table=table, token=token))
@@ -168,7 +180,7 @@ class IngestClient(ClosedUnlessFailed):
         """Let nobody commit rows to a table for some seconds, at most ten minutes; rows wait in buffers. Returns
         the end, UTC.
 
-        DML then meets no commit of a channel. Raises InvalidArgument, RowsNotCommitted.
+        DML then meets no commit of a channel. Raises InvalidArgument, ChangeNotCommitted.
         """
         if not 0 < seconds <= _LONGEST_PAUSE:
             problem = f"it must be more than 0, and at most {_LONGEST_PAUSE}"
@@ -178,9 +190,13 @@ class IngestClient(ClosedUnlessFailed):
         return until
 
     def buffered_bytes(self) -> int:
-        """Bytes of all rows that are not committed."""
-        with self._lock:
-            return sum(writer.buffered_bytes for writer in self._writers.values())
+        """Bytes of all rows that are not committed. It waits for no table that is being opened."""
+        return sum(writer.buffered_bytes for writer in list(self._writers.values()))
+
+    def flush_soon(self) -> None:
+        """Commit everything that is buffered, and wait for nothing."""
+        for writer in list(self._writers.values()):
+            writer.flush_soon()
 
     def flush(self) -> None:
         """Return once everything inserted before is committed. Raises the first channel's ChannelInvalid, or

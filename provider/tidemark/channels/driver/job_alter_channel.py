@@ -5,8 +5,8 @@ from __future__ import annotations
 from tidemark.channels.driver.client import IngestClient
 from tidemark.channels.driver.job_client import client_of_job
 from tidemark.channels.model.jobs import AlterChannel, AlteredChannel, ChannelAction
-from tidemark.channels.planning.listing import records_of
 from tidemark.channels.planning.names import key_of
+from tidemark.channels.planning.restores import records_now
 from tidemark.jobs.context import JobContext
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.tables import resolve
@@ -17,14 +17,14 @@ __all__ = ["alter_channel"]
 def alter_channel(job: JobContext, request: AlterChannel) -> AlteredChannel:
     """Change the channel. A second run of `set_token` and `drop` changes nothing; one of `open` fences once more.
 
-    Raises TableNotFound, TableNotSupported, ChannelNotFound, ChannelTokenLost, CommitsMayBeLost, RowsNotCommitted.
+    Raises TableNotFound, TableNotSupported, ChannelNotFound, ChannelTokenLost, CommitsMayBeLost, ChangeNotCommitted.
     """
     uri = resolve(request.table, request.lake_root, job.options)[0]
     key = key_of(request.channel)
-    before = records_of(DeltaLog.open(uri, job.options).state()).get(key)
+    before = records_now(DeltaLog.open(uri, job.options)).get(key)
     with client_of_job(job, request.writer, request.lake_root, only_writer=request.only_writer) as client:
         _alter(client, request)
-    after = records_of(DeltaLog.open(uri, job.options).state()).get(key)
+    after = records_now(DeltaLog.open(uri, job.options)).get(key)
     return AlteredChannel(
         existed=before is not None,
         token_before=None if before is None else before.offset_token,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from tidemark.channels.driver.channel import Channel
 from tidemark.channels.driver.job_client import client_of_job
+from tidemark.channels.driver.json_rows import JsonLines
 from tidemark.channels.model.jobs import IngestedRows, IngestRows
+from tidemark.channels.model.rows import InsertAnswer, OnError
 from tidemark.errors import SourceUnreadable
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
@@ -43,9 +46,30 @@ def ingest_rows(job: JobContext, request: IngestRows) -> IngestedRows:
             evolve_schema=request.evolve_schema,
             quarantine=request.quarantine,
         )
-        is_empty = _read(job, request, channel, source)
+        skipped = _Skipped()
+        is_empty = _read(job, request, channel, source, skipped)
         channel.flush()
-        return _report(channel, is_empty=is_empty)
+        return _report(channel, skipped, is_empty=is_empty)
+
+
+@dataclass
+class _Skipped:
+    """Batches that `on_error="skip_batch"` left out. The next good batch moves the token past them."""
+
+    rows: int = 0
+    errors: int = 0
+    last: str | None = None
+
+    def note(self, rows: Any, answer: InsertAnswer) -> str:
+        """Count a batch. The words of a log line."""
+        count = len(rows.lines) if isinstance(rows, JsonLines) else len(rows)
+        if isinstance(rows, bytes):
+            count = sum(1 for line in rows.split(b"\n") if line.strip())
+        last = answer.errors[-1]
+        place = rows.place if isinstance(rows, JsonLines) else "row {}".format
+        self.rows, self.errors = self.rows + count, self.errors + answer.error_count
+        self.last = f"{place(last.row_index)}: {last}"
+        return f"{count} rows are skipped, since {answer.error_count} of them do not fit; the last: {self.last}"
 
 
 def _source_of(name: str) -> Source:
@@ -61,7 +85,7 @@ def _source_of(name: str) -> Source:
     return found
 
 
-def _read(job: JobContext, request: IngestRows, channel: Channel, source: Source) -> bool:
+def _read(job: JobContext, request: IngestRows, channel: Channel, source: Source, skipped: _Skipped) -> bool:
     """Whether the source was empty at the last look."""
     until = utc_now() + timedelta(seconds=request.seconds) if request.seconds is not None else None
     options = dict(request.options)
@@ -70,8 +94,11 @@ def _read(job: JobContext, request: IngestRows, channel: Channel, source: Source
     job.progress.say(f"channel {channel.name} of {channel.table} begins behind token {channel.offset_token!r}")
     read_to = channel.offset_token
     while True:
-        for rows, token in source(read_to, **options):
-            channel.insert_rows(rows, token)
+        for given, token in source(read_to, **options):
+            rows = list(given) if isinstance(given, Iterator) else given
+            answer = channel.insert_rows(rows, token)
+            if answer.has_errors and request.on_error == OnError.SKIP_BATCH:
+                job.progress.say(f"between the tokens {read_to!r} and {token!r}, {skipped.note(rows, answer)}")
             read_to = token
             job.stop_if_due()
             if until is not None and utc_now() >= until:
@@ -88,14 +115,16 @@ def _waited(job: JobContext, until: datetime) -> bool:
     return utc_now() < until
 
 
-def _report(channel: Channel, *, is_empty: bool) -> IngestedRows:
+def _report(channel: Channel, skipped: _Skipped, *, is_empty: bool) -> IngestedRows:
     before, after = channel.record_at_open, channel.status().record
+    errors = after.rows_error_count - before.rows_error_count
     return IngestedRows(
         rows=after.rows_inserted - before.rows_inserted,
-        errors=after.rows_error_count - before.rows_error_count,
+        errors=errors + skipped.errors,
         from_token=before.offset_token,
         to_token=after.offset_token,
         latency_ms=after.latency_ms,
         is_empty=is_empty,
-        last_error=after.last_error_message if after.rows_error_count > before.rows_error_count else None,
+        last_error=skipped.last or (after.last_error_message if errors else None),
+        skipped_rows=skipped.rows,
     )

@@ -65,8 +65,9 @@ def rows_of_json(data: bytes, spec: TableSpec) -> pa.Table | list[dict[str, Any]
 
 
 def _whole_columns(data: bytes, spec: TableSpec) -> pa.Table | None:
-    """The rows as an Arrow table; None unless each value has the JSON type of its column."""
-    schema = _schema(data, spec)
+    """The rows as an Arrow table; None unless each line is an object whose values have the JSON types of columns."""
+    lines = _objects(data)
+    schema = _schema(data, spec) if lines is not None else None
     if schema is None:
         return None
     parsing = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
@@ -75,7 +76,25 @@ def _whole_columns(data: bytes, spec: TableSpec) -> pa.Table | None:
         table = pj.read_json(pa.BufferReader(data), read_options=reading, parse_options=parsing)
     except (pa.ArrowException, UnicodeDecodeError):
         return None
+    if table.num_rows != lines:  # a line may have two objects
+        return None
     return table if all(_is_sure(table.column(name), column_for(name, spec.by_name)) for name in schema.names) else None
+
+
+def _objects(data: bytes) -> int | None:
+    """The number of lines that look like objects. None if a filled line does not, or if the data is not UTF-8.
+
+    PyArrow reads null as a row of NULLs, and does not check texts.
+    """
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return None
+    whole = data.strip()
+    if whole[:1] == b"{" and whole[-1:] == b"}" and whole.count(b"}\n{") == (ends := whole.count(b"\n")):
+        return ends + 1
+    filled = [line for line in map(bytes.strip, data.split(b"\n")) if line]
+    return len(filled) if all(line[:1] == b"{" and line[-1:] == b"}" for line in filled) else None
 
 
 def _schema(data: bytes, spec: TableSpec) -> pa.Schema | None:

@@ -1,4 +1,7 @@
-"""Upkeep of a table with channels: idle channels leave it, old days leave its history, small files become large."""
+"""Upkeep of a table with channels: idle channels leave it, old days leave its history, small files become large.
+
+Its history and the quarantine tables of its channels are kept with it.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +42,14 @@ class Upkeeper:
         """Keep the table of that name, at that URI. A second run finds nothing to do. Raises TableNotFound,
         TableNotSupported, CommitsMayBeLost.
         """
-        self.client.complete_quarantines(table)
+        quarantines = self.client.complete_quarantines(table)
         swept = self.client.sweep(table, idle_since=now - self.idle)
         idle = self.client.idle_channels(table, idle_since=now - self.warn)
         self._trim_history(uri + HISTORY_SUFFIX, before=now - _HISTORY_KEPT)
         removed, added = self._compacted(uri) if self.compact else (0, 0)
         self.client.shorten_log(table)
+        for quarantine in quarantines:
+            self._keep_beside(quarantine)
         return KeptTable(table, tuple(swept), tuple(idle), files_removed=removed, files_added=added)
 
     def keep_log(self, uri: str, hours: int) -> None:
@@ -59,13 +64,25 @@ class Upkeeper:
 
     def _trim_history(self, uri: str, *, before: datetime) -> None:
         """Remove the history's old days. They are partitions, so that no commit of a minute conflicts."""
+        if not self._exists(uri):
+            return
+        self.session.sql(f"DELETE FROM {path_name(uri)} WHERE {HISTORY_DAY} < DATE '{before.date()}'").collect()
+        self._keep_beside(uri)
+
+    def _keep_beside(self, uri: str) -> None:
+        """Keep a table without channels that each of many commits has given a file."""
+        if not self._exists(uri):
+            return
+        if self.compact:
+            self._compacted(uri)
+        self.client.shorten_log_at(uri)
+
+    def _exists(self, uri: str) -> bool:
         try:
             DeltaLog.open(uri, self.options)
         except TableNotFound:
-            return
-        self.session.sql(f"DELETE FROM {path_name(uri)} WHERE {HISTORY_DAY} < DATE '{before.date()}'").collect()
-        if self.compact:
-            self._compacted(uri)
+            return False
+        return True
 
     def _compacted(self, uri: str) -> tuple[int, int]:
         """Numbers of files that OPTIMIZE removed and added. It changes no row, so streams see none of it."""

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from tidemark.channels.driver.commit_locks import commit_lock
 from tidemark.channels.driver.kernel_tails import snapshot_of_tail
+from tidemark.channels.model.channels import COMMITTER
 from tidemark.channels.planning.storages import LOG_STORES, log_store_setting, log_store_settings
 from tidemark.errors import CommitConflict, KernelFailed, TableNotFound
 from tidemark.lake.log_tails import LogTail
@@ -23,7 +24,6 @@ from tidemark.model.table_log import Metadata, Protocol
 
 __all__ = ["Committed", "DataFile", "KernelEngine", "KernelSnapshot", "KernelTable"]
 
-_ENGINE_INFO = "Tidemark"
 _RETRIES = 200
 _PLAIN = "/!$&'()*+,;=:@~"
 _CONFLICTS = frozenset(
@@ -182,13 +182,6 @@ class KernelTable:
             found = snapshot_of_tail(self._engine.jvm, engine, self._table.getPath(engine), tail)
             return KernelSnapshot(self.uri, found, engine)
 
-    def at(self, version: int) -> KernelSnapshot:
-        """The table at an earlier version. Raises KernelFailed if the log does not reach it."""
-        with _in_words(self.uri):
-            return KernelSnapshot(
-                self.uri, self._table.getSnapshotAsOfVersion(self._engine.engine, version), self._engine.engine
-            )
-
     def latest_or_new(self, schema_json: str, *, partition_columns: Sequence[str] = ()) -> KernelSnapshot:
         """The table now. If there is none, it is made with a schema in Delta's form, and with row tracking.
 
@@ -204,7 +197,7 @@ class KernelTable:
         kernel, engine = self._engine.kernel, self._engine.engine
         with suppress(CommitConflict), _in_words(self.uri):
             schema = self._schema(schema_json)
-            builder = self._table.createTransactionBuilder(engine, _ENGINE_INFO, kernel.Operation.CREATE_TABLE)
+            builder = self._table.createTransactionBuilder(engine, COMMITTER, kernel.Operation.CREATE_TABLE)
             builder = builder.withSchema(engine, schema).withTableProperties(engine, dict(_TRACKED))
             transaction = builder.withPartitionColumns(engine, list(partition_columns)).build(engine)
             transaction.commit(engine, kernel.utils.CloseableIterable.emptyIterable())
@@ -226,7 +219,7 @@ class KernelTable:
         """
         engine = self._engine.engine
         with _in_words(self.uri):
-            builder = on.java.buildUpdateTableTransaction(_ENGINE_INFO, self._engine.kernel.Operation.STREAMING_UPDATE)
+            builder = on.java.buildUpdateTableTransaction(COMMITTER, self._engine.kernel.Operation.STREAMING_UPDATE)
             builder = builder.withMaxRetries(_RETRIES)
             if transaction is not None:
                 builder = builder.withTransactionId(*transaction)
@@ -256,7 +249,7 @@ class KernelTable:
         kernel, engine = self._engine.kernel, self._engine.engine
         metadata = on.metadata()
         with _in_words(self.uri):
-            builder = on.java.buildUpdateTableTransaction(_ENGINE_INFO, kernel.Operation.MANUAL_UPDATE)
+            builder = on.java.buildUpdateTableTransaction(COMMITTER, kernel.Operation.MANUAL_UPDATE)
             rows = kernel.utils.CloseableIterable.emptyIterable()
             if metadata.configuration.get("delta.columnMapping.mode", "none") == "none":
                 action = _metadata(on, metadata, schema_json)

@@ -7,13 +7,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-import fsspec
 
 from tidemark.errors import StorageUnreachable
 from tidemark.lake.failures import storage_errors_named
-from tidemark.lake.storage import listed_time
+from tidemark.lake.storage import file_system_of, listed_time
 
 __all__ = ["LakeFiles"]
 
@@ -27,7 +24,7 @@ class LakeFiles:
         self._uri = uri
         self._local = Path(uri.removeprefix("file://")) if uri.startswith("file://") else None
         with storage_errors_named(uri):
-            self._filesystem: Any = None if self._local else fsspec.filesystem(urlsplit(uri).scheme, **options)
+            self._filesystem: Any = None if self._local else file_system_of(uri, options)
 
     def write(self, name: str, data: bytes | memoryview) -> int | None:
         """Write a new file. Its modification time in milliseconds since 1970, if the storage tells it.

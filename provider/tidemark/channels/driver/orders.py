@@ -5,21 +5,22 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.planning.evolution import Evolution
 from tidemark.channels.planning.owners import loss_of
 from tidemark.channels.planning.records import opened, with_token
-from tidemark.errors import ChannelNotFound, ChannelTokenLost
+from tidemark.errors import ChangeNotCommitted, ChannelNotFound, ChannelTokenLost
 
-__all__ = ["Drop", "Evolve", "Open", "Order", "Pause", "SetToken"]
+__all__ = ["Drop", "Evolve", "Open", "Order", "Pause", "SetToken", "late"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
     """`done` has the committed record, or the error that refuses the order."""
 
+    noun: ClassVar[str]
     key: str
     table: str
     done: Future[Any] = field(default_factory=Future)
@@ -33,6 +34,7 @@ class Order:
 class Open(Order):
     """Take the channel, from another writer if it has one. `token`: replaces the committed one unless None."""
 
+    noun: ClassVar[str] = "open"
     by: str
     token: str | None = None
 
@@ -54,6 +56,7 @@ class Drop(Order):
     A channel that does not exist, or that another writer has taken since, is left alone.
     """
 
+    noun: ClassVar[str] = "drop"
     own: ChannelRecord | None = None
     idle_since: int | None = None
 
@@ -86,6 +89,7 @@ class Evolve:
 class SetToken(Order):
     """Give the channel another token. Fences nobody."""
 
+    noun: ClassVar[str] = "new token"
     token: str | None
 
     def record(self, known: ChannelRecord | None, table_id: str, now: datetime) -> ChannelRecord | None:
@@ -93,3 +97,13 @@ class SetToken(Order):
         if known is None:
             raise ChannelNotFound(channel=self.key, table=self.table, known="none of that name")
         return with_token(known, self.token)
+
+
+def late(order: Order | Pause | Evolve, table: str, problem: str, *, is_taken_back: bool) -> ChangeNotCommitted:
+    """The error of an order that was not done in time. `is_taken_back`: before its commit began."""
+    if isinstance(order, Order):
+        change = f"The {order.noun} of channel {order.key}"
+    else:
+        change = "The pause of channels" if isinstance(order, Pause) else "The change of columns"
+    outcome = "It does not happen later." if is_taken_back else "It has begun, and may still happen."
+    return ChangeNotCommitted(change=change, table=table, problem=problem, outcome=outcome)

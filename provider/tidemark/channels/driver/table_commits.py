@@ -8,12 +8,12 @@ from typing import Any
 
 from tidemark.channels.driver.kernel import DataFile, KernelSnapshot, KernelTable
 from tidemark.channels.driver.lake_files import LakeFiles
-from tidemark.channels.driver.restores import newest_restore, rewound_domains
 from tidemark.channels.driver.table_spec import TableSpec, spec_of
 from tidemark.channels.model.channels import WATCH_DOMAIN, ChannelRecord, IngestWatch
 from tidemark.channels.planning.evolution import Evolution, evolved_schema
 from tidemark.channels.planning.names import domain_of
 from tidemark.channels.planning.records import millis, record_in, record_text, records_in, time_of, watch_in, watch_text
+from tidemark.channels.planning.restores import newest_restore, records_after, rewound_records, unseen_restore
 from tidemark.errors import CommitConflict, IngestPaused
 from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
@@ -46,6 +46,7 @@ class TableCommits:
         self.later: Callable[[Sequence[Any]], None] = _left
         self._snapshot: KernelSnapshot | None = None
         self._checked_to: int | None = None  # versions up to here were searched for RESTORE
+        self._without_restore: dict[str, int] = {}  # table id → a version up to which readers found none
         self._watched_at: datetime | None = None
         self._mark: tuple[object, ...] | None = None
         self._paused_until: int | None = None
@@ -128,12 +129,22 @@ class TableCommits:
         return record_in(self._known().domain(domain_of(key)), self.spec.table_id)
 
     def latest_record(self, key: str) -> ChannelRecord | None:
-        """The committed record of a channel in the table now. May be called from any thread."""
-        return record_in(self._latest().domain(domain_of(key)), self.spec.table_id)
+        """The committed record of a channel in the table now. May be called from any thread.
+
+        A RESTORE that no committer has seen yet counts already, and so does a table that was replaced.
+        """
+        snapshot = self._latest()
+        table_id = snapshot.metadata().table_id
+        without = self._without_restore.get(table_id, -1)
+        watch = snapshot.domain(WATCH_DOMAIN)
+        if unseen_restore(self._log, watch, table_id, snapshot.version, after=without) is not None:
+            return self._records_in(snapshot).get(key)
+        self._without_restore = {table_id: snapshot.version}
+        return record_in(snapshot.domain(domain_of(key)), table_id)
 
     def latest_records(self) -> dict[str, ChannelRecord]:
-        """Key → committed record of all channels in the table now. May be called from any thread."""
-        return records_in(self._latest().domains(), self.spec.table_id)
+        """Key → committed record of all channels, as `latest_record`. May be called from any thread."""
+        return self._records_in(self._latest())
 
     def commit(self, records: Mapping[str, ChannelRecord | None], files: Sequence[DataFile] = ()) -> None:
         """One commit of files and records (None removes one), read back. Without either there is none.
@@ -159,10 +170,6 @@ class TableCommits:
         self._checked_to = committed.version
         self._mark = self.files.mark(commit_name(committed.version))
         self.later(committed.later)
-
-    def shorten_log(self) -> None:
-        """Remove commits that the table's log retention lets go. May be called from any thread. Raises KernelFailed."""
-        self._table.shorten_log(log_tail(self._log.storage))
 
     def _latest(self) -> KernelSnapshot:
         """The table now, from the end of its log alone."""
@@ -192,8 +199,13 @@ class TableCommits:
         if restore is None:
             return False
         self._watched_at = None  # so that the same commit says that this RESTORE is done with
-        self.commit(rewound_domains(self._table, self._log, snapshot, restore, self.spec.table_id))
+        records = records_in(snapshot.domains(), self.spec.table_id)
+        self.commit(rewound_records(self._log, records, restore, self.spec.table_id))
         return True
+
+    def _records_in(self, snapshot: KernelSnapshot) -> dict[str, ChannelRecord]:
+        """Key → record of all channels, as the next committer will find it."""
+        return records_after(self._log, snapshot.domains(), snapshot.metadata().table_id, snapshot.version)
 
     def _watch(self, on: KernelSnapshot) -> dict[str, str]:
         """The domain that says how far the log was searched, once a minute."""

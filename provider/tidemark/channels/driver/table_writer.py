@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,7 +24,7 @@ from tidemark.channels.driver.deliveries import Delivery, change_table, fulfil
 from tidemark.channels.driver.history import MinuteReports
 from tidemark.channels.driver.limits import Limits
 from tidemark.channels.driver.open_channel import Group, OpenChannel
-from tidemark.channels.driver.orders import Drop, Evolve, Open, Order, Pause
+from tidemark.channels.driver.orders import Drop, Evolve, Open, Order, Pause, late
 from tidemark.channels.driver.quarantine import QuarantineTables
 from tidemark.channels.driver.table_commits import TableCommits
 from tidemark.channels.driver.table_spec import TableSpec
@@ -70,8 +70,7 @@ class TableWriter:
         self._in_flight: Delivery | None = None
         self._flush_wanted = self._read_wanted = self._is_stopping = False
         self._requests = 0  # orders and flushes so far: each ends the pause after a failed commit
-        self._read_at = clock()
-        self._failures = 0
+        self._read_at, self._failures = clock(), 0
         self._problem: TidemarkError | None = None
         self._thread = threading.Thread(target=self._run, name=f"channels of {commits.name}", daemon=True)
         self._thread.start()
@@ -127,20 +126,20 @@ class TableWriter:
         return channel
 
     def fulfil(self, order: Order) -> ChannelRecord | None:
-        """The record after the order. Raises what refuses it, and RowsNotCommitted if the table does not answer."""
+        """The record after the order. Raises what refuses it, and ChangeNotCommitted if the table does not answer."""
         with self._changed:
             self._orders.append(order)
             self._requests += 1
             self._changed.notify_all()
-        found: ChannelRecord | None = self._result_of(order.done)
+        found: ChannelRecord | None = self._result_of(order)
         return found
 
     def pause(self, until: datetime) -> None:
-        """Return once nobody commits rows until then. Raises RowsNotCommitted if the table does not answer."""
+        """Return once nobody commits rows until then. Raises ChangeNotCommitted if the table does not answer."""
         self._change(Pause(until=until))
 
     def evolve(self, evolution: Evolution) -> None:
-        """Return once the table has the columns. Raises what a commit raises, and RowsNotCommitted."""
+        """Return once the table has the columns. Raises what a commit raises, and ChangeNotCommitted."""
         self._change(Evolve(evolution=evolution))
 
     def insert(
@@ -158,8 +157,7 @@ class TableWriter:
             )
             self.require_open(channel)
             if not has_room:
-                self._flush_wanted = True
-                self._changed.notify_all()
+                self.flush_soon()
                 seconds = max(1, round(self._limits.lag.total_seconds()))
                 problem = str(self._problem) if self._problem is not None else "They are being committed."
                 raise IngestBusy(table=self._commits.name, seconds=seconds, problem=problem)
@@ -182,7 +180,13 @@ class TableWriter:
             )
             if channel.settled < through:
                 self.require_open(channel)
-                raise self._not_committed()
+                raise RowsNotCommitted(table=self._commits.name, problem=self._why_not())
+
+    def flush_soon(self) -> None:
+        """Commit what is buffered, and wait for nothing."""
+        with self._changed:
+            self._flush_wanted = True
+            self._changed.notify_all()
 
     def close(self, channel: OpenChannel, *, drop: bool) -> None:
         """Flush the channel and end it for this client; `drop` removes it with its token. A second run does nothing.
@@ -225,10 +229,6 @@ class TableWriter:
             self._read_wanted = True
             self._changed.notify_all()
 
-    def shorten_log(self) -> None:
-        """Remove commits that the table's log retention lets go. Raises KernelFailed."""
-        self._commits.shorten_log()
-
     def latest_records(self) -> dict[str, ChannelRecord]:
         """Key → committed record of all channels in the table now."""
         return self._commits.latest_records()
@@ -258,13 +258,18 @@ class TableWriter:
             self._changes.append(order)
             self._requests += 1
             self._changed.notify_all()
-        self._result_of(order.done)
+        self._result_of(order)
 
-    def _result_of(self, done: Future[Any]) -> Any:
-        try:
-            return done.result(self._limits.patience.total_seconds())
-        except TimeoutError:
-            raise self._not_committed() from None
+    def _result_of(self, order: Order | Pause | Evolve) -> Any:
+        with suppress(TimeoutError):
+            return order.done.result(self._limits.patience.total_seconds())
+        with self._changed:
+            is_waiting = any(one is order for one in (*self._orders, *self._changes))
+            self._orders = [one for one in self._orders if one is not order]
+            self._changes = [one for one in self._changes if one is not order]
+        if order.done.done():
+            return order.done.result()
+        raise late(order, self._commits.name, self._why_not(), is_taken_back=is_waiting)
 
     def _run(self) -> None:
         try:
@@ -278,7 +283,8 @@ class TableWriter:
         """Wait for work, and do one commit. False at the end."""
         with self._changed:
             while not (self._is_stopping or self._has_work()):
-                self._changed.wait(_sooner(self._seconds_left(), self._reports.seconds_left()))
+                known = (self._seconds_left(), self._reports.seconds_left())
+                self._changed.wait(min((seconds for seconds in known if seconds is not None), default=None))
                 self._reports.write_if_due()
             if self._is_stopping:
                 return False
@@ -389,11 +395,6 @@ class TableWriter:
         in_flight = sum(group.step.rows_inserted for group in self._groups() if group.channel is channel)
         return channel.row_count + in_flight
 
-    def _not_committed(self) -> RowsNotCommitted:
+    def _why_not(self) -> str:
         seconds = self._limits.patience.total_seconds()
-        problem = str(self._problem) if self._problem is not None else f"no commit ended within {seconds:.0f} seconds."
-        return RowsNotCommitted(table=self._commits.name, problem=problem)
-
-
-def _sooner(one: float | None, other: float | None) -> float | None:
-    return min((seconds for seconds in (one, other) if seconds is not None), default=None)
+        return str(self._problem) if self._problem is not None else f"no commit ended within {seconds:.0f} seconds."

@@ -72,6 +72,7 @@ def from_array(array: pa.Array, kind: ColumnType, zone: tzinfo) -> pa.Array | No
         if pa.types.is_string_view(array.type):
             array = array.cast(pa.string())
         if pa.types.is_large_string(array.type) or pa.types.is_string(array.type):
+            array.validate(full=True)  # Arrow lets a text have bytes that are not UTF-8
             return _from_texts(array.cast(pa.string()), kind, zone)
         if array.type == wanted and kind.kind not in (Kind.VARIANT, Kind.ARRAY, Kind.MAP, Kind.STRUCT):
             return _checked(array, kind)

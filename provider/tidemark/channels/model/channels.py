@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 __all__ = [
+    "COMMITTER",
     "DOMAIN_PREFIX",
     "WATCH_DOMAIN",
     "ChannelRecord",
@@ -17,6 +18,7 @@ __all__ = [
 
 DOMAIN_PREFIX = "tidemark.channel."
 WATCH_DOMAIN = "tidemark.ingest"
+COMMITTER = "Tidemark"  # the end of `engineInfo` in commits by channels
 
 
 class StatusCode(IntEnum):
@@ -78,6 +80,11 @@ class ChannelRecord:
     ended: str | None = None
     token_lost: str | None = None
     pending: PendingRows | None = None
+
+    @property
+    def opening(self) -> tuple[int, int]:
+        """The numbers that no other open of the channel has: one that was dropped counts its opens from 1 again."""
+        return self.created_on, self.client_sequencer
 
     @property
     def problem(self) -> str | None:

@@ -33,10 +33,10 @@ __all__ = [
 class ServeIngest:
     """`tokens_file`: a local file of `Grants`. `certificate`, `key`: local files in PEM; None for plain HTTP.
     `behind_proxy`: whether something in front of it has the certificate. `buffer_bytes`: of rows per table that are not
-    committed; beyond it writers get 429. `body_bytes`: of one request. `only_writer`: whether nobody
-    else writes the tables. `evolve_schema`: whether writers may open channels that add columns. `keep_hours`: the time
-    between two rounds of upkeep of the tables that are written; None: no round. `pipes_file`: a local file of the pipes
-    that take files over HTTP; None: none do.
+    committed; beyond it writers get 429. `all_buffer_bytes`: the same, of all tables together. `body_bytes`: of one
+    request. `only_writer`: whether nobody else writes the tables. `evolve_schema`: whether writers may open channels
+    that add columns. `keep_hours`: the time between two rounds of upkeep of the tables that are written; None: no
+    round. `pipes_file`: a local file of the pipes that take files over HTTP; None: none do.
     """
 
     lake_root: str
@@ -48,6 +48,7 @@ class ServeIngest:
     behind_proxy: bool = False
     max_client_lag: str = "1 second"
     buffer_bytes: int = 256 << 20
+    all_buffer_bytes: int = 1 << 30
     body_bytes: int = 16 << 20
     only_writer: bool = False
     evolve_schema: bool = False
@@ -93,6 +94,7 @@ class IngestRows:
 class IngestedRows:
     """The committed part of a run. `from_token`, `to_token`: the channel's tokens before and after it. `is_empty`:
     whether the source had no more rows. `latency_ms`: from insert to commit, an average over recent commits.
+    `skipped_rows`: rows of whole batches that on_error="skip_batch" left out, with those that did not fit.
     """
 
     rows: int
@@ -102,6 +104,7 @@ class IngestedRows:
     latency_ms: int | None
     is_empty: bool
     last_error: str | None = None
+    skipped_rows: int = 0
 
 
 INGEST_ROWS = Job("ingest_rows", IngestRows, IngestedRows, "channels.driver.job_ingest_rows:ingest_rows")
@@ -110,7 +113,8 @@ INGEST_ROWS = Job("ingest_rows", IngestRows, IngestedRows, "channels.driver.job_
 @dataclass(frozen=True)
 class KeepChannels:
     """`keeper`: the name of the job. `idle_days`, `warn_days`: without rows and tokens. `compact`: run OPTIMIZE.
-    `log_hours`: by table, how long commits stay in its log.
+    `log_hours`: by table, how long commits stay in its log. `skip_when_unsafe`: tables whose commits may be lost do not
+    fail.
     """
 
     lake_root: str
@@ -121,6 +125,7 @@ class KeepChannels:
     compact: bool = True
     log_hours: Mapping[str, int] = field(default_factory=dict)
     only_writer: bool = False
+    skip_when_unsafe: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,9 +141,13 @@ class KeptTable:
 
 @dataclass(frozen=True)
 class KeptChannels:
-    """The tables in the order of the request."""
+    """The tables in the order of the request. `failed`: table → what is wrong, of those that could not be kept.
+    `unsafe`: the same of those that were passed over, as commits may be lost there.
+    """
 
     tables: tuple[KeptTable, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
+    unsafe: Mapping[str, str] = field(default_factory=dict)
 
 
 KEEP_CHANNELS = Job("keep_channels", KeepChannels, KeptChannels, "channels.driver.job_keep_channels:keep_channels")

@@ -49,7 +49,7 @@ def _column(form: Mapping[str, Any], above: str) -> Column:
     field_id = more.get(_MAPPING + "id")
     return Column(
         name=form["name"],
-        type=_type(form["type"], path, _length(more)),
+        type=_type(form["type"], path, _length(more, path)),
         nullable=form["nullable"],
         physical=more.get(_MAPPING + "physicalName", form["name"]),
         field_id=field_id if type(field_id) is int else None,
@@ -86,6 +86,11 @@ def _plain(form: str, path: str, length: int | None) -> ColumnType:
         raise ColumnRefused(f"column {path} is of type {form}") from None
 
 
-def _length(more: Mapping[str, Any]) -> int | None:
-    found = _TEXT.fullmatch(str(more.get(_TEXT_TYPE, "")))
-    return int(found[1]) if found else None
+def _length(more: Mapping[str, Any], path: str) -> int | None:
+    """The length of a CHAR or VARCHAR. Spark keeps one inside another type with the outermost column."""
+    if _TEXT_TYPE not in more:
+        return None
+    found = _TEXT.fullmatch(str(more[_TEXT_TYPE]))
+    if found is None:
+        raise ColumnRefused(f"column {path} has a CHAR or VARCHAR inside an ARRAY, a MAP or a STRUCT")
+    return int(found[1])

@@ -42,7 +42,7 @@ def loss_of(own: ChannelRecord, found: ChannelRecord | None) -> Ended | None:
     """
     if found is None:
         return Ended(StatusCode.GONE, "it was dropped, or its table was recreated.")
-    if _numbers(found)[:2] == _numbers(own)[:2]:
+    if found.opening == own.opening:
         return None
     if found.ended is not None:
         return Ended(StatusCode.MUST_REOPEN, found.ended)

@@ -1,13 +1,11 @@
-"""Settings of storages, and storages on which two committers can overwrite each other's commits."""
+"""Settings of storages: log stores and file systems of a Spark session, as Delta Kernel reads them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from tidemark.errors import CommitsMayBeLost
-
-__all__ = ["LOG_STORES", "kernel_settings", "log_store_setting", "log_store_settings", "require_safe_commits"]
+__all__ = ["LOG_STORES", "kernel_settings", "log_store_setting", "log_store_settings"]
 
 LOG_STORES = tuple(
     f"spark.delta.logStore.{scheme}.impl" for scheme in ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "hdfs", "file")
@@ -17,9 +15,6 @@ LOG_STORES = tuple(
 _LOG_STORE = re.compile(r"spark\.delta\.logStore\.(\w+)\.impl")
 _HADOOP = "spark.hadoop."
 _OF_LOG_STORES = "spark.io.delta.storage."  # read under this name, such as the table of S3DynamoDBLogStore
-
-_WITHOUT_CONDITIONAL_WRITES = frozenset({"s3", "s3a", "s3n"})
-_OF_ONE_DRIVER = "S3SingleDriverLogStore"
 
 
 def log_store_setting(scheme: str) -> str:
@@ -38,14 +33,3 @@ def kernel_settings(of_spark: Mapping[str, str]) -> dict[str, str]:
     file_systems = {name[len(_HADOOP) :]: value for name, value in of_spark.items() if name.startswith(_HADOOP)}
     own = {name: value for name, value in of_spark.items() if name.startswith(_OF_LOG_STORES)}
     return {**file_systems, **own, **log_store_settings(of_spark)}
-
-
-def require_safe_commits(table: str, uri: str, log_store: str | None, *, only_writer: bool) -> None:
-    """Raises CommitsMayBeLost for a table on S3, unless a log store coordinates commits, or nobody else writes it.
-
-    `log_store`: the class that the configuration names for the scheme; None for Delta's default.
-    """
-    scheme = uri.partition("://")[0]
-    coordinates = log_store is not None and not log_store.endswith(_OF_ONE_DRIVER)
-    if scheme in _WITHOUT_CONDITIONAL_WRITES and not coordinates and not only_writer:
-        raise CommitsMayBeLost(table=table, scheme=scheme)

@@ -29,6 +29,8 @@ LANDING_TABLE = ObjectKind(
     "channels.store.objects:landing_lags",
     look="channels.worker.landing_states:LANDING_LOOK",
     ties="channels.store.ties:landing_ties",
+    touched="channels.store.touched:landings_of_runs",
+    last_runs="channels.store.touched:landing_runs",
     advice={
         "": Advice(
             "Look at its channels: let the writers of silent ones write again, or close these. A writer whose "

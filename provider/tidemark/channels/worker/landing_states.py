@@ -10,7 +10,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.channels.planning.listing import age_of, records_of
+from tidemark.channels.planning.listing import age_of
+from tidemark.channels.planning.restores import records_now
 from tidemark.channels.store.landing_tables import with_uids
 from tidemark.control.object_kinds import Severity
 from tidemark.control.object_list import ShownObject
@@ -32,7 +33,7 @@ def _questions(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, L
 
 
 def _records(table: TableRef, tables: Tables) -> Any:
-    return records_of(tables(table).state())
+    return records_now(tables(table))
 
 
 def _judge(one: ShownObject, seen: Any, now: datetime) -> ShownObject:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from tidemark.channels.model.channels import ChannelRecord
-from tidemark.channels.planning.listing import records_of
+from tidemark.channels.planning.restores import records_now
 from tidemark.errors import ChannelNotFound, LakeError, SourceError
 from tidemark.lake.delta_log import DeltaLog
 
@@ -32,7 +32,7 @@ def channels_of(source: DeltaLog, table: str, keys: Sequence[str] = ()) -> dict[
 
     Raises ChannelNotFound, and what reading the log raises.
     """
-    found = records_of(source.state())
+    found = records_now(source)
     for key in keys:
         if key not in found:
             raise ChannelNotFound(channel=key, table=table, known=", ".join(sorted(found)) or "none")

@@ -113,7 +113,7 @@ def _rows_of(file: _File) -> tuple[TokenRow, ...]:
     except FileNotFoundError:
         return ()  # a later file has its rows, and this one was removed
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:  # the bytes were read before
-        raise CorruptLog(file=file.uri, problem=f"it is no file of a history: {error}") from error
+        raise CorruptLog(file=file.uri, problem=f"it is not a file of a history: {error}") from error
 
 
 def _row(said: Mapping[str, Any]) -> TokenRow:

@@ -56,7 +56,9 @@ class ReclusterReport:
 
 
 SET_KEY = Job("set_clustering_key", KeyRequest, KeySet, "clustering.driver.job_set_key:set_key")
-RECLUSTER = Job("recluster", ReclusterRequest, ReclusterReport, "clustering.driver.job_recluster:recluster")
+RECLUSTER = Job(
+    "recluster", ReclusterRequest, ReclusterReport, "clustering.driver.job_recluster:recluster", is_long=True
+)
 
 
 def mark_of(store_id: str, uid: str) -> str:

@@ -57,6 +57,7 @@ class Goal:
 class Layer:
     """Files that one writer has left: a result of clustering under its id, or under None all files as they arrived.
     `depth`: their average depth among themselves. `keeps`: they were clustered by the present key, or not at all.
+    `without`: how many more files have no statistics of the key, with `without_bytes` of the bytes.
     """
 
     cube: str | None
@@ -64,6 +65,8 @@ class Layer:
     files: int
     depth: float
     keeps: bool = True
+    without: int = 0
+    without_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ class Seen:
     """The state of a table when it was last looked at. `depth` is the average; `largest` that of the deepest file.
     `exact`: both were measured. Otherwise they are bounds, computed from the files that came since. `layer_bytes`: how
     much new data deepens the table by one, averaged over the last reclusterings; None before the first. `floor`: the
-    average depth of the result of the last full rewrite, by itself; None before the first.
+    average depth of the result of the last full rewrite, by itself; None before the first. `without`: how many files
+    have no statistics of the key, and may get them by a reclustering. It is None if an earlier release looked.
     """
 
     version: int
@@ -82,6 +86,7 @@ class Seen:
     exact: bool = True
     layer_bytes: float | None = None
     floor: float | None = None
+    without: int | None = None
 
 
 @dataclass(frozen=True)
@@ -123,8 +128,8 @@ class ClusteredTable:
 @dataclass(frozen=True)
 class Recluster:
     """One reclustering of a table in the ledger. `run`: the key of the run that planned it. `base_version`: of the
-    table when it was planned. `bytes`: written, also by attempts that other writers forestalled, which count as
-    planned. `depth_after` and `version`: after the rewriting commit.
+    table when it was planned. `bytes`: written, also by attempts that failed or lost against other writers, which
+    count as planned. `depth_after` and `version`: after the rewriting commit.
     """
 
     uid: str

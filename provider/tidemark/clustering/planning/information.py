@@ -34,21 +34,23 @@ def information_of(files: FileRanges, errors: Sequence[FailedRecluster] = ()) ->
 
 def layers_of(files: FileRanges, key: Sequence[str]) -> tuple[Layer, ...]:
     """The files by the clustering run that wrote them, those as they arrived under None. Their ids and keys are tags
-    of Delta. Files beside the condition count with their bytes alone, since Delta rewrites a result as a whole.
+    of Delta. Files beside the condition, and files without statistics, count with their bytes alone, since Delta
+    rewrites a result as a whole.
     """
     groups: dict[str | None, list[int]] = {}
     keeps: dict[str | None, bool] = {None: True}
     for index, cube in enumerate(files.cubes):
-        name = None if cube is None else cube[0]
-        groups.setdefault(name, []).append(index)
-    for cube, _ in files.beside:
-        groups.setdefault(None if cube is None else cube[0], [])
+        groups.setdefault(_run_of(cube), []).append(index)
+    for cube, _ in (*files.without_sizes, *files.beside):
+        groups.setdefault(_run_of(cube), [])
     sizes = dict.fromkeys(groups, 0)
-    for cube, size in (*zip(files.cubes, files.sizes, strict=True), *files.beside):
-        name = None if cube is None else cube[0]
-        sizes[name] = sizes.get(name, 0) + size
+    for cube, size in (*zip(files.cubes, files.sizes, strict=True), *files.without_sizes, *files.beside):
+        sizes[_run_of(cube)] += size
         if cube is not None:
             keeps[cube[0]] = _columns(cube[1]) == [_folded(column) for column in key]
+    without: dict[str | None, list[int]] = {}
+    for cube, size in files.without_sizes:
+        without.setdefault(_run_of(cube), []).append(size)
     return tuple(
         Layer(
             name,
@@ -56,9 +58,15 @@ def layers_of(files: FileRanges, key: Sequence[str]) -> tuple[Layer, ...]:
             len(members),
             depths_of(files.boxes.of(members)).average_depth,
             keeps[name],
+            len(without.get(name, ())),
+            sum(without.get(name, ())),
         )
         for name, members in groups.items()
     )
+
+
+def _run_of(cube: tuple[str, str] | None) -> str | None:
+    return None if cube is None else cube[0]
 
 
 def _columns(tag: str) -> list[str]:

@@ -7,23 +7,20 @@ from typing import Any
 
 from tidemark.errors import ClusteringKeyRefused
 from tidemark.model.file_ranges import KeyColumn
-from tidemark.model.foreign_json import foreign_object, parsed
+from tidemark.model.foreign_json import parsed
 from tidemark.model.table_log import Metadata, TableState
 
 __all__ = ["MOST_COLUMNS", "in_words", "key_columns", "key_of", "require_key"]
 
 MOST_COLUMNS = 4  # as Delta allows
-_DOMAIN = "delta.clustering"
 _PHYSICAL = "delta.columnMapping.physicalName"
 _NO_RANGE = ("boolean", "binary", "variant")
 
 
 def key_of(state: TableState) -> tuple[str, ...]:
     """The columns by which Delta clusters the table, by their present names; empty without a key."""
-    said = foreign_object(state.domains.get(_DOMAIN)).get("clusteringColumns")
-    paths = [tuple(one) for one in said if isinstance(one, list)] if isinstance(said, list) else []
     names = {column.path: column.name for column in _leaves(state.metadata)}
-    return tuple(names.get(path, ".".join(map(str, path))) for path in paths)
+    return tuple(names.get(path, ".".join(map(str, path))) for path in state.clustering)
 
 
 def key_columns(state: TableState, names: Sequence[str], *, table: str) -> tuple[KeyColumn, ...]:
@@ -34,7 +31,7 @@ def key_columns(state: TableState, names: Sequence[str], *, table: str) -> tuple
         column = known.get(name.casefold())
         if column is None:
             having = ", ".join(one.name for one in known.values())
-            problem = f"it is no column of the table with a least and a greatest value. It has {having}."
+            problem = f"it is not a column of the table with a least and a greatest value. It has {having}."
             raise ClusteringKeyRefused(table=table, key=name, problem=problem)
         found.append(column)
     return tuple(found)

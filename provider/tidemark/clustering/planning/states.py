@@ -5,12 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 
 from tidemark.clustering.model.tables import ClusteredTable
+from tidemark.clustering.planning.upkeep import within_goal
 
 __all__ = ["TableHealth", "state_of"]
 
 
 class TableHealth(StrEnum):
-    """NEW: not looked at yet. DEEP: deeper than its goal, as the budget or a conflict has left it."""
+    """NEW: not looked at yet. DEEP: deeper than is kept for its goal, as the budget or a conflict has left it."""
 
     NEW = "new"
     CLUSTERED = "clustered"
@@ -27,4 +28,4 @@ def state_of(table: ClusteredTable) -> TableHealth:
         return TableHealth.FAILING
     if table.seen is None:
         return TableHealth.NEW
-    return TableHealth.DEEP if table.seen.depth > table.goal.depth else TableHealth.CLUSTERED
+    return TableHealth.DEEP if within_goal(table.seen, table.goal) is None else TableHealth.CLUSTERED

@@ -12,6 +12,10 @@ more than the least that is possible. The benchmark `clustering_amplification` c
 
 A full rewrite may end above the goal, as with texts whose first 32 characters are the same. Its depth is then the
 *floor* of what another one can promise. The table is kept as far above the floor as the goal is above the least depth.
+
+A file without statistics of the key is read by each query, as if it lay over all others. So each such file that no run
+has rewritten makes the table deeper by one. Results have statistics, unless a setting of the session leaves them out.
+Files of results do not count here, so no run follows another one for them.
 """
 
 from __future__ import annotations
@@ -58,11 +62,11 @@ def plan_upkeep(
         return Plan(How.NOTHING, within)
     choices = _choices(layers, seen, goal, depth_after)
     if not choices:
-        return Plan(How.NOTHING, f"depth {seen.depth:g} cannot get lower: all files are one result of clustering")
+        return Plan(How.NOTHING, f"{_measured(seen)} cannot get lower: all files are one result of clustering")
     affordable = [one for one in choices if allowed is None or one.bytes <= allowed]
     if not affordable:
         least = min(one.bytes for one in choices)
-        return Plan(How.NOTHING, f"depth {seen.depth:g} needs {least} bytes, and the budget has {allowed}")
+        return Plan(How.NOTHING, f"{_measured(seen)} needs {least} bytes, and the budget has {allowed}")
     most = _kept_depth(seen, goal)
     keeping = [one for one in affordable if one.depth <= most]
     if keeping:
@@ -74,10 +78,9 @@ def plan_upkeep(
 
 def within_goal(seen: Seen, goal: Goal) -> str | None:
     """The reason in words if nothing has to be rewritten at this depth; None if something has."""
-    if seen.depth > _kept_depth(seen, goal):
+    if seen.depth + (seen.without or 0) > _kept_depth(seen, goal):
         return None
-    measure = "depth" if seen.exact else "depth of at most"
-    return f"{measure} {seen.depth:g} is within {_in_words(seen, goal)}"
+    return f"{_measured(seen)} is within {_in_words(seen, goal)}"
 
 
 def allowed_bytes(goal: Goal, spent: int, most: int | None = None) -> int | None:
@@ -110,16 +113,23 @@ def bounded(seen: Seen, *, version: int, files: int, bytes: int, depth: int) -> 
 
 def smoothed_layer(known: float | None, layers: Sequence[Layer]) -> float | None:
     """The bytes of new data that deepen the table by one: those of the files as they arrived, averaged with before."""
-    new = next((one for one in layers if one.cube is None and one.bytes), None)
+    new = next((one for one in layers if one.cube is None and one.bytes > one.without_bytes), None)
     if new is None:
         return known
-    measured = new.bytes / max(1.0, new.depth)
+    measured = (new.bytes - new.without_bytes) / max(1.0, new.depth)
     return measured if known is None else known + _NEWEST_COUNTS * (measured - known)
 
 
 def _kept_depth(seen: Seen, goal: Goal) -> float:
     """The average depth that is kept: the goal, or as much above the floor if that is above the goal."""
     return goal.depth if seen.floor is None or seen.floor <= goal.depth else seen.floor + goal.depth - _LEAST
+
+
+def _measured(seen: Seen) -> str:
+    """The depth in words, with the files that deepen the table without statistics."""
+    depth = f"{'depth' if seen.exact else 'depth of at most'} {seen.depth:g}"
+    files = {0: "", 1: " with 1 file without statistics"}
+    return depth + files.get(seen.without or 0, f" with {seen.without} files without statistics")
 
 
 def _in_words(seen: Seen, goal: Goal) -> str:
@@ -172,5 +182,5 @@ def _plan(chosen: _Choice, layers: Sequence[Layer], seen: Seen, goal: Goal) -> P
         what = "all files"
     else:
         what = f"the new files and {chosen.cubes} of {total} earlier results"
-    why = f"depth {seen.depth:g} is above {_in_words(seen, goal)}: rewrite {what}"
+    why = f"{_measured(seen)} is above {_in_words(seen, goal)}: rewrite {what}"
     return Plan(How.FULL if whole else How.CUBES, why, chosen.bytes, smaller_than, chosen.depth)

@@ -56,4 +56,5 @@ CLUSTERED_TABLE = ObjectKind(
     advice=_ADVICE,
     acts="clustering.worker.acts:CLUSTERED_TABLE_ACTS",
     touched="clustering.store.touched:tables_of_runs",
+    last_runs="clustering.store.touched:table_runs",
 )

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from tidemark.clustering.model.jobs import ReclusterReport, marked
 from tidemark.clustering.model.tables import How, Recluster, Reclustered, ReclusterState
+from tidemark.errors import (
+    DriverDied,
+    JobCancelled,
+    JobDeadlineExceeded,
+    JobDied,
+    JobFailed,
+    JobLeftNoResult,
+    TidemarkError,
+    WarmSparkEnded,
+)
 from tidemark.lake.delta_log import DeltaLog
 
-__all__ = ["commit_of", "outcome_of", "with_report"]
+__all__ = ["commit_of", "failed", "outcome_of", "with_report"]
+
+_MAY_HAVE_WRITTEN = (
+    *(DriverDied, JobCancelled, JobDeadlineExceeded, JobDied, JobFailed, JobLeftNoResult, WarmSparkEnded),
+)
 
 
 def commit_of(log: DeltaLog, planned: Recluster, store_id: str) -> Recluster | None:
@@ -33,6 +48,16 @@ def with_report(committed: Recluster | None, planned: Recluster, report: Reclust
     ended = committed or _without_commit(planned, report)
     lost = (planned.bytes or 0) + report.lost * planned.planned_bytes
     return replace(ended, seconds=report.seconds, bytes=(ended.bytes or 0) + lost)
+
+
+def failed(planned: Recluster, error: TidemarkError, words: str, at: datetime) -> Recluster:
+    """The end of an attempt that has failed. A job that may have run is charged as planned, since nobody knows how much
+    it has written.
+    """
+    ended = replace(planned, state=ReclusterState.FAILED, error=words, ended_at=at)
+    if isinstance(error, _MAY_HAVE_WRITTEN):
+        ended = replace(ended, bytes=(planned.bytes or 0) + planned.planned_bytes)
+    return ended
 
 
 def outcome_of(table: str, ended: Recluster) -> Reclustered:

@@ -68,7 +68,7 @@ def look_at(
             raise InvalidArgument(argument="where", value=bound.column, problem=problem)
     bounds = [replace(bound, column=names[bound.column.casefold()]) for bound in within]
     files = file_ranges(log, state.version, columns, bounds)
-    found = depths_of(files.boxes)
+    found, layers = depths_of(files.boxes), layers_of(files, key)
     seen = Seen(
         version=state.version,
         depth=found.average_depth,
@@ -77,8 +77,9 @@ def look_at(
         bytes=files.bytes,
         layer_bytes=None if known is None else known.layer_bytes,
         floor=None if known is None else known.floor,
+        without=sum(layer.without for layer in layers if layer.cube is None or not layer.keeps),
     )
-    return Look(files, layers_of(files, key), seen)
+    return Look(files, layers, seen)
 
 
 def seen_after(look: Look, how: How) -> Seen:
@@ -93,16 +94,17 @@ def seen_after(look: Look, how: How) -> Seen:
 
 def seen_now(log: DeltaLog, state: TableState, key: Sequence[str], seen: Seen | None, *, table: str) -> Seen | None:
     """The state of the table now, by the commits since the last look. Their files alone are read: depths
-    grow at most by those of the new files. None if that look is missing or the commits are.
+    grow at most by those of the new files. None if that look is missing or the commits are. After removals of
+    files it is None, too: the average of the other files may be higher.
     """
-    if seen is None or seen.version > state.version:
+    if seen is None or seen.without is None or seen.version > state.version:
         return None
     if seen.version == state.version:
         return seen
     if not log.goes_on_from(seen.version):
         return None
     files = added_ranges(log, seen.version, state.version, key_columns(state, key, table=table))
-    if files.without:
+    if files is None or files.without:
         return None
     depth = depths_of(files.boxes).largest
     return bounded(seen, version=state.version, files=len(files.boxes), bytes=files.bytes, depth=depth)

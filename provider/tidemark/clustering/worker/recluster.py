@@ -24,7 +24,7 @@ from tidemark.clustering.planning.identity import require_same
 from tidemark.clustering.planning.keys import key_of
 from tidemark.clustering.planning.upkeep import allowed_bytes, plan_upkeep, smoothed_layer, within_goal
 from tidemark.clustering.store import reclusterings, tables
-from tidemark.clustering.worker.ends import commit_of, outcome_of, with_report
+from tidemark.clustering.worker.ends import commit_of, failed, outcome_of, with_report
 from tidemark.clustering.worker.looking import Look, look_at, seen_after, seen_now
 from tidemark.errors import TidemarkError
 from tidemark.failpoints import failpoint
@@ -110,8 +110,7 @@ class _Work:
             tables.note_problem(connection, self.table, problem=words, at=at, by=run)
             planned = reclusterings.find_recluster(connection, self.table.uid, run)
             if planned is not None:
-                ended = replace(planned, state=ReclusterState.FAILED, error=words, ended_at=at)
-                reclusterings.end_recluster(connection, ended)
+                reclusterings.end_recluster(connection, failed(planned, error, words, at))
 
         store.write(keep)
 

@@ -104,18 +104,30 @@ def register_clustered(
     return store.write(register)
 
 
-def suspend_recluster(store: ControlStore, opened: Tables, table: TableRef, *, by: str) -> ClusteredTable:
+def suspend_recluster(
+    store: ControlStore,
+    opened: Tables,
+    table: TableRef,
+    *,
+    by: str,
+    why: str = "",
+    writes: ControlStore | None = None,
+) -> ClusteredTable:
     """The table is not reclustered until it is resumed; its key stays. A second run changes nothing. A registered table
-    may be gone. Raises ClusteringKeyMissing.
+    may be gone. `writes`: the store of writes that change something. Raises ClusteringKeyMissing.
     """
-    _register_unless_gone(store, opened, table, by=by)
-    return store.write(lambda c: _moved(c, table, by=by, suspend=True))
+    _register_unless_gone(store, opened, table, by=by, writes=writes or store)
+    return (writes or store).write(lambda c: _moved(c, table, by=by, suspend=why or _BY_HAND))
 
 
-def resume_recluster(store: ControlStore, opened: Tables, table: TableRef, *, by: str) -> ClusteredTable:
-    """The table is reclustered again. A second run changes nothing. Raises ClusteringKeyMissing."""
-    _register_unless_gone(store, opened, table, by=by)
-    return store.write(lambda c: _moved(c, table, by=by, suspend=False))
+def resume_recluster(
+    store: ControlStore, opened: Tables, table: TableRef, *, by: str, writes: ControlStore | None = None
+) -> ClusteredTable:
+    """The table is reclustered again. A second run changes nothing. `writes`: as of `suspend_recluster`. Raises
+    ClusteringKeyMissing.
+    """
+    _register_unless_gone(store, opened, table, by=by, writes=writes or store)
+    return (writes or store).write(lambda c: _moved(c, table, by=by, suspend=None))
 
 
 def suspend_named(store: ControlStore, name: str, *, why: str, by: str) -> None:
@@ -169,20 +181,25 @@ def _has_key(runtime: Runtime, table: TableRef) -> bool:
         return False
 
 
-def _register_unless_gone(store: ControlStore, opened: Tables, table: TableRef, *, by: str) -> None:
+def _register_unless_gone(
+    store: ControlStore, opened: Tables, table: TableRef, *, by: str, writes: ControlStore
+) -> None:
+    """`writes`: the store of a first registration, which changes something."""
+    known = store.read(lambda connection: tables.lookup_table(connection, table.table_id)) is not None
     try:
-        register_clustered(store, opened, table, by=by)
+        register_clustered(store if known else writes, opened, table, by=by)
     except TableNotFound:
-        if store.read(lambda connection: tables.lookup_table(connection, table.table_id)) is None:
+        if not known:
             raise
 
 
-def _moved(connection: sa.Connection, table: TableRef, *, by: str, suspend: bool) -> ClusteredTable:
+def _moved(connection: sa.Connection, table: TableRef, *, by: str, suspend: str | None) -> ClusteredTable:
+    """`suspend`: the reason; None: it is resumed."""
     kept = tables.lookup_table(connection, table.table_id)
     if kept is None:
         raise ClusteringKeyMissing(table=table.name)
-    if suspend:
-        tables.suspend_table(connection, kept, why=f"{_BY_HAND}, by {by}", by=by)
+    if suspend is not None:
+        tables.suspend_table(connection, kept, why=f"{suspend}, by {by}", by=by)
     else:
         tables.resume_table(connection, kept, by=by)
     return tables.lookup_table(connection, table.table_id) or kept

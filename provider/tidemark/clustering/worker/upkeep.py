@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +11,7 @@ from tidemark.clustering.model.tables import ClusteredTable, How, Reclustered, R
 from tidemark.clustering.worker.recluster import recluster_table
 from tidemark.clustering.worker.tables import list_clustered
 from tidemark.control.store import ControlStore
-from tidemark.errors import ReclusteringsFailed, TidemarkError
+from tidemark.errors import InvalidArgument, ReclusteringsFailed, TidemarkError
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.worker.runtime import Runtime
 
@@ -19,12 +19,31 @@ __all__ = ["keep_clustered", "tables_to_keep"]
 
 
 def tables_to_keep(store: ControlStore, names: Sequence[str] | None = None) -> tuple[ClusteredTable, ...]:
-    """The registered tables, or those of these names or paths. Names that are not registered are left out."""
+    """The registered tables, or those of these names or paths. Names that are not registered are left out. A path or
+    name as it is written comes before one in another case. Raises InvalidArgument for a name of several tables.
+    """
     found = list_clustered(store)
     if names is None:
         return found
-    wanted = {name.strip().casefold() for name in names}
-    return tuple(one for one in found if one.name.casefold() in wanted or one.table.path.casefold() in wanted)
+    wanted = [_called(found, name.strip()) for name in names]
+    return tuple(one for one in found if one in wanted)
+
+
+def _called(tables: Sequence[ClusteredTable], name: str) -> ClusteredTable | None:
+    """The table of the path or name."""
+    ways: tuple[Callable[[ClusteredTable], bool], ...] = (
+        lambda one: one.table.path == name,
+        lambda one: one.name == name,
+        lambda one: name.casefold() in (one.name.casefold(), one.table.path.casefold()),
+    )
+    for is_called in ways:
+        same = [one for one in tables if is_called(one)]
+        if len(same) > 1:
+            paths = ", ".join(one.table.path for one in same)
+            raise InvalidArgument(argument="tables", value=name, problem=f"name one of these by its path: {paths}")
+        if same:
+            return same[0]
+    return None
 
 
 def keep_clustered(

@@ -8,9 +8,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import CharType, DataType, StructField
 
-__all__ = ["CHAR_AS_STORED", "CHAR_VARCHAR", "char_length", "padded"]
+from tidemark.jobs.schemas import CHAR_VARCHAR
 
-CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"  # in the metadata of a column: its declared type
+__all__ = ["CHAR_AS_STORED", "char_length", "padded"]
+
 CHAR_AS_STORED = {"spark.sql.readSideCharPadding": "false"}
 
 

@@ -18,8 +18,8 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from tidemark.delivery.driver.char_columns import CHAR_VARCHAR
 from tidemark.delivery.planning.constraints import check_texts, text_at
+from tidemark.jobs.schemas import CHAR_VARCHAR
 from tidemark.model.table_log import Metadata
 from tidemark.sql.identifiers import quoted
 

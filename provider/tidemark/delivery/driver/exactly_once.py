@@ -62,6 +62,7 @@ __all__ = [
     "find_delivery",
     "no_rows",
     "open_target",
+    "partition_columns",
     "target_schema",
     "until_committed",
     "write_statement",
@@ -122,17 +123,27 @@ def target_schema(log: DeltaLog) -> StructType:
     return struct_type(log.state().metadata.schema_json)
 
 
+def partition_columns(log: DeltaLog) -> tuple[str, ...]:
+    """The table's partition columns now, from its log."""
+    return log.state().metadata.partition_columns
+
+
 def find_delivery(delivering: Delivering, statement: Statement) -> Delivery:
-    """The state of this statement in the target's log (step 10), read at each call. It changes nothing."""
+    """The state of this statement in the target's log (step 10), read at each call. It changes nothing.
+
+    A log that ends before the base version was put back by hand, and its transaction numbers with it: REWOUND.
+    """
     log = open_target(statement, delivering.options)
     head = log.head()
     found_id = log.state(head).table_id
-    readable = found_id == statement.target.table_id and head >= statement.base_version
+    same = found_id == statement.target.table_id
+    if same and head < statement.base_version:
+        return Delivery(Finding.REWOUND, found_id)
     return judge(
         delivering.mark(statement, MarkKind.WRITE),
         expected_id=statement.target.table_id,
         found_id=found_id,
-        commits=log.commits(statement.base_version, head) if readable else (),
+        commits=log.commits(statement.base_version, head) if same else (),
         version_at=log.version_at,
     )
 

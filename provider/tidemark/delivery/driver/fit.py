@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     ByteType,
     DataType,
@@ -36,7 +37,15 @@ from tidemark.model.statements import SchemaEvolution
 from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
 from tidemark.sql.identifiers import quoted
 
-__all__ = ["METADATA_COLUMNS", "FittedColumn", "fit_columns", "missing_required", "nullable"]
+__all__ = [
+    "METADATA_COLUMNS",
+    "FittedColumn",
+    "as_stored",
+    "fit_columns",
+    "missing_required",
+    "nullable",
+    "stores_empty_as_null",
+]
 
 METADATA_COLUMNS = (ACTION, IS_UPDATE, ROW_ID, FILENAME, COMMIT_VERSION, COMMIT_TIMESTAMP)
 WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)
@@ -47,7 +56,8 @@ READ_FROM_TEXT = (NumericType, BooleanType, DateType, TimestampType, TimestampNT
 @dataclass(frozen=True)
 class FittedColumn:
     """A column of the stream with the target's spelling and type, everything nullable. `may_fail`: some values of
-    `source_type` do not fit. `char_length`: the n of a CHAR(n).
+    `source_type` do not fit. `char_length`: the n of a CHAR(n). `empty_is_null`: the target stores an empty value as
+    NULL.
     """
 
     source: str
@@ -56,13 +66,15 @@ class FittedColumn:
     source_type: DataType
     may_fail: bool = False
     char_length: int | None = None
+    empty_is_null: bool = False
 
     @property
     def expression(self) -> Column:
         """The stream's column under the target's name and type; NULL for a value that does not fit."""
         column = F.col(quoted(self.source))
         cast = column.try_cast(self.data_type) if self.may_fail else column.cast(self.data_type)
-        return cast.alias(self.target)
+        stored = F.when(F.length(cast) > 0, cast) if self.empty_is_null else cast
+        return stored.alias(self.target)
 
     def shown(self, value: Column) -> Column:
         """A value of the target's column as Spark shows it. Values that are the same there are equal."""
@@ -119,6 +131,23 @@ def _fitted(field: StructField, wanted: StructField | None) -> FittedColumn:
         may_fail=not _widens(field.dataType, chosen.dataType),
         char_length=None if wanted is None else char_length(wanted),
     )
+
+
+def as_stored(columns: tuple[FittedColumn, ...], partitioned: Collection[str]) -> tuple[FittedColumn, ...]:
+    """The columns with their values as a target stores them that is `partitioned` by these. Delta stores an empty text
+    or binary value of a partition column as NULL.
+    """
+    named = frozenset(name.lower() for name in partitioned)
+
+    def becomes_null(column: FittedColumn) -> bool:
+        return column.char_length is None and stores_empty_as_null(column.target, column.data_type, named)
+
+    return tuple(replace(column, empty_is_null=True) if becomes_null(column) else column for column in columns)
+
+
+def stores_empty_as_null(name: str, data_type: DataType, partitioned: Collection[str]) -> bool:
+    """Whether Delta stores an empty value of the column as NULL. `partitioned`: partition columns, in small letters."""
+    return isinstance(data_type, (StringType, BinaryType)) and name.lower() in partitioned
 
 
 def nullable(data_type: DataType) -> DataType:

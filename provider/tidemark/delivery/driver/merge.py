@@ -10,7 +10,9 @@ other images mean that their key may be deleted.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -20,11 +22,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from tidemark.changes.driver.content import same_content
 from tidemark.delivery.driver.char_columns import CHAR_AS_STORED
-from tidemark.delivery.driver.fit import FittedColumn, fit_columns
+from tidemark.delivery.driver.fit import FittedColumn, as_stored, fit_columns
 from tidemark.delivery.driver.key_ranges import Key, key_range, rows_in_range
 from tidemark.delivery.driver.prepared import PreparedWrite
 from tidemark.errors import AmbiguousMergeKey, MissingMergeKey
+from tidemark.jobs.failures import has_said
 from tidemark.jobs.settings import under
+from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.model.statements import SchemaEvolution, Statement
 from tidemark.model.streams import ACTION, COMMIT_VERSION, ROW_ID
 from tidemark.sql.identifiers import quoted
@@ -35,26 +39,39 @@ if TYPE_CHECKING:
 
 __all__ = ["is_lasting", "key_columns", "prepare_merge"]
 
+logger = logging.getLogger(__name__)
+
 IMAGE = "__tidemark_image"
 DELETES = "__tidemark_delete"
 INSERTS = "__tidemark_inserts"
 ROWS = "__tidemark_rows"
 READ = "__tidemark_read"
+_OUTSIDE = "Tidemark: an old image has no row in the part of the target that is merged into"
 
 
-def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, keys: Sequence[str]) -> PreparedWrite:
-    """A write that merges `changes` after checks of keys, columns and uniqueness. Without METADATA$ACTION all are
-    INSERTs.
+def prepare_merge(
+    changes: DataFrame,
+    statement: Statement,
+    target: StructType,
+    keys: Sequence[str],
+    *,
+    partitioned: Sequence[str] = (),
+    within: Column | None = None,
+) -> PreparedWrite:
+    """A write that merges `changes` after checks of keys, columns and uniqueness: INSERTs without METADATA$ACTION.
 
-    Key columns are compared NULL-safe, a CHAR without its trailing spaces. Matched rows with equal columns are not
-    touched. Files of the target whose statistics rule out all keys are not read. The changes are kept in memory, one
-    row per key, until `close`. Raises MissingMergeKey, TargetDoesNotFit, AmbiguousMergeKey.
+    Key columns are compared NULL-safe, a CHAR without its trailing spaces. An empty text in a `partitioned` column is
+    compared as the NULL that Delta stores. Matched rows with equal columns are not touched. Files of the target whose
+    statistics rule out all keys are not read. `within`: a condition that rows of the target meet if they are the old
+    images of changes. Files without such rows are not read. If an old image has no row there, the merge runs again
+    without the condition. The changes are kept in memory, one row per key, until `close`.
+    Raises MissingMergeKey, TargetDoesNotFit, AmbiguousMergeKey.
     """
     with_action = changes if ACTION in changes.columns else changes.withColumn(ACTION, F.lit("INSERT"))
-    evolution = statement.write.schema_evolution
-    name = statement.target.name
+    evolution, name = statement.write.schema_evolution, statement.target.name
     sorted_out = statement.write.quarantine is not None
-    fitted = fit_columns(with_action.schema, target, target_name=name, evolution=evolution, sorted_out=sorted_out)
+    fits = fit_columns(with_action.schema, target, target_name=name, evolution=evolution, sorted_out=sorted_out)
+    fitted = as_stored(fits, partitioned)
     chosen = key_columns(keys, fitted, target, name)
     each = COMMIT_VERSION in changes.columns
     lasting = is_lasting(with_action, chosen) if each else F.lit(True)
@@ -66,9 +83,9 @@ def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, 
         winners.unpersist()
         raise
     known = {field.name for field in target.fields}
-    possible = rows_in_range(of_target, found["range"])
+    merge = _Merge(winners, statement, fitted, chosen, known, rows_in_range(of_target, found["range"]))
     return PreparedWrite(
-        run=lambda: _merge(winners, statement, fitted, chosen, known, possible),
+        run=merge.run if within is None else lambda: merge.run_within(within),
         close=lambda: _forget(winners),
         changes=int(found["read"] or 0),
     )
@@ -160,30 +177,51 @@ def _refuse_ambiguous(winners: DataFrame, keys: Sequence[FittedColumn], target: 
     return found
 
 
-def _merge(
-    winners: DataFrame,
-    statement: Statement,
-    fitted: Sequence[FittedColumn],
-    keys: Sequence[FittedColumn],
-    known: set[str],
-    possible: Column,
-) -> None:
-    """Runs the merge as Spark's own MERGE. Delta's builder needs a plugin in a server of Spark Connect."""
-    values = {quoted(column.target): _new(column.target) for column in fitted}
-    goes = _new(DELETES)
-    target = path_name(statement.target.path)
-    same_key = reduce(
-        Column.__and__, (key.shown(_old(target, key.target)).eqNullSafe(key.shown(_new(key.target))) for key in keys)
-    )
-    compared = [column for column in fitted if column.target in known]
-    differs = _differs(target, compared, len(compared) < len(fitted))
-    merge = winners.alias("changes").mergeInto(target, same_key & possible)
-    merge = merge.whenMatched(goes).delete().whenMatched(~goes & differs).update(values)
-    merge = merge.whenNotMatched(~goes).insert(values)
-    if statement.write.schema_evolution is SchemaEvolution.ADD:
-        merge = merge.withSchemaEvolution()
-    with under(winners.sparkSession, CHAR_AS_STORED):
-        merge.merge()
+@dataclass(frozen=True)
+class _Merge:
+    """Spark's own MERGE. Delta's builder needs a plugin in a server of Spark Connect."""
+
+    winners: DataFrame
+    statement: Statement
+    fitted: Sequence[FittedColumn]
+    keys: Sequence[FittedColumn]
+    known: set[str]
+    possible: Column
+
+    def run(self) -> None:
+        self._run(self.possible, whole=True)
+
+    def run_within(self, within: Column) -> None:
+        """The merge of a part of the target first; nothing is written if it is the wrong part."""
+        try:
+            self._run(self.possible & within, whole=False)
+        except SPARK_FAILURES as error:
+            if not has_said(error, _OUTSIDE):
+                raise
+            name = self.statement.target.name
+            logger.warning("%s has other rows than the changes say, so all its rows are compared", name)
+            self.run()
+
+    def _run(self, possible: Column, *, whole: bool) -> None:
+        """`whole`: an old image without a row is a row that is new."""
+        values = {quoted(column.target): _new(column.target) for column in self.fitted}
+        goes, target = _new(DELETES), path_name(self.statement.target.path)
+        equal = (key.shown(_old(target, key.target)).eqNullSafe(key.shown(_new(key.target))) for key in self.keys)
+        compared = [column for column in self.fitted if column.target in self.known]
+        differs = _differs(target, compared, len(compared) < len(self.fitted))
+        merge = self.winners.alias("changes").mergeInto(target, reduce(Column.__and__, equal) & possible)
+        merge = merge.whenMatched(goes).delete().whenMatched(~goes & differs).update(values)
+        if not whole:
+            merge = merge.whenNotMatched(_new(READ) > _new(INSERTS)).insert(values | self._refused())
+        merge = merge.whenNotMatched(~goes).insert(values)
+        if self.statement.write.schema_evolution is SchemaEvolution.ADD:
+            merge = merge.withSchemaEvolution()
+        with under(self.winners.sparkSession, CHAR_AS_STORED):
+            merge.merge()
+
+    def _refused(self) -> dict[str, Column]:
+        key = self.keys[0]
+        return {quoted(key.target): F.raise_error(F.lit(_OUTSIDE)).cast(key.data_type)}
 
 
 def _differs(target: str, compared: Sequence[FittedColumn], brings_new_columns: bool) -> Column:

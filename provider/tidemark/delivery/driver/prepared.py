@@ -19,10 +19,11 @@ class PreparedWrite:
     """A checked write. `run` is one Delta command; `close` frees the memory that it keeps, run or not.
 
     `split`: the constraints that sorted the rows, if others go to a quarantine. `changes`: the number of rows that it
-    reads of the change set, if known.
+    reads of the change set, if known. `seconds`: the time of its preparation.
     """
 
     run: Callable[[], None]
     close: Callable[[], None] = _nothing
     split: Split | None = None
     changes: int | None = None
+    seconds: float = 0.0

@@ -15,7 +15,7 @@ from tidemark.model.streams import ACTION, StreamWindow, WindowKind
 from tidemark.sql.identifiers import quoted
 from tidemark.streams.driver.partials import needs_net_rows, signed_sums
 from tidemark.streams.driver.refresh import image_rows, partials_after, signed, whole_rows
-from tidemark.streams.driver.windows import read_signed_window, read_window, require_same_view
+from tidemark.streams.driver.windows import read_query_window, read_window, require_same_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +66,7 @@ def fresh_from(
         if needs_net_rows(shape.sums):
             rows = signed(read_window(spark, window, workspace, options), shape.followed)
         else:
-            rows = read_signed_window(spark, window, workspace, options)
+            rows = read_query_window(spark, window, workspace, options, signed=True).rows
         found = signed_sums(spark, rows, shape.sums)
         sums = partials_after(spark, window, found, kept, shape.sums, options)
         return _read(spark, shape, kept.unionByName(sums))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from tidemark.changes.driver.views.catalog import Catalog
 from tidemark.errors import KeptViewRefused, NotADeltaTable, TableNotFound
@@ -11,13 +12,14 @@ from tidemark.materialized.model.definitions import KeptKind
 from tidemark.materialized.model.jobs import KeptTable
 from tidemark.materialized.planning.names import title_of
 from tidemark.sql.identifiers import quoted
+from tidemark.sql.statements import path_name
 from tidemark.sql.table_names import table_name
 from tidemark.streams.driver.catalog_tables import VIEWS, catalog_location, kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["require_free_in_catalog"]
+__all__ = ["is_over", "require_free_in_catalog"]
 
 
 def require_free_in_catalog(spark: SparkSession, wanted: KeptTable, kind: KeptKind) -> None:
@@ -36,10 +38,17 @@ def require_free_in_catalog(spark: SparkSession, wanted: KeptTable, kind: KeptKi
     raise KeptViewRefused(kind=title_of(kind), view=wanted.name, problem=problem)
 
 
+def is_over(view: Mapping[str, Any] | None, path: str) -> bool:
+    """Whether the catalog's description of a view says that it reads the rows kept at the path, or partial aggregates
+    beside them.
+    """
+    text = str((view or {}).get("view_text"))
+    return any(path_name(f"{path}{suffix}") in text for suffix in ("", "__partials"))
+
+
 def _is_of_the_view(spark: SparkSession, name: str, kind: str, path: str) -> bool:
     if kind.upper() in VIEWS:
-        entry = Catalog(spark).described(name) or {}
-        return f"delta.`{path}" in str(entry.get("view_text"))
+        return is_over(Catalog(spark).described(name), path)
     try:
         return canonical_uri(catalog_location(spark, name, kind)) == path
     except (NotADeltaTable, TableNotFound):

@@ -54,9 +54,10 @@ class KeptView:
     """A view in the control store.
 
     `uid` is never used twice. `text`: the query as it was given. `kept`: the table of `shape`. `stream`: the stream
-    that pins the versions of its bases; nobody else may read it. `fresh_at`: the time for which the last refresh
-    answers; None before the first. `suspended`: why it is not refreshed; None if it is. `kept_version`, `kept_rows`:
-    of the kept table after the last refresh. `groups`: its rows after the last compaction or whole refresh.
+    that pins the versions of its bases; nobody else may read it. `fresh_at`: the newest time for which the kept rows
+    are known to answer; None before the first refresh. `suspended`: why it is not refreshed; None if it is.
+    `kept_version`, `kept_rows`: of the kept table after the last refresh. `groups`: its rows after the last compaction
+    or whole refresh.
     `columns_read`: path of a base → columns that the query names → JSON of their types, as of the creation.
     `problem`: of the last refresh, or of a base that has suspended it; `problem_run`: the run that met it. `asked_at`:
     when a person asked for a refresh that no run has done yet.

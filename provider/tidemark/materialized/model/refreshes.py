@@ -10,7 +10,7 @@ from enum import StrEnum
 from tidemark.materialized.model.definitions import RefreshMode
 from tidemark.model.statements import RefreshHow
 
-__all__ = ["Level", "Refresh", "RefreshState", "Refreshed", "Wave"]
+__all__ = ["Level", "Measured", "Refresh", "RefreshState", "Refreshed", "Wave"]
 
 
 class RefreshState(StrEnum):
@@ -29,7 +29,8 @@ class Refresh:
     `run`: the run that planned it, and with it the wave of all views that it planned. `as_of`: the time for which the
     wave answers; `ends`: path → version of the tables in which its windows end. `how`: the way that was chosen, for the
     reason `why`; None before the choice, and if nothing has changed. `incremental_bytes`, `full_bytes`: the estimates
-    of both ways. `rows`, `bytes`, `seconds`: of the write. `versions`: path → version of all bases at its end.
+    of both ways. `rows`, `bytes`: of the write. `seconds`: of the transaction, which a level of views shares;
+    `write_seconds`: of this write in its driver. `versions`: path → version of all bases at its end.
     """
 
     view_uid: str
@@ -47,10 +48,20 @@ class Refresh:
     rows: int | None = None
     bytes: int | None = None
     seconds: float | None = None
+    write_seconds: float | None = None
     versions: Mapping[str, int] = field(default_factory=dict)
     kept_version: int | None = None
     ended_at: datetime | None = None
     error: str | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The way, the estimated bytes of that way, and the seconds of an earlier write."""
+
+    how: RefreshHow
+    estimated_bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True)

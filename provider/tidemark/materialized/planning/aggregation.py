@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -11,6 +11,7 @@ from tidemark.changes.planning.views.parts import is_grouped, is_optional
 from tidemark.changes.planning.views.sources import block_of, sources_of
 from tidemark.changes.planning.views.text import sql_of
 from tidemark.materialized.planning.partials import Role
+from tidemark.sql.functions import is_bare_star
 
 __all__ = ["Aggregation", "Call", "NotSums", "aggregating_block", "read_aggregation"]
 
@@ -35,23 +36,29 @@ class Call:
 @dataclass(frozen=True)
 class Aggregation:
     """The parts of an aggregating block. `groups`: expressions over its sources. `of_rows`: it is a DISTINCT, whose
-    groups are its columns.
+    groups are its columns. `sources`: their names, but for those that are columns, too. `qualifiers`: of each column,
+    those of its names.
     """
 
     block: exp.Select
     groups: tuple[exp.Expr, ...]
     of_rows: bool
     calls: tuple[Call, ...] = ()
+    sources: frozenset[str] = frozenset()
     qualifiers: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def key(self, node: exp.Expr) -> str:
-        """The same text for expressions that differ in the case and the unneeded qualifiers of names."""
+        """The same text for expressions that differ in the case and the unneeded qualifiers of names. A field of a
+        struct has the name of its column.
+        """
 
         def plain(part: exp.Expr) -> exp.Expr:
-            name = part.name.lower()
-            if isinstance(part, exp.Column) and not part.is_star and len(self.qualifiers.get(name, ())) < 2:
-                return exp.column(exp.to_identifier(name))
-            return exp.to_identifier(name, quoted=False) if isinstance(part, exp.Identifier) else part
+            if isinstance(part, exp.Column) and not part.is_star:
+                qualifier, names = _parts(part, self.sources)
+                if qualifier and len(self.qualifiers.get(names[0], ())) > 1:
+                    names = (qualifier, *names)
+                return exp.column(*reversed(names))
+            return exp.to_identifier(part.name.lower()) if isinstance(part, exp.Identifier) else part
 
         return sql_of(node.unnest().copy().transform(plain))
 
@@ -72,19 +79,32 @@ def aggregating_block(tree: exp.Select) -> exp.Select | None:
 def read_aggregation(block: exp.Select, columns: Sequence[str]) -> Aggregation:
     """The parts of the block. `columns`: those of its sources. Raises NotSums."""
     nodes = [*block.expressions, *filter(None, (block.args.get("having"), block.args.get("group")))]
+    sources = frozenset(source.alias_or_name.lower() for source in sources_of(block)) - {n.lower() for n in columns}
     qualifiers: dict[str, set[str]] = {}
     for column in (found for node in nodes for found in node.find_all(exp.Column)):
-        if column.table:
-            qualifiers.setdefault(column.name.lower(), set()).add(column.table.lower())
+        qualifier, names = _parts(column, sources)
+        if qualifier:
+            qualifiers.setdefault(names[0], set()).add(qualifier)
     known = {name: frozenset(found) for name, found in qualifiers.items()}
     calls = tuple(_calls(block))
     if block.args.get("distinct"):
         if block.args.get("group") or block.args.get("having") or calls:
             raise NotSums("DISTINCT over groups is computed from the base")
-        return Aggregation(block, (), of_rows=True, qualifiers=known)
+        return Aggregation(block, (), of_rows=True, sources=sources, qualifiers=known)
     if any(item.is_star for item in block.expressions):
         raise NotSums("a star among groups is computed from the base")
-    return Aggregation(block, tuple(_groups(block, columns)), False, calls, known)
+    found = Aggregation(block, tuple(_groups(block, columns)), False, calls, sources, known)
+    texts: dict[str, str] = {}
+    for group in found.groups:
+        if texts.setdefault(found.key(group), sql_of(group)) != sql_of(group):
+            raise NotSums(f"the group {sql_of(group)} is written in two ways and is computed from the base")
+    return found
+
+
+def _parts(column: exp.Column, sources: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """The source that the column is qualified with, or "", and its own name with those of fields in it."""
+    first, *rest = (part.name.lower() for part in column.parts)
+    return (first, tuple(rest)) if rest and first in sources else ("", (first, *rest))
 
 
 def _is_linear_below(block: exp.Select) -> bool:
@@ -148,7 +168,9 @@ def _call(call: exp.AggFunc) -> Call:
 
 
 def _counted(values: Sequence[exp.Expr | None], condition: exp.Expr | None) -> exp.Expr | None:
-    """The condition under which a row counts; None if each does."""
+    """The condition under which a row counts; None if each does. Raises NotSums for the columns of other stars."""
+    if any(value is not None and value.is_star and (len(values) > 1 or not is_bare_star(value)) for value in values):
+        raise NotSums("a count of the columns of a star is computed from the base")
     asked = [
         value for value in values if value is not None and not value.is_star and not isinstance(value, exp.Literal)
     ]

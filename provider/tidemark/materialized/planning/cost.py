@@ -1,16 +1,20 @@
-"""The cheaper way to refresh, from the sizes in the logs.
+"""The cheaper way to refresh, from the sizes in the logs, and from the seconds of earlier refreshes.
 
 All costs are bytes that a scan would read in the same time. The weights are chosen by hand;
-`tests/benchmarks/kept_views.py` compares the choices with what both ways take.
+`tests/benchmarks/kept_views.py` compares the choices with what both ways take. Bytes of one query are not seconds of
+another: once both ways of a view were taken, each has its own pace.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median_low
 
 from tidemark.changes.planning.views.partition import partition_keys
 from tidemark.changes.planning.views.parts import is_linear, numbered
 from tidemark.changes.planning.views.terms import Role, roles_of
+from tidemark.materialized.model.refreshes import Measured
 from tidemark.materialized.model.shapes import KeptShape, Shape
 from tidemark.model.statements import RefreshHow
 from tidemark.streams.model.partial_columns import EPOCH
@@ -25,6 +29,8 @@ _TOUCHED = 0.8  # one end of a scan that is cut to the groups of changed rows
 _LOST = 0.5  # all scans, if groups lose their minimum or maximum
 _WRITTEN = 4.0
 _MERGED = 1.5  # rows of the kept table, whose ids a merge compares
+_PACES, _LEAST_KNOWN = 5, 2  # refreshes, the newest ones
+_TRIED = 4  # times the estimate of the changes, up to which all rows are written to know their seconds
 _FEW = 64 * _MIB  # of changed files; more rows are not collected, so nothing is cut
 
 
@@ -65,8 +71,10 @@ class Choice:
     full_bytes: int
 
 
-def choose(estimate: Estimate) -> Choice:
-    """The cheaper way. Partial aggregates of more than twice the groups are compacted by an incremental refresh."""
+def choose(estimate: Estimate, earlier: Sequence[Measured] = ()) -> Choice:
+    """The cheaper way, by bytes, and by seconds once `earlier` refreshes, the newest first, have taken both ways.
+    Partial aggregates of more than twice the groups are compacted by an incremental refresh.
+    """
     shape, full = estimate.shape, round(_full(estimate))
     if shape.shape is Shape.PLAIN:
         return Choice(RefreshHow.WHOLE, shape.why or "its changes cannot be computed", None, full)
@@ -75,10 +83,42 @@ def choose(estimate: Estimate) -> Choice:
         return Choice(RefreshHow.WHOLE, "no column ties what has changed to its groups or partners", None, full)
     compacted = _outgrown(estimate)
     incremental = round(_FIXED + reads + _writes(estimate, compacted=compacted))
+    if compacted:
+        return _by_bytes(RefreshHow.COMPACTED, incremental, full)
+    return _by_seconds(earlier, incremental, full) or _by_bytes(RefreshHow.CHANGES, incremental, full)
+
+
+def _by_bytes(how: RefreshHow, incremental: int, full: int) -> Choice:
     if incremental >= full:
         return Choice(RefreshHow.WHOLE, f"changes would cost {incremental:,} bytes, all {full:,}", incremental, full)
-    how = RefreshHow.COMPACTED if compacted else RefreshHow.CHANGES
     return Choice(how, f"changes cost {incremental:,} bytes, all would {full:,}", incremental, full)
+
+
+def _by_seconds(earlier: Sequence[Measured], incremental: int, full: int) -> Choice | None:
+    """None as long as too little is known. If it is not much dearer, all rows are written once in a while, to know."""
+    changes, whole = _pace(earlier, RefreshHow.CHANGES), _pace(earlier, RefreshHow.WHOLE)
+    if changes is None:
+        return None
+    if whole is None:
+        if not incremental < full <= _TRIED * incremental:
+            return None
+        why = f"changes would cost {incremental:,} bytes, all {full:,}, whose seconds are not known"
+        return Choice(RefreshHow.WHOLE, why, incremental, full)
+    seconds, all_seconds = incremental * changes, full * whole
+    if seconds >= all_seconds:
+        why = f"by earlier refreshes, changes would take {seconds:.1f} s, all {all_seconds:.1f} s"
+        return Choice(RefreshHow.WHOLE, why, incremental, full)
+    why = f"by earlier refreshes, changes take {seconds:.1f} s, all would {all_seconds:.1f} s"
+    return Choice(RefreshHow.CHANGES, why, incremental, full)
+
+
+def _pace(earlier: Sequence[Measured], how: RefreshHow) -> float | None:
+    """Seconds for an estimated byte, the median of the last few. None: unknown, or of a single refresh by changes,
+    which may have met a cold Spark or a hang.
+    """
+    found = [one.seconds / one.estimated_bytes for one in earlier if one.how is how][:_PACES]
+    least = _LEAST_KNOWN if how is RefreshHow.CHANGES else 1
+    return median_low(found) if len(found) >= least else None
 
 
 def _full(estimate: Estimate) -> float:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tidemark.materialized.model.definitions import KeptKind, KeptView
-from tidemark.materialized.planning.states import lag_of
+from tidemark.materialized.planning.states import ViewState, lag_of, state_of
 
-__all__ = ["Node", "ancestors", "blocked", "due", "levels", "reads_itself", "roots"]
+__all__ = ["RUNS_EVERY", "Node", "ancestors", "blocked", "due", "levels", "reads_itself", "roots", "still_fresh"]
+
+RUNS_EVERY = timedelta(minutes=1)  # the time between runs that refresh what is due, as in the DAG `refresh_views`
+_NOTED_EVERY = timedelta(minutes=2)  # each is a write to the store
 
 
 @dataclass(frozen=True)
@@ -24,19 +27,38 @@ class Node:
     changed: bool = True
 
 
-def due(nodes: Sequence[Node], now: datetime, *, if_changed: bool = False) -> tuple[Node, ...]:
+def due(
+    nodes: Sequence[Node], now: datetime, *, if_changed: bool = False, runs_every: timedelta = RUNS_EVERY
+) -> tuple[Node, ...]:
     """The views to refresh now, with all dynamic tables that they read, so that all show one point in time.
 
-    A dynamic table is due if a refresh that began later would end past its target lag. One of DOWNSTREAM waits for its
+    A dynamic table is due if a refresh of the next run would end past its target lag. One of DOWNSTREAM waits for its
     readers. A materialized view is due if a base has changed, or one of a table that waits for it. A view for which a
     person has asked is due. A suspended view is not, and neither are its readers. `if_changed`: a dynamic table with a
-    lag of its own is also due if a base has changed, or will by this.
+    lag of its own is also due if a base has changed, or will by this. `runs_every`: the time to the next run.
     """
     stopped = blocked(nodes)
     moved = _moved(nodes, _upstream(nodes)) if if_changed else frozenset()
     behind = _behind(nodes)
-    wanted = [node for node in nodes if node.view.uid not in stopped and _is_due(node, now, moved, behind)]
+    at_next = now + runs_every
+    wanted = [node for node in nodes if node.view.uid not in stopped and _is_due(node, at_next, moved, behind)]
     return ancestors(nodes, wanted)
+
+
+def still_fresh(nodes: Sequence[Node], now: datetime) -> tuple[Node, ...]:
+    """The materialized views that show this moment, too, since no base has changed. None whose stored point is young,
+    or that fails, is suspended, or is to be refreshed.
+    """
+    behind = _behind(nodes)
+    return tuple(
+        node
+        for node in nodes
+        if node.view.kind is KeptKind.MATERIALIZED_VIEW
+        and state_of(node.view) is ViewState.ACTIVE
+        and node.view.asked_at is None
+        and node.view.uid not in behind
+        and (lag_of(node.view, now) or timedelta()) >= _NOTED_EVERY
+    )
 
 
 def ancestors(nodes: Sequence[Node], wanted: Iterable[Node]) -> tuple[Node, ...]:
@@ -135,7 +157,7 @@ def _has_lag(node: Node) -> bool:
     return node.view.target_lag is not None and node.view.target_lag.at_most is not None
 
 
-def _is_due(node: Node, now: datetime, moved: frozenset[str], behind: frozenset[str]) -> bool:
+def _is_due(node: Node, at_next: datetime, moved: frozenset[str], behind: frozenset[str]) -> bool:
     if node.view.asked_at is not None:
         return True
     if node.view.kind is KeptKind.MATERIALIZED_VIEW:
@@ -145,5 +167,5 @@ def _is_due(node: Node, now: datetime, moved: frozenset[str], behind: frozenset[
         return False
     if node.view.uid in moved:
         return True
-    lag = lag_of(node.view, now)
+    lag = lag_of(node.view, at_next)
     return lag is None or lag + node.expected > at_most

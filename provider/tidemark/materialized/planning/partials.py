@@ -112,9 +112,9 @@ def partials_of(argument: Argument) -> dict[str, str]:
 def net_of(name: str) -> str:
     """The partial aggregate of all rows of a group. It is NULL if there are no values."""
     if name.startswith(MINIMUM):
-        return f"MIN_BY({name}, CASE WHEN {name} IS NOT NULL THEN STRUCT(-{EPOCH}, {name}) END)"
+        return f"MIN_BY({name}, STRUCT(-{EPOCH}, {name} IS NULL, {name}))"
     if name.startswith(MAXIMUM):
-        return f"MAX_BY({name}, CASE WHEN {name} IS NOT NULL THEN STRUCT({EPOCH}, {name}) END)"
+        return f"MAX_BY({name}, STRUCT({EPOCH}, {name} IS NOT NULL, {name}))"
     return f"SUM({name})" if name.startswith("tidemark_s") else f"COALESCE(SUM({name}), 0)"
 
 

@@ -32,7 +32,7 @@ def _refreshes(connection: sa.Connection, uid: str, portion: Portion) -> list[Po
 
 
 def _point(row: sa.RowMapping) -> Point:
-    names = ("run", "state", "how", "why", "rows", "bytes", "seconds", "incremental_bytes", "full_bytes", "error")
+    names = (field.name for field in _REFRESHES.fields if field.name not in ("at", "lag_seconds"))
     ended: datetime | None = row["ended_at"]
     values = {name: row[name] for name in names} | {"lag_seconds": lag_at(ended, row["as_of"])}
     return Point((row["id"],), {"at": ended or row["moved_at"], **values})
@@ -50,6 +50,7 @@ _REFRESHES = HistoryPart(
         Field("rows", "Rows written", Unit.ROWS),
         Field("bytes", "Bytes written", Unit.BYTES),
         Field("seconds", "Seconds", Unit.SECONDS),
+        Field("write_seconds", "Seconds of the write", Unit.SECONDS),
         Field("incremental_bytes", "Estimate: incremental", Unit.BYTES),
         Field("full_bytes", "Estimate: in full", Unit.BYTES),
         Field("lag_seconds", "Lag at its end", Unit.SECONDS),

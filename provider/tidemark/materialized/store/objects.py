@@ -36,7 +36,9 @@ _ADVICE = {
         ("airflow tidemark views describe {name}", "airflow tidemark views resume {name}"),
     ),
     ViewState.FAILING.value: Advice("Fix the problem. The next refresh tries again.", (_HISTORY,)),
-    "": Advice("Refresh it, or look at what its refreshes take.", ("airflow tidemark views refresh {name}", _HISTORY)),
+    "": Advice(
+        "Refresh it, or look at the cost of its refreshes.", ("airflow tidemark views refresh {name}", _HISTORY)
+    ),
 }
 
 
@@ -75,6 +77,8 @@ def _kind(kind: KeptKind) -> ObjectKind:
         ties=f"materialized.store.ties:{kind.value}_ties",
         highs=None if kind is KeptKind.DYNAMIC_TABLE else "materialized.store.highs:view_highs",
         touched="materialized.store.touched:views_of_runs",
+        last_runs="materialized.store.touched:view_runs",
+        stops=frozenset({"suspend"}),
     )
 
 

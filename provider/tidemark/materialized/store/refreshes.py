@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tidemark.control.history import Cursor, Step, drop_by_number
 from tidemark.materialized.model.definitions import RefreshMode
-from tidemark.materialized.model.refreshes import Refresh, RefreshState
+from tidemark.materialized.model.refreshes import Measured, Refresh, RefreshState
 from tidemark.materialized.store.schema import view_refreshes
 from tidemark.model.codec import to_json
 from tidemark.model.statements import RefreshHow
@@ -23,6 +23,8 @@ __all__ = [
     "fail_refresh",
     "find_refresh",
     "history",
+    "is_idle",
+    "measured",
     "move_ends",
     "newest_seconds",
     "plan_refresh",
@@ -32,6 +34,7 @@ __all__ = [
 _of = view_refreshes.c
 _WAVES = 100  # the newest of a view, of which a task may begin one again
 _SECONDS_OF = 5  # refreshes that forecast the next one
+_REMEMBERED = 20  # writes; a way that none of them took is tried again if its estimate is the smaller one
 
 
 def plan_refresh(connection: sa.Connection, refresh: Refresh) -> Refresh:
@@ -91,6 +94,7 @@ def end_refresh(connection: sa.Connection, ended: Refresh) -> bool:
         rows=ended.rows,
         bytes=ended.bytes,
         seconds=ended.seconds,
+        write_seconds=ended.write_seconds,
         versions=to_json(ended.versions),
         kept_version=ended.kept_version,
         error=None,
@@ -119,10 +123,35 @@ def history(connection: sa.Connection, view_uids: Sequence[str], limit: int) -> 
     return tuple(_of_row(row) for row in connection.execute(query).mappings())
 
 
+def is_idle(connection: sa.Connection, view_uid: str) -> bool:
+    """Whether the newest refresh of the view has ended well."""
+    return any(one.state in (RefreshState.DONE, RefreshState.UNCHANGED) for one in history(connection, [view_uid], 1))
+
+
 def newest_seconds(connection: sa.Connection, view_uid: str) -> tuple[float, ...]:
     """The seconds that the last refreshes of the view took, newest first; of those that wrote."""
     wrote = sa.select(_of.seconds).where(_of.view_uid == view_uid, _of.seconds.is_not(None))
     return tuple(connection.execute(wrote.order_by(_of.id.desc()).limit(_SECONDS_OF)).scalars())
+
+
+def measured(connection: sa.Connection, view_uid: str) -> tuple[Measured, ...]:
+    """The last writes of the view whose seconds and estimates are known, newest first. The first of all is left out:
+    its estimate lacks the kept rows, which did not exist.
+    """
+    first = sa.select(sa.func.min(_of.id)).where(_of.view_uid == view_uid, _of.state == RefreshState.DONE.value)
+    timed = sa.select(_of.how, _of.write_seconds, _of.incremental_bytes, _of.full_bytes).where(
+        _of.view_uid == view_uid,
+        _of.write_seconds.is_not(None),
+        _of.how.is_not(None),
+        _of.id > first.scalar_subquery(),
+    )
+    found = []
+    for row in connection.execute(timed.order_by(_of.id.desc()).limit(_REMEMBERED)):
+        how = RefreshHow(row.how)
+        estimated = row.full_bytes if how is RefreshHow.WHOLE else row.incremental_bytes
+        if estimated:
+            found.append(Measured(how, estimated, row.write_seconds))
+    return tuple(found)
 
 
 def drop_refreshes(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
@@ -155,6 +184,7 @@ def _of_row(row: sa.RowMapping) -> Refresh:
         rows=row["rows"],
         bytes=row["bytes"],
         seconds=row["seconds"],
+        write_seconds=row["write_seconds"],
         versions={} if row["versions"] is None else json.loads(row["versions"]),
         kept_version=row["kept_version"],
         ended_at=row["ended_at"],

@@ -68,6 +68,7 @@ view_refreshes = sa.Table(
     sa.Column("rows", sa.BigInteger),
     sa.Column("bytes", sa.BigInteger),
     sa.Column("seconds", sa.Float),
+    sa.Column("write_seconds", sa.Float),
     sa.Column("versions", sa.Text),  # JSON of path → version of the bases
     sa.Column("kept_version", sa.BigInteger),
     sa.Column("ended_at", UtcDateTime),

@@ -1,19 +1,26 @@
-"""The kept queries that tasks have refreshed."""
+"""The kept queries that tasks have refreshed, and the task that refreshed each last."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.newest import newest_value, values_of_each
 from tidemark.control.run_keys import RunPart, Touch
 from tidemark.materialized.model.refreshes import RefreshState
-from tidemark.materialized.store.schema import view_refreshes
+from tidemark.materialized.store.schema import kept_views, view_refreshes
 
-__all__ = ["views_of_runs"]
+__all__ = ["view_runs", "views_of_runs"]
 
 _of = view_refreshes.c
+
+
+def view_runs(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, str]:
+    """The task that planned the newest refresh of each view. One query."""
+    own = kept_views.c.uid
+    return values_of_each(connection, own, uids, newest_value(_of.run, _of.view_uid == own, of=own, order=_of.id))
 
 
 def views_of_runs(connection: sa.Connection, part: RunPart) -> Mapping[str, Touch]:

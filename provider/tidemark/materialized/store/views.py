@@ -40,6 +40,7 @@ __all__ = [
     "live_views",
     "lookup_view",
     "move_bases",
+    "note_fresh",
     "note_problem",
     "note_refresh",
     "resume_view",
@@ -181,6 +182,16 @@ def note_refresh(
     values = {name: value for name, value in found.items() if value is not None}
     _change(connection, view, _of.asked_at <= fresh_at, by=by, asked_at=None)
     return _change(connection, view, newest, by=by, fresh_at=fresh_at, **values, **_NO_PROBLEM)
+
+
+def note_fresh(connection: sa.Connection, view: KeptView, *, fresh_at: datetime) -> bool:
+    """No base had changed by then, so the rows of the last refresh are right for that point, too. False for a view
+    that was dropped, fails, or has a later point.
+    """
+    older = kept_views.update().where(
+        _of.uid == view.uid, _of.ended_at.is_(None), _of.problem.is_(None), _of.fresh_at < fresh_at
+    )
+    return connection.execute(older.values(fresh_at=fresh_at)).rowcount == 1
 
 
 def note_problem(connection: sa.Connection, view: KeptView, *, problem: str, at: datetime, by: str) -> bool:

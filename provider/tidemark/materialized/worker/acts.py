@@ -21,7 +21,7 @@ VIEW_ACTS = (
         name="refresh",
         words="Ask for a refresh",
         loses="Nothing. It is not refreshed at once, since that takes Spark. The next run that refreshes due views "
-        "takes it with it, at any lag. A run that names other views does not.",
+        "includes it, at any lag. A run that names other views does not.",
         command="airflow tidemark views refresh {name} --by-next-run",
         fits=lambda states, facts: not _stands(states, facts),
         do=lambda step: ask_for_refresh(step.guarded, step.name, by=step.who),
@@ -38,7 +38,7 @@ VIEW_ACTS = (
     ObjectAct(
         name="resume",
         words="Resume",
-        loses="Nothing: the next run that refreshes views takes it with it.",
+        loses="Nothing: the next run that refreshes views includes it.",
         command="airflow tidemark views resume {name}",
         fits=_stands,
         do=lambda step: resume_view(step.guarded, step.name, by=step.who),
@@ -46,7 +46,7 @@ VIEW_ACTS = (
     ObjectAct(
         name="drop",
         words="Drop the view",
-        loses="The view and its place in its tables. Its kept table stays, as a table of its own.",
+        loses="The view, and its position in its tables. Its kept table stays, as an ordinary table.",
         command="airflow tidemark views drop {name}",
         fits=lambda _states, _facts: True,
         do=lambda step: drop_view(step.guarded, step.name, by=step.who),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
@@ -33,7 +33,12 @@ from tidemark.materialized.planning.names import require_view_name, title_of
 from tidemark.materialized.planning.reading import as_stored_query, as_stored_view
 from tidemark.materialized.store import views
 from tidemark.materialized.worker.graph import nodes_of
-from tidemark.materialized.worker.streams import drop_stream_of, insert_stream_of, newest_bases
+from tidemark.materialized.worker.streams import (
+    drop_stream_of,
+    insert_stream_of,
+    newest_bases,
+    require_free_stream_of,
+)
 from tidemark.materialized.worker.views import find_view, find_views
 from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY
 from tidemark.model.streams import TableRef
@@ -87,10 +92,11 @@ class Lakes:
 
 @dataclass(frozen=True)
 class CreatedView:
-    """The view as it is now. `created`: it did not exist before, or was replaced."""
+    """The view as it is now. `created`: it did not exist before, or was replaced. `replaced`: the view before it."""
 
     view: KeptView
     created: bool
+    replaced: KeptView | None = None
 
 
 def create_view(store: ControlStore, request: ViewRequest, *, by: str, lakes: Lakes, once: bool = False) -> CreatedView:
@@ -109,9 +115,7 @@ def create_view(store: ControlStore, request: ViewRequest, *, by: str, lakes: La
     if existing is not None and not request.or_replace:
         raise KeptViewExists(kind=title_of(existing.kind), view=existing.name)
     _require_free_path(store, request, lakes.open)
-    found = lakes.resolve(resolve_request(store, request, lakes))
-    _require_resolved(store, request, found, existing)
-    prepared(view_source(request.name, found.shape.followed, found.bases), lakes.open, turn_on=lakes.turn_on)
+    found = _resolved(store, request, existing, lakes)
     view = _view(store, request, found, lakes.open)
     bases = newest_bases(found.bases, lakes.open, {})
 
@@ -126,9 +130,20 @@ def create_view(store: ControlStore, request: ViewRequest, *, by: str, lakes: La
             views.end_view(connection, before, at=store.clock(), by=by)
         views.create_view(connection, view, by=by)
         insert_stream_of(connection, store, view, bases, who=by, why="created")
-        return CreatedView(view, created=True)
+        return CreatedView(view, created=True, replaced=before)
 
     return store.write(create)
+
+
+def _resolved(store: ControlStore, request: ViewRequest, existing: KeptView | None, lakes: Lakes) -> Resolved:
+    """The shape of the query, with its kept table. A refusal leaves the table of the view `existing` as it was."""
+    asked = resolve_request(store, request, lakes)
+    if existing is not None:
+        _require_keepable(store, request, lakes.resolve(replace(asked, kept=None)), existing, lakes)
+        store.write(lambda connection: require_free_stream_of(connection, store, existing, action="replaced"))
+    found = lakes.resolve(asked)
+    _require_keepable(store, request, found, existing, lakes)
+    return found
 
 
 def resolve_request(store: ControlStore, request: ViewRequest, lakes: Lakes) -> ResolveRequest:
@@ -193,8 +208,10 @@ def _require_free_path(store: ControlStore, request: ViewRequest, tables: Tables
             raise KeptViewRefused(kind=title_of(request.kind), view=request.name, problem=problem)
 
 
-def _require_resolved(store: ControlStore, request: ViewRequest, found: Resolved, existing: KeptView | None) -> None:
-    """Raises KeptViewRefused for a query that cannot be kept as it is asked for."""
+def _require_keepable(
+    store: ControlStore, request: ViewRequest, found: Resolved, existing: KeptView | None, lakes: Lakes
+) -> None:
+    """Raises KeptViewRefused for a query that cannot be kept as it is asked for, and the errors of its bases."""
     problem: str | None = None
     if not found.bases:
         problem = "it reads no table, so its rows never change. Create a table from it."
@@ -204,6 +221,7 @@ def _require_resolved(store: ControlStore, request: ViewRequest, found: Resolved
         problem = "its query reads the view itself, directly or through other views."
     if problem is not None:
         raise KeptViewRefused(kind=title_of(request.kind), view=request.name, problem=problem)
+    prepared(view_source(request.name, found.shape.followed, found.bases), lakes.open, turn_on=lakes.turn_on)
 
 
 def _view(store: ControlStore, request: ViewRequest, found: Resolved, tables: Tables) -> KeptView:

@@ -52,6 +52,7 @@ def keep_end(runtime: Runtime, planned: Planned, result: CommitResult, *, second
             rows=sum(evidence.rows.values()),
             bytes=_bytes(view, evidence, runtime.tables),
             seconds=seconds,
+            write_seconds=evidence.seconds,
             kept_version=evidence.commit_version,
         )
 

@@ -12,6 +12,7 @@ from tidemark.errors import (
     IncompatibleSchemaChange,
     KeptViewOutdated,
     LogIncomplete,
+    RowsRenumbered,
     SourceRecreated,
     StreamStale,
     TableNotFound,
@@ -21,7 +22,7 @@ from tidemark.errors import (
     VersionNotFound,
     VersionVacuumed,
 )
-from tidemark.materialized.model.definitions import KeptView
+from tidemark.materialized.model.definitions import KeptView, RefreshMode
 from tidemark.materialized.model.refreshes import RefreshState
 from tidemark.materialized.model.shapes import Shape
 from tidemark.materialized.planning.columns import changed_column
@@ -29,12 +30,13 @@ from tidemark.materialized.planning.cost import Choice
 from tidemark.materialized.planning.graph import ancestors
 from tidemark.materialized.store import refreshes, views
 from tidemark.materialized.worker.ends import Planned, settled_version
-from tidemark.materialized.worker.estimate import choice_for, kept_log
+from tidemark.materialized.worker.estimate import choice_for, foreign_write, kept_log
 from tidemark.materialized.worker.following import follow_bases
 from tidemark.materialized.worker.graph import nodes_of
 from tidemark.materialized.worker.streams import newest_bases, replace_stream_of, stream_of_view
 from tidemark.materialized.worker.waves import require_active
 from tidemark.model.statements import PlannedWrite, RefreshHow, RefreshWrite, TransactionKey, WriteAs
+from tidemark.model.streams import Stream
 from tidemark.streams.planning.bounds import Bound
 from tidemark.streams.worker.begin import make_way
 from tidemark.streams.worker.runtime import Runtime
@@ -49,6 +51,7 @@ LOST: tuple[type[TidemarkError], ...] = (
     SourceRecreated,
     TrackingInterrupted,
     IncompatibleSchemaChange,
+    RowsRenumbered,
     LogIncomplete,
     VersionNotFound,
     DataFileChanged,
@@ -118,16 +121,30 @@ class Preparing:
         (head,) = look_at_sources(store, [view.stream], tables, bound)
         stream = stream_of_view(store, view)
         window = window_from(stream, head.ends, store.clock())
-        if head.silent(window) and view.shape.runtime_value is not None and why is None:
-            return self._from_the_start(bound, f"no base has changed, but {view.shape.runtime_value} may have")
-        if head.silent(window):
+        silent = head.silent(window)
+        if silent and why is None and (reason := self._why_all_the_same(stream)) is not None:
+            return self._from_the_start(bound, reason)
+        if silent:
             how = RefreshHow.WHOLE if view.shape.shape is Shape.PLAIN else RefreshHow.CHANGES
             return Prepared(self.planned, bound, _write(view, how), silent=True)
-        version = store.read(lambda connection: settled_version(connection, view, stream.uid))
+        version = self._settled(stream)
         asked = self.planned.refresh.asked
-        choice = choice_for(view, window, asked, tables, kept_version=version, must_be_whole=why)
+        earlier = store.read(lambda connection: refreshes.measured(connection, view.uid))
+        choice = choice_for(view, window, asked, tables, kept_version=version, must_be_whole=why, earlier=earlier)
         self._keep(choice)
         return Prepared(self.planned, bound, _write(view, choice.how))
+
+    def _why_all_the_same(self, stream: Stream) -> str | None:
+        """A reason to write all rows although no base has changed. A view that is always refreshed in full has none."""
+        view = self.view
+        if view.shape.runtime_value is not None:
+            return f"no base has changed, but {view.shape.runtime_value} may have"
+        if self.planned.refresh.asked is RefreshMode.FULL and view.mode is not RefreshMode.FULL:
+            return "REFRESH_MODE = FULL"
+        return foreign_write(kept_log(view, self.runtime.tables), self._settled(stream))
+
+    def _settled(self, stream: Stream) -> int | None:
+        return self.runtime.store.read(lambda connection: settled_version(connection, self.view, stream.uid))
 
     def _schemas(self) -> dict[str, str] | None:
         """JSON of the columns of each base whose columns are compared, by its path; None if one is gone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 import sqlalchemy as sa
 
@@ -13,6 +14,7 @@ from tidemark.errors import RefreshesFailed, TidemarkError
 from tidemark.errors.lasting import OF_THE_PLAN
 from tidemark.materialized.model.definitions import KeptView, RefreshMode
 from tidemark.materialized.model.refreshes import Refreshed, RefreshState, Wave
+from tidemark.materialized.planning.graph import RUNS_EVERY
 from tidemark.materialized.store import refreshes, views
 from tidemark.materialized.worker.ends import Planned, keep_end, keep_failure, refreshed_from
 from tidemark.materialized.worker.following import follow_bases
@@ -46,12 +48,17 @@ def refresh_view(
 
 
 def refresh_due(
-    runtime: Runtime, names: Sequence[str] | None = None, *, key: TransactionKey, if_changed: bool = False
+    runtime: Runtime,
+    names: Sequence[str] | None = None,
+    *,
+    key: TransactionKey,
+    if_changed: bool = False,
+    runs_every: timedelta = RUNS_EVERY,
 ) -> tuple[Refreshed, ...]:
     """Refresh the views that are due, among `names` or all, level by level. Arguments as in `plan_due`, retries and
     errors as in `refresh_view`.
     """
-    wave = plan_due(runtime.store, runtime.tables, str(key), names, if_changed=if_changed)
+    wave = plan_due(runtime.store, runtime.tables, str(key), names, if_changed=if_changed, runs_every=runs_every)
     return refresh_wave(runtime, wave, key=key)
 
 

@@ -53,11 +53,19 @@ class Desk:
 
 @dataclass(frozen=True)
 class Made:
-    """A view with its first refreshes. `created`: it did not exist before, or was replaced."""
+    """A view with its first refreshes. `created`: it did not exist before, or was replaced. `left`: the path of the
+    table of the view that it has replaced, if it has another one.
+    """
 
     view: KeptView
     created: bool
     refreshed: tuple[Refreshed, ...] = ()
+    left: str | None = None
+
+    @property
+    def words_of_left(self) -> str:
+        """The words of CREATE about the old table, behind its first sentence."""
+        return "" if self.left is None else f" The rows of the replaced view stay in the table at {self.left}."
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,9 @@ def create_and_fill(desk: Desk, request: ViewRequest) -> Made:
     if not waits and view.fresh_at is None:
         refreshed = desk.refresh(view.name)
     desk.created(view)
-    return Made(views.get_view(desk.store, view.name), made.created, refreshed)
+    old = None if made.replaced is None else made.replaced.kept
+    left = old.path if old is not None and old.table_id != view.kept.table_id else None
+    return Made(views.get_view(desk.store, view.name), made.created, refreshed, left)
 
 
 def run_statement(desk: Desk, statement: ViewDefinition) -> Answer:
@@ -123,7 +133,8 @@ def _create(desk: Desk, create: said.CreateView) -> Answer:
         return Answer(f"{create.name} already exists, statement succeeded.", create.notices, made.refreshed)
     if not made.created:
         return Answer(f"{made.view.name} was created by an earlier attempt of this run.", (), made.refreshed)
-    status = f"{title_of(create.kind)} {create.name} successfully created.{words_of_shape(made.view.shape)}"
+    more = f"{made.words_of_left}{words_of_shape(made.view.shape)}"
+    status = f"{title_of(create.kind)} {create.name} successfully created.{more}"
     return Answer(status, create.notices, made.refreshed)
 
 

@@ -14,7 +14,14 @@ from tidemark.streams.store import streams
 from tidemark.streams.worker.opening import Tables, wherever
 from tidemark.streams.worker.streams import require_free
 
-__all__ = ["drop_stream_of", "insert_stream_of", "newest_bases", "replace_stream_of", "stream_of_view"]
+__all__ = [
+    "drop_stream_of",
+    "insert_stream_of",
+    "newest_bases",
+    "replace_stream_of",
+    "require_free_stream_of",
+    "stream_of_view",
+]
 
 
 def stream_of_view(store: ControlStore, view: KeptView) -> Stream:
@@ -77,6 +84,13 @@ def replace_stream_of(store: ControlStore, view: KeptView, bases: Sequence[BaseO
         insert_stream_of(connection, store, view, bases, who=who, why=why)
 
     store.write(replace)
+
+
+def require_free_stream_of(connection: sa.Connection, store: ControlStore, view: KeptView, *, action: str) -> None:
+    """Nothing, or TransactionOpen while a refresh holds the view's stream."""
+    stream = streams.lookup(connection, view.stream)
+    if stream is not None:
+        require_free(connection, store, stream, action)
 
 
 def drop_stream_of(connection: sa.Connection, store: ControlStore, view: KeptView, *, who: str, action: str) -> None:

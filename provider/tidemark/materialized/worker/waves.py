@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from itertools import groupby
 
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import KeptViewSuspended, LakeError, SourceError
 from tidemark.materialized.model.definitions import KeptKind, KeptView, RefreshMode
 from tidemark.materialized.model.refreshes import Level, Refresh, Wave
-from tidemark.materialized.planning.graph import Node, ancestors, due, levels, roots
+from tidemark.materialized.planning.graph import RUNS_EVERY, Node, ancestors, due, levels, roots, still_fresh
 from tidemark.materialized.store import refreshes, views
 from tidemark.materialized.worker.following import follow_bases
 from tidemark.materialized.worker.graph import nodes_of
@@ -21,16 +22,22 @@ __all__ = ["plan_due", "plan_named", "require_active"]
 
 
 def plan_due(
-    store: ControlStore, tables: Tables, run: str, names: Sequence[str] | None = None, *, if_changed: bool = False
+    store: ControlStore,
+    tables: Tables,
+    run: str,
+    names: Sequence[str] | None = None,
+    *,
+    if_changed: bool = False,
+    runs_every: timedelta = RUNS_EVERY,
 ) -> Wave:
     """The wave of the views that are due, among `names` or all, with the dynamic tables that they read.
 
-    `if_changed`: a dynamic table with a lag of its own is also due if a base has changed. A second call of the run
-    finds its wave. Raises KeptViewNotFound.
+    `if_changed`: a dynamic table with a lag of its own is also due if a base has changed. `runs_every`: the time to the
+    next call, for which its lag must last. A second call of the run finds its wave. Raises KeptViewNotFound.
     """
 
     def choose(nodes: Sequence[Node]) -> Sequence[Node]:
-        found = due(nodes, store.clock(), if_changed=if_changed)
+        found = due(nodes, store.clock(), if_changed=if_changed, runs_every=runs_every)
         if names is None:
             return found
         wanted = {_named(nodes, store, name).view.uid for name in names}
@@ -79,7 +86,9 @@ def _plan(
     planned = store.read(lambda connection: refreshes.wave_of(connection, run))
     named = store.read(lambda connection: {views.find_view(connection, name).uid for name in names})
     if not planned or named - {one.view_uid for one in planned}:
-        nodes = choose(nodes_of(store, tables))
+        seen_at = store.clock()
+        seen = nodes_of(store, tables)
+        nodes = choose(seen)
         as_of = store.clock()
         ends = _heads(nodes, store, tables)
         gone = [path for path in roots(nodes) if path not in ends]
@@ -99,9 +108,18 @@ def _plan(
             for number, level in enumerate(levels(nodes))
             for node in level
         ]
-        store.write(lambda c: [refreshes.plan_refresh(c, refresh) for refresh in wanted])
+        store.write(lambda c: _keep(c, wanted, still_fresh(seen, seen_at), seen_at))
         planned = store.read(lambda connection: refreshes.wave_of(connection, run))
     return store.read(lambda connection: _wave(connection, store, run, planned))
+
+
+def _keep(connection: sa.Connection, wanted: Sequence[Refresh], still: Sequence[Node], seen_at: datetime) -> None:
+    """The refreshes, written ahead. Views that are `still` fresh were so at that time, but for those with a refresh."""
+    for refresh in wanted:
+        refreshes.plan_refresh(connection, refresh)
+    for node in still:
+        if refreshes.is_idle(connection, node.view.uid):
+            views.note_fresh(connection, node.view, fresh_at=seen_at)
 
 
 def _wave(connection: sa.Connection, store: ControlStore, run: str, planned: Sequence[Refresh]) -> Wave:

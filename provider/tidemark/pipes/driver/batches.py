@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,13 +22,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from tidemark.delivery.driver.exactly_once import no_rows, until_committed
-from tidemark.errors import LogIncomplete, TargetChanged
+from tidemark.errors import (
+    BatchMissing,
+    CopyRefused,
+    InvalidArgument,
+    LogIncomplete,
+    NotYetSupported,
+    SqlCompilationError,
+    TableNotFound,
+)
 from tidemark.failpoints import failpoint
 from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA, under
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.pipes.driver.attempts import Attempts
 from tidemark.pipes.driver.files_table import FilesTable
+from tidemark.pipes.driver.new_columns import drop_not_null
 from tidemark.pipes.driver.prepare import FileToLoad, Preparation, Prepared, files_to_load
 from tidemark.pipes.driver.staging import READ_SETTINGS
 from tidemark.pipes.driver.target import Target, open_target
@@ -42,11 +52,17 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchRunner", "LoadedBatch", "failed_first"]
 
+_CANNOT_RUN = (CopyRefused, SqlCompilationError, InvalidArgument, NotYetSupported, TableNotFound)
+_LOAD_AGAIN = "Run the COPY statement again, or queue the files of the pipe with ALTER PIPE … REFRESH."
 _CHANGED_LATE = "it changed while it was loaded; its rows are in the table, and rows and size here are those of before"
 
 
 def _new_attempt() -> str:
     return uuid.uuid4().hex
+
+
+def _nothing(batch: Batch) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -69,7 +85,9 @@ class _InTarget(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchRunner:
-    """Loads planned batches of one table of files."""
+    """Loads planned batches of one table of files. `given_up`: called with a batch that no attempt has loaded or can
+    load, before its end is stored. It is called again if a run dies in between.
+    """
 
     spark: SparkSession
     files: FilesTable
@@ -78,6 +96,7 @@ class BatchRunner:
     clock: Callable[[], datetime]
     say: Callable[[str], None]
     stop_if_due: Callable[[], None]
+    given_up: Callable[[Batch], None] = _nothing
     new_attempt: Callable[[], str] = _new_attempt
 
     def run(self, batch: Batch, files: pa.Table | None = None) -> LoadedBatch:
@@ -85,7 +104,7 @@ class BatchRunner:
 
         `files`: its files, if this run has just planned it.
 
-        Raises CopyRefused, TableNotFound, and what Spark raises for failures that are not of a file.
+        Raises BatchMissing, CopyRefused, TableNotFound, and what Spark raises for failures that are not of a file.
         """
         there = None if files is not None else self._committed(batch)
         planned = files_to_load(self.files.files_of(batch.number) if files is None else files)
@@ -110,6 +129,8 @@ class BatchRunner:
         self.stop_if_due()
         self.files.append([_result(batch, attempt, report) for report in prepared.reports], self.clock())
         failpoint("load.results")
+        if prepared.rows is not None:
+            drop_not_null(self.spark, target, prepared.lost)
         self._append(batch, attempt, target, prepared.rows)
         failpoint("load.appended")
         found = self._required(batch, target)
@@ -124,22 +145,44 @@ class BatchRunner:
         self.files.append([_result(batch, again, report) for report in reports], self.clock())
         return self._ended(batch, found._replace(attempt=again), reports)
 
-    def give_up(self, batch: Batch) -> LoadedBatch:
-        """End a batch whose statement cannot run: no attempt can write its rows any more.
+    def finish(self, batch: Batch) -> LoadedBatch | None:
+        """Load the batch of an earlier statement, or give it up if that cannot run any more: None.
 
-        A second run, or one after an attempt that has written them, ends it by what the target shows.
+        Raises BatchMissing, and what Spark raises for failures that are not of a file.
         """
-        target = open_target(batch.load, self.options)
-        attempt = self.new_attempt()
-        self._append(batch, attempt, target, None)
-        found = self._required(batch, target)
-        if found.attempt == attempt:
-            self.files.end(batch.number, None, None, self.clock(), table_id=found.table_id, aborted=True)
-            return LoadedBatch((), None)
+        try:
+            done = self.run(batch)
+        except _CANNOT_RUN as error:
+            self.say(f"giving up batch {batch.number} of the run {batch.run}, which cannot be loaded: {error}")
+            done = self._given_up(batch)
+        return done if done.reports else None
+
+    def _given_up(self, batch: Batch) -> LoadedBatch:
+        """The end of a batch whose statement cannot run: no attempt can write its rows any more.
+
+        A second run, or one after an attempt that has written them, ends it by what the target shows. The empty attempt
+        has no reports. Without a target there is nothing to bar.
+        """
+        try:
+            target = open_target(batch.load, self.options)
+        except TableNotFound:
+            return self._without_rows(batch, None)
+        before = DeltaLog.open(batch.load.path, self.options).state()
+        is_barred = before.transactions.get(self.files.app_id, 0) >= batch.number
+        self._append(batch, self.new_attempt(), target, None)
+        # Without the number up to there, its commit is a later one; earlier ones may have left the log.
+        found = self._required(batch if is_barred else replace(batch, base_version=before.version), target)
         return self._ended(batch, found, self.files.reports_of(batch.number, found.attempt))
 
+    def _without_rows(self, batch: Batch, table_id: str | None) -> LoadedBatch:
+        self.given_up(batch)
+        self.files.end(batch.number, None, None, self.clock(), table_id=table_id, aborted=True)
+        return LoadedBatch((), None)
+
     def _ended(self, batch: Batch, there: _InTarget, reports: tuple[FileReport, ...]) -> LoadedBatch:
-        """The end of the batch is stored. A batch without rows has no version."""
+        """The end of the batch is stored. A batch without rows has no version, and one without reports is given up."""
+        if not reports:
+            return self._without_rows(batch, there.table_id)
         with_rows = there.version if any(report.rows_loaded for report in reports) else None
         aborted = _is_aborted(batch, reports)
         at = self.clock()
@@ -161,27 +204,46 @@ class BatchRunner:
             until_committed()(_save, given, target.path, evolves)
 
     def _required(self, batch: Batch, target: Target) -> _InTarget:
-        """The batch as the target shows it. Raises TargetChanged."""
+        """The batch as the target shows it. Raises BatchMissing."""
         there = self._committed(batch)
         if there is None:
-            problem = "it was replaced or set back while files were loaded into it"
-            raise TargetChanged(target=target.name, problem=problem)
+            problem = "the table was replaced or set back while files were loaded into it"
+            raise _missing(batch, problem, "The next run loads the files again.")
         return there
 
     def _committed(self, batch: Batch) -> _InTarget | None:
-        """The batch in the target; None if it has none of its rows."""
+        """The batch in the target; None if it has none of its rows.
+
+        A target with a later batch and without this one bars its rows. Then the batch is ended: BatchMissing.
+        """
         log = DeltaLog.open(batch.load.path, self.options)
         state = log.state()
         if state.transactions.get(self.files.app_id, 0) < batch.number:
             return None
+        base, head = batch.base_version, state.version
         try:
-            for commit in log.commits(batch.base_version, state.version):
-                mark = load_mark_of(commit.user_metadata)
-                if mark is not None and (mark.files, mark.batch) == (self.files.id, batch.number):
-                    return _InTarget(mark.attempt, commit.version, state.table_id)
+            found = self._commit_of(batch, log, base, head)
         except LogIncomplete:
             self.say(f"batch {batch.number}: the log no longer has its commit")
-        return _InTarget(None, state.version, state.table_id)
+            return _InTarget(None, head, state.table_id)
+        with suppress(LogIncomplete):  # a table that was created again since the plan has fewer versions
+            found = found or self._commit_of(batch, log, -1, min(base, head))
+        if found is not None:
+            return _InTarget(found[0], found[1], state.table_id)
+        self.files.end(batch.number, None, None, self.clock(), table_id=state.table_id, aborted=True)
+        raise _missing(batch, "the table has a later batch, so Delta refuses this one", _LOAD_AGAIN)
+
+    def _commit_of(self, batch: Batch, log: DeltaLog, after: int, through: int) -> tuple[str, int] | None:
+        """The attempt and the version of the batch's commit in that range. Raises LogIncomplete."""
+        for commit in log.commits(after, through):
+            mark = load_mark_of(commit.user_metadata)
+            if mark is not None and (mark.files, mark.batch) == (self.files.id, batch.number):
+                return mark.attempt, commit.version
+        return None
+
+
+def _missing(batch: Batch, problem: str, instead: str) -> BatchMissing:
+    return BatchMissing(batch=batch.number, table=batch.load.table, problem=problem, instead=instead)
 
 
 def _is_aborted(batch: Batch, reports: Sequence[FileReport]) -> bool:

@@ -1,8 +1,13 @@
-"""Values of files as values of a table's columns. A value that does not fit becomes NULL, and its row an error."""
+"""Values of files as values of a table's columns. A value that does not fit becomes NULL, and its row an error.
+
+A whole number takes no number with a fraction. A nested value fits if all of its parts do.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from pyspark.sql import Column
@@ -13,6 +18,9 @@ from pyspark.sql.types import (
     BooleanType,
     DataType,
     DateType,
+    DecimalType,
+    FractionalType,
+    IntegralType,
     MapType,
     NullType,
     NumericType,
@@ -24,13 +32,16 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from tidemark.delivery.driver.char_columns import CHAR_VARCHAR
 from tidemark.delivery.driver.fit import nullable
+from tidemark.jobs.schemas import CHAR_VARCHAR
 from tidemark.pipes.planning.readers import ValueFormats
+from tidemark.pipes.planning.transform_paths import path_step
+from tidemark.pipes.planning.transform_types import Refused
 
 __all__ = ["Fitted", "fitted"]
 
 _LONGEST_SHOWN = 200  # characters of a value in a message
+_UNFIT = "__unfit"  # of a text, if a part of it does not fit
 _NESTED = (ArrayType, MapType, StructType)
 _TIMES = (DateType, TimestampType, TimestampNTZType)
 _FROM_ANY, _TO_ANY = (NullType, StringType), (StringType, VariantType)
@@ -60,7 +71,10 @@ def fitted(source: Column, kind: DataType, field: StructField, formats: ValueFor
     if kind.simpleString() == wanted.simpleString():
         return Fitted(_cut(source, field, truncate), None, message)
     value = _of_text(source, wanted, formats) if isinstance(kind, StringType) else _of_typed(source, kind, wanted)
-    return Fitted(_cut(value, field, truncate), source.isNotNull() & value.isNull(), message)
+    fails = source.isNotNull() & value.isNull()
+    if isinstance(kind, _NESTED):
+        fails = fails | _part_fails(source, kind, wanted)
+    return Fitted(_cut(value, field, truncate), fails, message)
 
 
 def _of_text(source: Column, wanted: DataType, formats: ValueFormats) -> Column:
@@ -72,8 +86,17 @@ def _of_text(source: Column, wanted: DataType, formats: ValueFormats) -> Column:
     if isinstance(wanted, VariantType):
         return F.try_parse_json(source)
     if isinstance(wanted, _NESTED):
-        return F.from_json(source, wanted.simpleString(), {"mode": "PERMISSIVE"})
-    return source.try_cast(wanted)
+        return _of_json(source, wanted)
+    value = source.try_cast(wanted)
+    return F.when(value.cast("double") == source.try_cast("double"), value) if _is_whole(wanted) else value
+
+
+def _of_json(source: Column, wanted: DataType) -> Column:
+    """The text of a nested value. Spark shows a part that does not fit only in a column beside it."""
+    columns = StructType([StructField("value", wanted), StructField(_UNFIT, StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _UNFIT}
+    found = F.from_json(F.concat(F.lit('{"value":'), source, F.lit("}")), columns, options)
+    return F.when(found.getField(_UNFIT).isNull(), found.getField("value"))
 
 
 def _of_typed(source: Column, kind: DataType, wanted: DataType) -> Column:
@@ -83,7 +106,35 @@ def _of_typed(source: Column, kind: DataType, wanted: DataType) -> Column:
         return F.to_json(source)
     if not _is_castable(kind, wanted):
         return F.lit(None).cast(wanted)
-    return _by_names(source, kind, wanted).try_cast(wanted)
+    value = _by_names(source, kind, wanted).try_cast(wanted)
+    if isinstance(kind, FractionalType) and _is_whole(wanted):
+        return F.when(value.try_cast(kind) == source, value)
+    return value
+
+
+def _is_whole(wanted: DataType) -> bool:
+    return isinstance(wanted, IntegralType) or (isinstance(wanted, DecimalType) and wanted.scale == 0)
+
+
+def _part_fails(source: Column, kind: DataType, wanted: DataType) -> Column:
+    """Whether a part of a value becomes NULL; the value itself if it has none."""
+    if kind.simpleString() == wanted.simpleString():
+        return F.lit(False)
+    if isinstance(kind, StructType) and isinstance(wanted, StructType):
+        known = _fields(kind)
+        pairs = [(known[f.name.casefold()], f.dataType) for f in wanted.fields if f.name.casefold() in known]
+        parts = [_part_fails(source.getField(mine.name), mine.dataType, other) for mine, other in pairs]
+        return reduce(or_, parts, F.lit(False))
+    if isinstance(kind, ArrayType) and isinstance(wanted, ArrayType):
+        return _some_fails(source, kind.elementType, wanted.elementType)
+    if isinstance(kind, MapType) and isinstance(wanted, MapType):
+        of_keys = _some_fails(F.map_keys(source), kind.keyType, wanted.keyType)
+        return of_keys | _some_fails(F.map_values(source), kind.valueType, wanted.valueType)
+    return source.isNotNull() & _of_typed(source, kind, wanted).isNull()
+
+
+def _some_fails(elements: Column, kind: DataType, wanted: DataType) -> Column:
+    return F.coalesce(F.exists(elements, lambda one: _part_fails(one, kind, wanted)), F.lit(False))
 
 
 def _is_castable(kind: DataType, wanted: DataType) -> bool:
@@ -133,13 +184,49 @@ def _fields(kind: StructType) -> dict[str, StructField]:
 
 def _of_variant(source: Column, wanted: DataType, field: StructField, formats: ValueFormats, truncate: bool) -> Fitted:
     text = F.try_variant_get(source, "$", "string")
-    is_there = source.isNotNull() & ~F.is_variant_null(source)
     pattern = formats.date if isinstance(wanted, DateType) else formats.timestamp
     if isinstance(wanted, BinaryType) or (isinstance(wanted, _TIMES) and pattern is not None):
         value = _of_text(text, wanted, formats)
+        fails = _is_there(source) & value.isNull()
     else:
-        value = F.try_variant_get(source, "$", wanted.simpleString())
-    return Fitted(_cut(value, field, truncate), is_there & value.isNull(), _message(text, wanted))
+        value, fails = _from_variant(source, wanted), _variant_fails(source, wanted)
+    return Fitted(_cut(value, field, truncate), fails, _message(text, wanted))
+
+
+def _is_there(source: Column) -> Column:
+    return source.isNotNull() & ~F.is_variant_null(source)
+
+
+def _from_variant(source: Column, wanted: DataType) -> Column:
+    # the short text of a type does not quote names, so Spark takes one with a blank only from JSON
+    value = F.try_variant_get(source, "$", wanted.json() if isinstance(wanted, _NESTED) else wanted.simpleString())
+    if not _is_whole(wanted):
+        return value
+    return F.when(value.cast("double") == F.try_variant_get(source, "$", "double"), value)
+
+
+def _variant_fails(source: Column, wanted: DataType) -> Column:
+    """Whether the value, or a part of it, does not fit."""
+    fails = _is_there(source) & _from_variant(source, wanted).isNull()
+    if isinstance(wanted, StructType):
+        return reduce(or_, (_member_fails(source, member) for member in wanted.fields), fails)
+    if isinstance(wanted, ArrayType):
+        element, elements = wanted.elementType, F.try_variant_get(source, "$", "array<variant>")
+    elif isinstance(wanted, MapType):
+        element = wanted.valueType
+        elements = F.map_values(F.try_variant_get(source, "$", "map<string,variant>"))
+    else:
+        return fails
+    return fails | F.coalesce(F.exists(elements, lambda one: _variant_fails(one, element)), F.lit(False))
+
+
+def _member_fails(source: Column, field: StructField) -> Column:
+    """Whether the value of the field does not fit. That of a name that no path in Spark can have becomes NULL then."""
+    try:
+        path = f"${path_step(field.name)}"
+    except Refused:
+        return F.lit(False)
+    return _variant_fails(F.try_variant_get(source, path, "variant"), field.dataType)
 
 
 def _cut(value: Column, field: StructField, truncate: bool) -> Column:

@@ -116,13 +116,13 @@ class FilesTable:
         """Add events."""
         self._write(self._frame(rows, at))
 
-    def queue(self, files: pa.Table, source: FileSource, at: datetime) -> None:
-        """Add files (FOUND_SCHEMA) to the queue."""
-        self._write(self.spark.createDataFrame(_queued(files, source, at)))
+    def queue(self, files: pa.Table, source: FileSource, after: int, at: datetime) -> None:
+        """Add files (FOUND_SCHEMA) to the queue. `after`: the batch that was planned last when they were looked for."""
+        self._write(self.spark.createDataFrame(_queued(files, source, after, at)))
 
-    def note(self, files: pa.Table, event: Event, at: datetime) -> None:
-        """Add an event of files (FOUND_SCHEMA) that a run leaves out."""
-        self._write(self.spark.createDataFrame(_events(files, {"event": event.value}, at)))
+    def note(self, files: pa.Table, event: Event, location: str, at: datetime) -> None:
+        """Add an event of files (FOUND_SCHEMA) below the location that a run leaves out."""
+        self._write(self.spark.createDataFrame(_events(files, {"event": event.value, "source": location}, at)))
 
     def plan(self, batch: Batch, files: pa.Table, queued: pa.Table | None, at: datetime, *, partial: bool) -> bool:
         """Add the batch, its files, and files that wait (FOUND_SCHEMA), in one commit. `partial`: more files wait.
@@ -142,7 +142,7 @@ class FilesTable:
         planned = {"event": Event.PLANNED.value, "batch": batch.number}
         tables = [pa.Table.from_pylist([head], EVENTS_SCHEMA), _events(files, planned, at)]
         if queued is not None:
-            tables.append(_queued(queued, FileSource.LISTING, at))
+            tables.append(_queued(queued, FileSource.LISTING, batch.number, at))
         return self._write_numbered(self.spark.createDataFrame(pa.concat_tables(tables)), PLANS, batch.number)
 
     def end(
@@ -152,36 +152,36 @@ class FilesTable:
         version: int | None,
         at: datetime,
         *,
-        table_id: str,
+        table_id: str | None,
         aborted: bool = False,
     ) -> None:
-        """The batch is done, in the table of that id. A second end of the same batch is left out."""
+        """The batch is done, in the table of that id; None: there is none. A second end of the same batch is left
+        out.
+        """
         status = ABORTED if aborted else None
         facts = {"batch": batch, "attempt": attempt, "version": version, "status": status, "source": table_id}
         self._write_numbered(self._frame([{"event": Event.DONE.value, **facts}], at), ENDS, batch)
 
-    def open_batch(self) -> Batch | None:
-        """The batch that was planned last, if it is not done. It is found however old it is."""
-        number, ended = self._number(PLANS), self._number(ENDS)
-        if number == ended:
-            return None
-        return self._batch(number).batch
+    def turn(self) -> tuple[Batch | None, int]:
+        """The batch that was planned last, if it is not done, however old it is; and the number of the next one.
 
-    def next_number(self) -> int:
-        """The number of the next batch."""
-        return self._number(PLANS) + 1
+        Both are of one version: a batch that another run plans behind it bars this number.
+        """
+        number, ended = self.numbers()
+        return (None if number == ended else self._batch(number).batch), number + 1
+
+    def numbers(self) -> tuple[int, int]:
+        """The batches that were planned and ended last; 0 if there is none. Only the last one may be open."""
+        known = self._log.state().transactions
+        return known.get(app_id(self.id, PLANS), 0), known.get(app_id(self.id, ENDS), 0)
 
     def batch_of_run(self, run: str, now: datetime) -> KnownBatch | None:
         """The last batch that the run has planned; None if it has none."""
-        if self.next_number() == 1:
+        if self.numbers()[0] == 0:
             return None
         mine = (F.col("event") == Event.BATCH.value) & (F.col("run") == run)
         (found,) = self.remembered(now).where(mine).agg(F.max("batch").alias("batch")).collect()
         return None if found.batch is None else self._batch(found.batch)
-
-    def _number(self, kind: str) -> int:
-        """The batch that was planned, or ended, last; 0 if there is none."""
-        return self._log.state().transactions.get(app_id(self.id, kind), 0)
 
     def _batch(self, number: int) -> KnownBatch:
         """The batch of that number, which has been planned."""
@@ -224,7 +224,8 @@ class FilesTable:
         """
         before = (now - self._kept - _SLACK).date()
         days = {file.partition_values.get(DAY) for file in live_files(self._log, self._log.head())}
-        if any(day is not None and day < str(before) for day in days) and self.open_batch() is None:
+        planned, ended = self.numbers()
+        if planned == ended and any(day is not None and day < str(before) for day in days):
             self.spark.sql(f"DELETE FROM {path_name(self._log.uri)} WHERE {DAY} < DATE '{before}'").collect()
 
     def _write(self, rows: DataFrame) -> None:
@@ -255,8 +256,8 @@ def _events(files: pa.Table, same: Mapping[str, Any], at: datetime) -> pa.Table:
     return pa.table(columns, schema=EVENTS_SCHEMA)
 
 
-def _queued(files: pa.Table, source: FileSource, at: datetime) -> pa.Table:
-    return _events(files, {"event": Event.QUEUED.value, "source": source.value}, at)
+def _queued(files: pa.Table, source: FileSource, after: int, at: datetime) -> pa.Table:
+    return _events(files, {"event": Event.QUEUED.value, "source": source.value, "batch": after}, at)
 
 
 def micros(column: str) -> Column:

@@ -130,6 +130,6 @@ def _meant(page: list[StoredFile], after: datetime | None, refused: dict[str, st
         try:
             file.name.encode()
         except UnicodeEncodeError:
-            refused[ascii(file.name)] = "its name is no UTF-8"
+            refused[ascii(file.name)] = "its name is not UTF-8"
             continue
         yield file

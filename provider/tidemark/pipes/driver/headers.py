@@ -14,7 +14,7 @@ from tidemark.pipes.driver.packed import unpacked
 from tidemark.pipes.driver.unreadable import opened
 from tidemark.pipes.planning.readers import CsvRead
 
-__all__ = ["headers_of", "unpacked_text"]
+__all__ = ["headers_of", "quoting", "unpacked_text"]
 
 _AT_ONCE = 8
 _ENDS = re.compile(r"\r\n|\n|\r")  # of lines, as Spark has them: other blanks may be in a name
@@ -58,10 +58,11 @@ def _fields(text: str, read: CsvRead) -> Sequence[str]:
     if len(read.separator) > 1:
         return line.split(read.separator)
     record = text if read.multi_line and not read.line_separator else line
-    return next(csv.reader(io.StringIO(record, newline=""), delimiter=read.separator, **_quoting(read)), ())
+    return next(csv.reader(io.StringIO(record, newline=""), delimiter=read.separator, **quoting(read)), ())
 
 
-def _quoting(read: CsvRead) -> dict[str, Any]:
+def quoting(read: CsvRead) -> dict[str, Any]:
+    """The quotes of a format for Python's reader of CSV."""
     if not read.quote:
         return {"quoting": csv.QUOTE_NONE}
     if read.escape in (None, read.quote):

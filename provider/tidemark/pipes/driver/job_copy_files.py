@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from tidemark.errors import CopyAborted, CopyRefused, InvalidArgument, NotYetSupported, SqlCompilationError
+from tidemark.errors import CopyAborted
 from tidemark.failpoints import failpoint
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
@@ -15,7 +15,7 @@ from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.found_files import Listed, list_files, named_files
 from tidemark.pipes.driver.histories import open_history
 from tidemark.pipes.driver.planning_batches import certain, chosen, collected, in_order, loaded_files, not_known
-from tidemark.pipes.driver.prepare import FileToLoad, files_to_load
+from tidemark.pipes.driver.prepare import files_to_load
 from tidemark.pipes.driver.purge import purge_files
 from tidemark.pipes.driver.target import Target, open_target
 from tidemark.pipes.driver.validation import validated
@@ -36,7 +36,7 @@ def copy_files(job: JobContext, request: CopyFiles) -> CopiedFiles:
     A second run with the same key continues the plan of the first one, or returns its report. A batch that another
     run left is finished first. A table that was created again has loaded nothing.
 
-    Raises CopyAborted, CopyRefused, FilesNotFound, StageLocationMissing, TableNotFound.
+    Raises BatchMissing, CopyAborted, CopyRefused, FilesNotFound, StageLocationMissing, TableNotFound.
     """
     load = request.load
     target = open_target(load, job.options)
@@ -48,59 +48,52 @@ def copy_files(job: JobContext, request: CopyFiles) -> CopiedFiles:
         runner = BatchRunner(job.session, table, job.options, workspace, utc_now, job.progress.say, job.stop_if_due)
         done = _of_run(table, runner, request.key, target)
         while done is None:
-            left = table.open_batch()
+            left, number = table.turn()
             if left is not None:
                 job.progress.say(f"finishing batch {left.number}, which the run {left.run} began")
-                _finish(job, runner, left)
+                _purge(job, table, left, runner.finish(left))
                 continue
-            planned = _planned(job, request, table, target)
+            planned = _planned(job, request, table, target, number)
             if planned is None:
                 return CopiedFiles(())
             batch, files = planned
             if batch is not None:  # otherwise another run has planned a batch of its number
                 done = runner.run(batch, files)
         table.trim(utc_now())
-    if load.options.purge and done.version is not None:
-        purge_files(load, job.options, _planned_files(table, request.key), done.reports, job.progress.say)
+    if load.options.purge and (known := table.batch_of_run(request.key, utc_now())) is not None:
+        _purge(job, table, known.batch, done)
     _require_loaded(load, done.reports)
     return CopiedFiles(done.reports, done.version)
 
 
 def _of_run(table: FilesTable, runner: BatchRunner, run: str, target: Target) -> LoadedBatch | None:
-    """The last batch of the run, finished; None if it has none. None, too, if an error of the files ended it: they may
-    be others by now. So it is if another table has its rows.
+    """The last batch of the run, finished; None if it has none, or if its statement cannot run any more. None, too, if
+    an error of the files ended it: they may be others by now. So it is if another table has its rows.
     """
     known = table.batch_of_run(run, utc_now())
     if known is None or known.aborted or known.table_id not in (None, target.metadata.table_id):
         return None
     if not known.is_done:
-        return runner.run(known.batch)
+        return runner.finish(known.batch)
     return LoadedBatch(table.reports_of(known.batch.number, known.attempt), known.version)
 
 
-def _planned_files(table: FilesTable, run: str) -> list[FileToLoad]:
-    """The files of the last batch of the run, as they were when it was planned."""
-    known = table.batch_of_run(run, utc_now())
-    return [] if known is None else files_to_load(table.files_of(known.batch.number))
-
-
-def _finish(job: JobContext, runner: BatchRunner, left: Batch) -> None:
-    """Finish the batch of another run. One whose statement cannot run any more is given up."""
-    try:
-        runner.run(left)
-    except (CopyRefused, SqlCompilationError, InvalidArgument, NotYetSupported) as error:
-        job.progress.say(f"giving up batch {left.number} of the run {left.run}, which cannot be loaded: {error}")
-        runner.give_up(left)
+def _purge(job: JobContext, table: FilesTable, batch: Batch, done: LoadedBatch | None) -> None:
+    """Remove the files of the batch that were loaded, if its statement has PURGE."""
+    load = batch.load
+    if load.options.purge and done is not None and done.version is not None:
+        planned = files_to_load(table.files_of(batch.number))
+        purge_files(load, job.options, planned, done.reports, job.progress.say)
 
 
 def _planned(
-    job: JobContext, request: CopyFiles, table: FilesTable, target: Target
+    job: JobContext, request: CopyFiles, table: FilesTable, target: Target, number: int
 ) -> tuple[Batch | None, pa.Table] | None:
     """The batch of this statement, planned; None if there is no file to load.
 
-    Its number is taken before the files are looked for, so that no other run has planned the same files since.
+    Its number was taken before the files are looked for, so that no other run has planned the same files since.
     """
-    number, now = table.next_number(), utc_now()
+    now = utc_now()
     limit, new = request.load.options.size_limit, _new(job, request.load, target, table, now)
     take = chosen(new, _MOST_FILES, limit, beyond=True)
     if not take.files.num_rows:

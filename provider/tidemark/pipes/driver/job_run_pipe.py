@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -44,24 +45,30 @@ def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
     Announced files come into the queue first. A batch that an earlier run left is finished, and new files are looked
     for. A second run finds nothing to do, and so does a forced one with the same `run`.
 
-    Raises CopyRefused, TableNotFound, StageLocationMissing, and what Spark raises for failures that are not of a file.
+    Raises BatchMissing, CopyRefused, TableNotFound, StageLocationMissing, and what Spark raises for failures that are
+    not of a file.
     """
     table = FilesTable.open(job.session, request.queue, job.options, kept=KEPT)
     queue = PipeQueue(job.session, table, request.load, job.options)
     _take_notified(job, request, queue)
-    late = LateFiles(table)
+    late = LateFiles(table, request.load.location)
     done: list[LoadedBatch] = []
-    waiting, looks = 0, request.list_files
+    looks = request.list_files
+    waiting: int | None = None
     with job.new_workspace(f"pipe-{request.uid}") as workspace:
-        runner = BatchRunner(job.session, table, job.options, workspace, utc_now, job.progress.say, job.stop_if_due)
+        runner = BatchRunner(
+            *(job.session, table, job.options, workspace, utc_now, job.progress.say, job.stop_if_due),
+            given_up=lambda batch: _queue_again(job, queue, batch),
+        )
         while len(done) < request.batches:
             job.stop_if_due()
-            left = table.open_batch()
+            left, number = table.turn()
             if left is not None:
                 job.progress.say(f"finishing batch {left.number}, which another run began")
-                done.append(runner.run(_by_now(left, request)))
+                done.extend(_finished(runner, left, request))
+                waiting = None
                 continue
-            planned = _planned(job, request, queue, late, looks=looks)
+            planned = _planned(job, request, queue, late, number, looks=looks)
             if planned is None:
                 waiting = 0
                 break
@@ -72,6 +79,8 @@ def run_pipe(job: JobContext, request: RunPipe) -> RunPipeReport:
         late.note(utc_now())
         if done:
             table.trim(utc_now())
+        if waiting is None:
+            waiting = pending(table, utc_now(), request.load.location).count()
     return replace(_report(done, waiting), left_out=len(late.unseen), first_left_out=next(iter(late.unseen), None))
 
 
@@ -87,13 +96,22 @@ def _take_notified(job: JobContext, request: RunPipe, queue: PipeQueue) -> None:
     job.progress.say(f"{len(request.notified)} files were announced, {count} of them are new in the queue")
 
 
-def _by_now(left: Batch, request: RunPipe) -> Batch:
-    """The batch with the pipe's statement as it is now, so that a corrected one gets a stalled pipe going again.
+def _finished(runner: BatchRunner, left: Batch, request: RunPipe) -> Sequence[LoadedBatch]:
+    """The batch, loaded with the pipe's statement as it is now, so that a corrected one gets a stalled pipe going.
 
-    A batch of another place or table keeps its own.
+    A batch of another place or table keeps its own. If that cannot run any more, the batch is given up, unless the
+    pipe's own table is missing. Those of its files that the pipe loads are queued again.
     """
-    own = (left.load.location, left.load.path)
-    return left if own != (request.load.location, request.load.path) else replace(left, load=request.load)
+    if (left.load.location, left.load.path) == (request.load.location, request.load.path):
+        return [runner.run(replace(left, load=request.load))]
+    open_target(request.load, runner.options)
+    found = runner.finish(left)
+    return [] if found is None else [found]
+
+
+def _queue_again(job: JobContext, queue: PipeQueue, batch: Batch) -> None:
+    count = queue.queue_again(batch.number, utc_now())
+    job.progress.say(f"{count} files of batch {batch.number}, which was given up, are in the queue again")
 
 
 @dataclass(frozen=True)
@@ -105,12 +123,14 @@ class _Planned:
     left: int
 
 
-def _planned(job: JobContext, request: RunPipe, queue: PipeQueue, late: LateFiles, *, looks: bool) -> _Planned | None:
+def _planned(
+    job: JobContext, request: RunPipe, queue: PipeQueue, late: LateFiles, number: int, *, looks: bool
+) -> _Planned | None:
     """The next batch; None if there is no file for it.
 
-    Its number is taken before the files are looked for, so that no other run has planned the same files since.
+    Its number was taken before the files are looked for, so that no other run has planned the same files since.
     """
-    number, now = queue.table.next_number(), utc_now()
+    now = utc_now()
     waiting = (
         FOUND_SCHEMA.empty_table()
         if queue.table.is_new
@@ -173,7 +193,7 @@ def _not_copied(request: RunPipe, queue: PipeQueue, files: pa.Table, now: dateti
     if not copied.num_rows:
         return files
     if not _asked_again(request):
-        queue.table.note(copied, Event.COPIED, now)
+        queue.table.note(copied, Event.COPIED, request.load.location, now)
     return without(files, copied)
 
 

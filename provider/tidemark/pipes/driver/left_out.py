@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from tidemark.pipes.driver.files_table import FilesTable, utc
+from tidemark.pipes.driver.files_table import FilesTable
 from tidemark.pipes.driver.histories import open_history
-from tidemark.pipes.driver.planning_batches import in_order, loaded_files
+from tidemark.pipes.driver.planning_batches import in_order, loaded_files, met_files
 from tidemark.pipes.driver.target import open_target
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.events import COPY_KEPT, COPY_SUFFIX, Event
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LateFiles", "loaded_by_copy"]
 
-_MET = (Event.PLANNED.value, Event.COPIED.value, Event.LATE.value)
 _RENEW_AFTER = timedelta(days=7)  # half the time that an event is kept, so that a look may come late
 
 
@@ -43,22 +42,23 @@ def loaded_by_copy(
 
 @dataclass
 class LateFiles:
-    """Files that a run leaves out, since they are older than the history of its pipe.
+    """Files below a location that a run leaves out, since they are older than the history of its pipe.
 
     Most of them were loaded and forgotten. The table notes all of them, again after some days, so that it knows those
     that come later. `unseen`: names of such.
     """
 
     table: FilesTable
+    location: str
     unseen: dict[str, None] = field(default_factory=dict)
     _to_note: pa.Table | None = None
 
     def leave_out(self, files: pa.Table, now: datetime) -> None:
-        """Look which of the files the table has met. Its events stay a day longer than they are remembered."""
+        """Look which of the files the table has met."""
         if not files.num_rows:
             return
         names = self.table.spark.createDataFrame(files.select(["file"]))
-        events = self.table.events(utc(0)).where(F.col("event").isin(*_MET)).select("file", "at")
+        events = met_files(self.table, self.location)
         met = events.join(F.broadcast(names), "file", "left_semi").groupBy("file").agg(F.max("at").alias("at"))
         found = met.select("file", (F.col("at") >= F.lit(now - _RENEW_AFTER)).alias("lately")).toArrow()
         lately = found.filter(found.column("lately"))
@@ -69,7 +69,7 @@ class LateFiles:
     def note(self, now: datetime) -> None:
         """Add an event for each file that the table may forget, so that no later run takes it for one that came."""
         if self._to_note is not None and self._to_note.num_rows:
-            self.table.note(self._to_note, Event.LATE, now)
+            self.table.note(self._to_note, Event.LATE, self.location, now)
 
 
 def _others(files: pa.Table, known: pa.Table) -> pa.Table:

@@ -75,17 +75,18 @@ def inferred(rows: DataFrame, members: Mapping[str, Column]) -> tuple[StructFiel
 
 
 def lost_by_files(target: Target, names: Callable[[], Iterable[str]]) -> list[str]:
-    """The NOT NULL columns that no file has.
+    """The NOT NULL columns that no file has; none if no file has a name, as without any row.
 
     `names`: of the columns that the files have; they are asked for only if a column may lose NOT NULL.
     """
     if not missing_required((), target.schema):
         return []
-    return missing_required({name.lower() for name in names()}, target.schema)
+    there = {name.lower() for name in names()}
+    return missing_required(there, target.schema) if there else []
 
 
 def drop_not_null(spark: SparkSession, target: Target, columns: Iterable[str]) -> None:
-    """NOT NULL goes from these columns. A second run changes nothing."""
+    """Take NOT NULL from these columns. A second run changes nothing."""
     for name in columns:
         spark.sql(f"ALTER TABLE {path_name(target.path)} ALTER COLUMN {quoted(name)} DROP NOT NULL")
 

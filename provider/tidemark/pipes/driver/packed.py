@@ -7,7 +7,7 @@ from typing import IO, Any
 
 import fsspec
 
-__all__ = ["PACKED", "unpacked"]
+__all__ = ["PACKED", "is_readable", "unpacked"]
 
 PACKED = (".gz", ".bz2", ".deflate", ".zst", ".lz4", ".snappy")  # ends of names that Spark unpacks
 _COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "xz": "xz", "zst": "zstd"}
@@ -21,6 +21,12 @@ def unpacked(opened: IO[bytes], file: str) -> Any:
         return _Deflated(opened)
     codec = fsspec.compression.compr.get(_COMPRESSIONS.get(end))
     return opened if codec is None else codec(opened, mode="rb")
+
+
+def is_readable(file: str) -> bool:
+    """Whether Python has the text of a file of that name: it is not packed, or Python can unpack it."""
+    end = file.rsplit(".", 1)[-1].lower()
+    return not file.endswith(PACKED) or end == "deflate" or _COMPRESSIONS.get(end, "") in fsspec.compression.compr
 
 
 class _Deflated:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from tidemark.pipes.driver.files_table import PARTIAL, FilesTable, latest_results
+from tidemark.pipes.driver.files_table import PARTIAL, FilesTable, latest_results, utc
 from tidemark.pipes.driver.found_files import FOUND_SCHEMA
 from tidemark.pipes.model.events import Event
 from tidemark.pipes.model.files import LOADED, TOLD
@@ -25,8 +26,10 @@ __all__ = [
     "collected",
     "in_order",
     "loaded_files",
+    "met_files",
     "new_files",
     "not_known",
+    "open_files",
     "pending",
     "planned_by",
     "planned_files",
@@ -53,14 +56,38 @@ def planned_files(table: FilesTable, now: datetime, location: str) -> DataFrame:
 
 def seen_files(table: FilesTable, now: datetime, location: str) -> DataFrame:
     """(file): those that a listing does not take, since they belong to a batch, or COPY INTO has loaded them."""
-    copied = table.remembered(now).where(F.col("event") == Event.COPIED.value).select("file")
-    return planned_files(table, now, location).unionByName(copied)
+    events = table.remembered(now)
+    copied = _left_out(events, (Event.COPIED,), location).select("file")
+    return _planned(events, location).select("file").unionByName(copied)
+
+
+def met_files(table: FilesTable, location: str) -> DataFrame:
+    """(file, at): those below the location that belong to a batch, or that a look has left out. Their events stay a day
+    longer than they are remembered.
+    """
+    events = table.events(utc(0))
+    left_out = _left_out(events, (Event.COPIED, Event.LATE), location)
+    return _planned(events, location).select("file", "at").unionByName(left_out)
+
+
+def open_files(table: FilesTable, batch: int, location: str) -> DataFrame:
+    """(file, size, modified_at, etag): those below the location that belong to the batch, however old it is."""
+    events = table.events(utc(0)).where(F.col("batch") == F.lit(batch))
+    return _planned(events, location).select(*_COLUMNS)
 
 
 def _planned(events: DataFrame, location: str | None) -> DataFrame:
-    """(file, at): of batches, by their names below the location. An earlier statement may have named another place."""
-    planned = events.where(F.col("event") == Event.PLANNED.value).select("batch", "file", "at")
-    return planned.drop("batch") if location is None else _below(planned, events, location.rstrip("/"))
+    """(batch, file, size, modified_at, etag, at): of batches, by their names below the location. An earlier statement
+    may have named another place.
+    """
+    planned = events.where(F.col("event") == Event.PLANNED.value).select("batch", *_COLUMNS, "at")
+    return planned if location is None else _below(planned, events, location)
+
+
+def _left_out(events: DataFrame, kinds: Sequence[Event], location: str) -> DataFrame:
+    """(file, at): of events of files without a batch. An earlier release did not store their place."""
+    found = events.where(F.col("event").isin([kind.value for kind in kinds]))
+    return _at_place(found.select("file", "at", F.col("source").alias("__place")), location)
 
 
 def planned_by(table: FilesTable, run: str, now: datetime) -> DataFrame:
@@ -85,22 +112,26 @@ def loaded_files(
         loaded = loaded.join(F.broadcast(others), "batch", "left_anti")
     loaded = loaded.select("batch", "file", "at")
     if location is not None:
-        loaded = _below(loaded, events, location.rstrip("/"))
+        loaded = _below(loaded, events, location)
     return loaded.select("file")
 
 
 def _below(files: DataFrame, events: DataFrame, location: str) -> DataFrame:
-    """(file, at) of those of (batch, file, at) that are below a location, by their names there. Equal names of other
-    places are of other files.
+    """Those of (batch, file, at) that are below a location, by their names there. Equal names of other places are of
+    other files. The place of a batch is forgotten a day before its files.
     """
     heads = events.where(F.col("event") == Event.BATCH.value)
     places = heads.select("batch", F.get_json_object("statement", "$.location").alias("__place"))
-    place = F.coalesce(F.rtrim("__place", F.lit("/")), F.lit(location))  # forgotten a day before its files
-    whole = files.join(F.broadcast(places), "batch", "left").select(
-        F.concat_ws("/", place, "file").alias("__whole"), "at"
-    )
+    return _at_place(files.join(F.broadcast(places), "batch", "left"), location)
+
+
+def _at_place(files: DataFrame, location: str) -> DataFrame:
+    """Files at a `__place` (NULL: the location) that are below the location, by their names there."""
+    location = location.rstrip("/")
+    place = F.coalesce(F.rtrim("__place", F.lit("/")), F.lit(location))
+    whole = files.withColumn("__whole", F.concat_ws("/", place, "file"))
     mine = whole.where(F.startswith("__whole", F.lit(f"{location}/")))
-    return mine.select(F.substr("__whole", F.lit(len(location) + 2)).alias("file"), "at")
+    return mine.withColumn("file", F.substr("__whole", F.lit(len(location) + 2))).drop("__whole", "__place")
 
 
 def not_known(found: DataFrame, known: DataFrame) -> DataFrame:
@@ -123,7 +154,8 @@ def pending(table: FilesTable, now: datetime, location: str | None = None) -> Da
 
     Each batch takes all files that wait, or says that it left some. Events from long before the last batch are looked
     at only in the second case. A file that somebody named is not loaded again. A run may plan it between the look
-    for it and its event. `location`: of the pipe's statement; batches of another place have other files.
+    for it and its event. So the event has the last batch that was planned before the look; in an earlier release its
+    time decides. `location`: of the pipe's statement; batches of another place have other files.
     """
     events = table.remembered(now)
     last = events.where(F.col("event") == Event.BATCH.value).agg(
@@ -137,11 +169,14 @@ def pending(table: FilesTable, now: datetime, location: str | None = None) -> Da
         .agg(
             *(F.max_by(name, "at").alias(name) for name in _COLUMNS[1:]),
             F.max("at").alias("queued_at"),
-            F.max(F.when(~_is_told(), F.col("at"))).alias("__again_at"),
+            F.max(F.when(~_is_told(), F.col("batch"))).alias("__again_after"),
+            F.max(F.when(~_is_told() & F.col("batch").isNull(), F.col("at"))).alias("__again_at"),
         )
     )
-    planned = _planned(recent, location).groupBy("file").agg(F.max("at").alias("planned_at"))
-    waits = F.col("planned_at").isNull() | (F.col("planned_at") < F.col("__again_at"))
+    last_plans = F.max("at").alias("__planned_at"), F.max("batch").alias("__planned_in")
+    planned = _planned(recent, location).groupBy("file").agg(*last_plans)
+    is_later = (F.col("__planned_in") <= F.col("__again_after")) | (F.col("__planned_at") < F.col("__again_at"))
+    waits = F.col("__planned_at").isNull() | is_later
     return queued.join(planned, "file", "left").where(waits).select(*_COLUMNS, "queued_at")
 
 

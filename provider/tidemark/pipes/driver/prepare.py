@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -19,26 +20,29 @@ from tidemark.lake.storage import Storage, StoredFile
 from tidemark.pipes.driver.file_requests import for_each_file
 from tidemark.pipes.driver.files_table import utc
 from tidemark.pipes.driver.footers import Footer, read_footers
-from tidemark.pipes.driver.new_columns import as_if_dropped, drop_not_null, lost_by_files
+from tidemark.pipes.driver.new_columns import as_if_dropped, lost_by_files
 from tidemark.pipes.driver.packed import PACKED
 from tidemark.pipes.driver.places import place_of
 from tidemark.pipes.driver.probe import broken_by_halves, broken_texts
 from tidemark.pipes.driver.projection import projected, source
 from tidemark.pipes.driver.readings import Reading, reading_of
 from tidemark.pipes.driver.staging import Counted, FirstError, Staged, stage
-from tidemark.pipes.driver.target import Target, open_target
+from tidemark.pipes.driver.target import Target
+from tidemark.pipes.driver.text_rows import NOT_TEXT
 from tidemark.pipes.driver.unreadable import GONE, spark_name
+from tidemark.pipes.driver.whole_texts import files_in_utf8, header_records, unclosed_files
 from tidemark.pipes.model.copying import Load
 from tidemark.pipes.model.files import FileReport
 from tidemark.pipes.model.formats import FileType
 from tidemark.pipes.planning.on_error import FileCounts, decide
-from tidemark.pipes.planning.readers import text_reader
+from tidemark.pipes.planning.readers import CsvRead, TextRead, text_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["FileToLoad", "Preparation", "Prepared", "files_to_load"]
 
+_UNCLOSED = "it ends within quotes: a quote is not closed, and its field has the rest of the file"
 _CHANGED = "it changed while it was read; load it again when it is complete"
 
 
@@ -72,19 +76,19 @@ def files_to_load(files: pa.Table) -> list[FileToLoad]:
 @dataclass(frozen=True)
 class Prepared:
     """`reports`: of all files, by name. `rows`: those to append, with columns of the target; None: there are none.
-    `staged`: all rows of files that were read; None: the append reads them.
+    `staged`: all rows of files that were read; None: the append reads them. `lost`: columns that must lose NOT NULL
+    before the append, since no file has them.
     """
 
     reports: tuple[FileReport, ...]
     rows: DataFrame | None
     staged: Staged | None
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """Makes files of a load ready. `alters`: a load that evolves the table takes NOT NULL from columns without values.
-    Otherwise they are read as if it had gone.
-    """
+    """Makes files of a load ready. Nothing of the target is written."""
 
     spark: SparkSession
     load: Load
@@ -92,10 +96,9 @@ class Preparation:
     options: Mapping[str, str] = field(repr=False)
     workspace: Workspace
     at: datetime
-    alters: bool = True
 
     def prepared(self, files: Sequence[FileToLoad], unread: Mapping[str, str]) -> Prepared:
-        """The files read and judged by ON_ERROR; no row is written. `unread`: those that cannot be read, with the
+        """The files read and judged by ON_ERROR. `unread`: those that cannot be read, with the
         reason. Raises CopyRefused.
         """
         broken = {**self._packed_otherwise(files), **unread, **self._changed_before(files)}
@@ -107,7 +110,8 @@ class Preparation:
         if evolves and (unfit := reading.unfit(names)):
             return self.prepared(files, {**unread, **unfit})
         if evolves and (lost := lost_by_files(self.target, lambda: reading.names(names))):
-            return replace(self, target=self._without_not_null(lost)).prepared(files, unread)
+            found = replace(self, target=as_if_dropped(self.target, lost)).prepared(files, unread)
+            return replace(found, lost=(*lost, *found.lost))
         if reading.matches and not reading.names_rows:
             broken.update(reading.unmatched(names))
             names = [name for name in names if name not in broken]
@@ -119,7 +123,7 @@ class Preparation:
     def broken(self, files: Sequence[FileToLoad], go_on: Callable[[], None]) -> dict[str, str]:
         """Those of the files that cannot be read, with the reason, after a read of all of them has failed.
 
-        Nothing of the target is written. `go_on`: called before each read. Raises what Spark raises for failures that
+        `go_on`: called before each read. Raises what Spark raises for failures that
         are not of a file.
         """
         names = [file.name for file in files]
@@ -156,12 +160,6 @@ class Preparation:
         found = read_footers(self.load.location, self.options, self.load.format.type, names)
         return {footer.file: footer for footer in found}
 
-    def _without_not_null(self, columns: Sequence[str]) -> Target:
-        if not self.alters:
-            return as_if_dropped(self.target, columns)
-        drop_not_null(self.spark, self.target, columns)
-        return open_target(self.load, self.options)
-
     def _fits(self, frames: Sequence[DataFrame], reading: Reading) -> bool:
         """Whether no row can be in error, so that nothing has to be staged."""
         fields = reading.shape.fields
@@ -193,6 +191,30 @@ class Preparation:
     def _staged(
         self, files: Sequence[FileToLoad], reading: Reading, names: Sequence[str], broken: Mapping[str, str]
     ) -> Prepared:
+        headers = self._headers(names)
+        staged, found = self._stage(reading, names, headers)
+        if trusted := self._in_utf8(staged, names, found):
+            reading = replace(reading, trusted=trusted)
+            staged, found = self._stage(reading, names, headers)
+        problems = {**self._unclosed(names, found), **broken, **staged.unread}
+        problems.update(self.changed([f for f in files if f.name not in broken]))
+        if reading.names_rows:
+            problems = {**self._unmatched_rows(reading, names, found), **problems}
+        counts = []
+        for file in files:
+            one = found.get(spark_name(self.load.location, file.name), Counted())
+            place = (None, None) if one.first is None else place_of(one.first, reading, file.name)
+            counts.append(_counts(file, one.rows, one.errors, one.first, place, problems.get(file.name)))
+        reports = decide(counts, self.load.options.on_error)
+        good = [report.file for report in reports if report.status.has_rows and report.rows_loaded]
+        if not good:
+            return Prepared(reports, None, staged)
+        wanted = None if len(good) == len(found) else [spark_name(self.load.location, name) for name in good]
+        return Prepared(reports, self._with_defaults(staged.good_rows(wanted), reading), staged)
+
+    def _stage(
+        self, reading: Reading, names: Sequence[str], headers: Mapping[str, int]
+    ) -> tuple[Staged, dict[str, Counted]]:
         truncate = self.load.options.truncate_columns
 
         def frame(some: Sequence[str]) -> DataFrame:
@@ -204,22 +226,38 @@ class Preparation:
                 ]
             )
 
-        staged = stage(reading, frame, names, self.workspace)
-        problems = {**broken, **staged.unread, **self.changed([f for f in files if f.name not in broken])}
-        found = staged.counted(with_values=reading.names_rows)
-        if reading.names_rows:
-            problems = {**self._unmatched_rows(reading, names, found), **problems}
-        counts = []
-        for file in files:
-            rows, errors, first, _ = found.get(spark_name(self.load.location, file.name), Counted())
-            place = (None, None) if first is None else place_of(first, reading, file.name)
-            counts.append(_counts(file, rows, errors, first, place, problems.get(file.name)))
-        reports = decide(counts, self.load.options.on_error)
-        good = [report.file for report in reports if report.status.has_rows and report.rows_loaded]
-        if not good:
-            return Prepared(reports, None, staged)
-        wanted = None if len(good) == len(found) else [spark_name(self.load.location, name) for name in good]
-        return Prepared(reports, self._with_defaults(staged.good_rows(wanted), reading), staged)
+        staged = stage(reading, frame, names, self.workspace, headers)
+        return staged, staged.counted(with_values=reading.names_rows)
+
+    def _headers(self, names: Sequence[str]) -> Mapping[str, int]:
+        """Spark's path of a file, decoded → the number of rows that are its header, where it is another one."""
+        read = self._text_read
+        if not isinstance(read, CsvRead) or not read.multi_line or not read.skip_header or read.parse_header:
+            return {}
+        found = header_records(self.load.location, self.options, names, read)
+        return {spark_name(self.load.location, file): number for file, number in found.items()}
+
+    @cached_property
+    def _text_read(self) -> TextRead | None:
+        return text_reader(self.load.format) if self.load.format.type.is_text else None
+
+    def _in_utf8(self, staged: Staged, names: Sequence[str], found: Mapping[str, Counted]) -> frozenset[str]:
+        """The files, as Spark names them, that have a row in error for the character U+FFFD, and are UTF-8."""
+        read = self._text_read
+        if not isinstance(read, CsvRead) or not read.hides_bytes or not any(one.errors for one in found.values()):
+            return frozenset()
+        known = {spark_name(self.load.location, name): name for name in names}
+        doubted = {file: known[unquote(file)] for file in staged.files_with(NOT_TEXT)}
+        whole = set(files_in_utf8(self.load.location, self.options, list(doubted.values())))
+        return frozenset(file for file, name in doubted.items() if name in whole)
+
+    def _unclosed(self, names: Sequence[str], found: Mapping[str, Counted]) -> dict[str, str]:
+        """The files that end within quotes, so that a field has the rest of the file."""
+        read, location = self._text_read, self.load.location
+        doubted = [name for name in names if found.get(spark_name(location, name), Counted()).is_open]
+        if not isinstance(read, CsvRead) or not doubted:
+            return {}
+        return dict.fromkeys(unclosed_files(location, self.options, doubted, read), _UNCLOSED)
 
     def _unmatched_rows(self, reading: Reading, names: Sequence[str], found: Mapping[str, Counted]) -> dict[str, str]:
         """Files whose documents have no name of the table: those without a value are read once more."""
@@ -238,7 +276,7 @@ class Preparation:
 
     def _packed_otherwise(self, files: Sequence[FileToLoad]) -> dict[str, str]:
         """Text files that Spark would unpack, or not, against COMPRESSION: it decides by the end of a name."""
-        suffix = text_reader(self.load.format).suffix if self.load.format.type.is_text else None
+        suffix = None if self._text_read is None else self._text_read.suffix
         if suffix is None:
             return {}
         if suffix:

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAD",
+    "CARRIED",
     "CHECKED",
     "CHECKED_SCHEMA",
     "ERROR",
     "ERROR_SCHEMA",
+    "OPEN",
     "RAW",
     "SKIP",
     "Shape",
@@ -38,6 +40,8 @@ __all__ = [
 RAW = "__raw"  # the row as the file has it, where it has a text
 BAD = "__bad"  # why the row cannot be read at all
 SKIP = "__skip"  # whether it is no row: a blank line
+OPEN = "__open"  # whether its last field has an end of a line, so that its quote may be open
+CARRIED = (FILE, BLOCK, ID, RAW, SKIP, OPEN, BAD)
 CHECKED_SCHEMA = "STRUCT<message: STRING, column: STRING>"
 CHECKED = "__checked"  # why an item of a SELECT has no value
 ERROR = "__error"
@@ -73,10 +77,10 @@ class Shape:
 def projected(
     rows: DataFrame, shape: Shape, target: Target, formats: ValueFormats, at: datetime, *, truncate: bool
 ) -> DataFrame:
-    """Rows with `source(n)`, FILE, BLOCK, ID, RAW, SKIP, BAD and CHECKED as rows of the target.
+    """Rows with `source(n)`, CARRIED and CHECKED as rows of the target.
 
-    Columns: staged_name(n) for each column of `shape`, FILE, BLOCK, ID, SKIP, and ERROR (ERROR_SCHEMA, NULL for a good
-    row).
+    Columns: staged_name(n) for each column of `shape`, FILE, BLOCK, ID, SKIP, OPEN, and ERROR (ERROR_SCHEMA, NULL for a
+    good row).
     """
     fits = [
         fitted(F.col(source(n)), rows.schema[source(n)].dataType, field, formats, truncate=truncate)
@@ -89,13 +93,13 @@ def projected(
     for field, position, fit in zip(shape.fields, shape.positions, fits, strict=True):
         if fit.fails is not None:
             errors.append(F.when(fit.fails, _error(fit.message, field.name, position)))
-    kept = [F.col(name) for name in (FILE, BLOCK, ID, RAW, SKIP)]
+    kept = [F.col(name) for name in CARRIED]
     values = [fit.value.alias(field.name) for field, fit in zip(shape.fields, fits, strict=True)]
     cast = rows.select(*kept, F.coalesce(*errors).alias(ERROR), *values)
     whole = cast.select("*", *_absent(shape, target))
     error = F.coalesce(F.col(ERROR), *_broken(shape, target, at))
     columns = [F.col(quoted(field.name)).alias(staged_name(n)) for n, field in enumerate(shape.fields)]
-    return whole.select(FILE, BLOCK, ID, SKIP, *columns, error.alias(ERROR))
+    return whole.select(FILE, BLOCK, ID, SKIP, OPEN, *columns, error.alias(ERROR))
 
 
 def _error(message: Column, name: str | None, position: int | None, named: Column | None = None) -> Column:

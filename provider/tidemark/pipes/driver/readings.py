@@ -18,16 +18,16 @@ from tidemark.changes.driver.data_files import WHOLE_FILES, escaped
 from tidemark.errors import CopyRefused, FileFormatNotInstalled
 from tidemark.jobs.failures import read_failures_by
 from tidemark.model.spark import AVRO_PACKAGE
-from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, placed
+from tidemark.pipes.driver.blocks import FILE, placed
 from tidemark.pipes.driver.footers import Footer
 from tidemark.pipes.driver.headers import headers_of
 from tidemark.pipes.driver.matching import matched, mismatch
 from tidemark.pipes.driver.new_columns import NAMES_REFUSED, inferred, lacking, of_files, unfit_names
-from tidemark.pipes.driver.projection import BAD, CHECKED, CHECKED_SCHEMA, RAW, SKIP, Shape, source
+from tidemark.pipes.driver.projection import BAD, CARRIED, CHECKED, CHECKED_SCHEMA, OPEN, RAW, SKIP, Shape, source
 from tidemark.pipes.driver.selected import Selection, selection_of
 from tidemark.pipes.driver.spellings import field_of, first_of, member_of
 from tidemark.pipes.driver.target import Target
-from tidemark.pipes.driver.text_rows import VARIANT, TextRows, column, without_texts
+from tidemark.pipes.driver.text_rows import VARIANT, TextRows, cleaned, column, without_texts
 from tidemark.pipes.driver.unreadable import spark_name
 from tidemark.pipes.model.copying import Load, MatchBy
 from tidemark.pipes.planning.readers import (
@@ -56,7 +56,7 @@ _NO_AVRO = "Failed to find data source: avro"
 @dataclass(frozen=True)
 class Reading:
     """How the files of a load become rows. `footers`: of files with columns, by name. `extra`: columns that the target
-    is going to have.
+    is going to have. `trusted`: of TextRows.
     """
 
     spark: SparkSession
@@ -66,6 +66,7 @@ class Reading:
     at: datetime
     footers: Mapping[str, Footer] = field(default_factory=dict)
     extra: tuple[StructField, ...] = ()
+    trusted: frozenset[str] = frozenset()
 
     @property
     def values(self) -> ValueFormats:
@@ -140,7 +141,7 @@ class Reading:
     def frames(self, files: Sequence[str]) -> list[DataFrame]:
         """The rows of the files, in one frame for all that have the same columns: their types may differ. Lazy.
 
-        FILE, BLOCK, ID, RAW, SKIP, BAD, CHECKED and source(n) for each column of `shape`.
+        CARRIED, CHECKED and source(n) for each column of `shape`.
         """
 
     def paths(self, files: Sequence[str]) -> list[str]:
@@ -152,7 +153,7 @@ class Reading:
         if self.selection is not None:
             return self.selection.applied(rows, self.load, self.at)
         named = [value.alias(source(n)) for n, value in enumerate(plain)]
-        return rows.select(FILE, BLOCK, ID, RAW, SKIP, BAD, F.lit(None).cast(CHECKED_SCHEMA).alias(CHECKED), *named)
+        return rows.select(*CARRIED, F.lit(None).cast(CHECKED_SCHEMA).alias(CHECKED), *named)
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ class _CsvReading(Reading):
         return {}
 
     def _text(self, width: int, *, exact: bool) -> TextRows:
-        return TextRows(self.spark, self.read, width, exact)
+        return TextRows(self.spark, self.read, width, exact, self.trusted)
 
     def _by_headers(self, files: Sequence[str]) -> list[DataFrame]:
         frames = []
@@ -244,7 +245,7 @@ class _DocumentReading(Reading):
 
     def new_columns(self, files: Sequence[str]) -> tuple[StructField, ...]:
         rows, names = self._rows(files), lacking(self.names(files), self.target)
-        return inferred(rows, {name: member_of((name,)) for name in names})
+        return inferred(rows, {name: self._member((name,)) for name in names})
 
     def _rows(self, files: Sequence[str]) -> DataFrame:
         return TextRows(self.spark, self.read, 0, exact=False).rows(self.paths(files))
@@ -254,7 +255,10 @@ class _DocumentReading(Reading):
         if self.selection is not None or self.load.options.match_by is MatchBy.NONE:
             return [self.chosen(rows, [F.col(VARIANT)])]
         there = matched(self._keys(rows), self.fields, self.load.options.match_by)
-        return [self.chosen(rows, [member_of(there.get(f.name, ())) for f in self.fields])]
+        return [self.chosen(rows, [self._member(there.get(f.name, ())) for f in self.fields])]
+
+    def _member(self, spellings: Sequence[str]) -> Column:
+        return cleaned(member_of(spellings), self.read)
 
     def _keys(self, rows: DataFrame, *, known: bool = True) -> list[str]:
         """The names in the documents. `known`: names that must be equal to the table's are not looked for."""
@@ -331,7 +335,7 @@ class _ColumnReading(Reading):
         rows = found.select(
             *placed(found),
             *(F.lit(None).cast("string").alias(name) for name in (RAW, BAD)),
-            F.lit(False).alias(SKIP),
+            *(F.lit(False).alias(name) for name in (SKIP, OPEN)),
             *(self._cleaned(field) for field in found.schema.fields),
         )
         names = found.columns

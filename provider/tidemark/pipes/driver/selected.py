@@ -11,11 +11,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from tidemark.changes.driver.data_files import relative_name
-from tidemark.errors import CopyRefused
-from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, MODIFIED, ROW_NUMBER, blocks_of, numbered
-from tidemark.pipes.driver.projection import BAD, CHECKED, CHECKED_SCHEMA, RAW, SKIP, source
+from tidemark.errors import CopyRefused, NotYetSupported
+from tidemark.pipes.driver.blocks import FILE, MODIFIED, ROW_NUMBER, blocks_of, numbered
+from tidemark.pipes.driver.projection import CARRIED, CHECKED, CHECKED_SCHEMA, source
 from tidemark.pipes.driver.target import Target
 from tidemark.pipes.model.copying import Load
+from tidemark.pipes.model.formats import FileType
+from tidemark.pipes.planning.formats import option
 from tidemark.pipes.planning.transforms import Check, Item, highest_position, over_of, select_items
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ __all__ = ["Selection", "selection_of"]
 _FILENAME, _NUMBER = "METADATA$FILENAME", "METADATA$FILE_ROW_NUMBER"
 _MODIFIED, _STARTED = "METADATA$FILE_LAST_MODIFIED", "METADATA$START_SCAN_TIME"
 _LONGEST_SHOWN = 200  # characters of a value in a message
+_OF_MEMBERS = {"TRIM_SPACE": "Use `TRIM` in the SELECT.", "NULL_IF": "Use `NULLIF` in the SELECT."}
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Selection:
         ]
         checked = F.coalesce(*checks, F.lit(None).cast(CHECKED_SCHEMA))
         values = [F.expr(item.sql).alias(source(n)) for n, item in enumerate(self.items)]
-        return known.select(FILE, BLOCK, ID, RAW, SKIP, BAD, checked.alias(CHECKED), *values)
+        return known.select(*CARRIED, checked.alias(CHECKED), *values)
 
     def _with_metadata(self, rows: DataFrame, load: Load, at: datetime) -> DataFrame:
         used = " ".join([*(item.sql for item in self.items), *(c.sql for item in self.items for c in item.checks)])
@@ -77,8 +80,12 @@ def _said(check: Check) -> Column:
 
 def selection_of(load: Load, fields: Sequence[StructField], target: Target) -> Selection:
     """The selection of a load with a SELECT. Raises CopyRefused if it has more or fewer items than columns, and what
-    `select_items` raises.
+    `select_items` raises. Raises NotYetSupported for options of the format that it would not apply.
     """
+    if load.format.type is FileType.JSON:
+        for name in _OF_MEMBERS:
+            if option(load.format, name):
+                raise NotYetSupported(feature=f"{name} of JSON files with a SELECT", instead=_OF_MEMBERS[name])
     items = select_items(load.select or "", load.alias, over_of(load.format.type))
     if len(items) > len(fields) or (load.columns and len(items) != len(fields)):
         problem = f"the SELECT has {len(items)} items, the table {len(fields)} columns."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -18,7 +19,7 @@ from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.jobs.workspace import Workspace
 from tidemark.pipes.driver.blocks import BLOCK, FILE, ID, ROW_NUMBER, blocks_of, numbered
 from tidemark.pipes.driver.probe import broken_by_halves, broken_texts
-from tidemark.pipes.driver.projection import ERROR, ERROR_SCHEMA, SKIP, Shape, staged_name
+from tidemark.pipes.driver.projection import ERROR, ERROR_SCHEMA, OPEN, SKIP, Shape, staged_name
 from tidemark.pipes.driver.readings import Reading
 from tidemark.pipes.driver.unreadable import broken_file
 
@@ -43,23 +44,29 @@ class FirstError:
 
 
 class Counted(NamedTuple):
-    """Rows of a file. `with_values`: good ones in which not all columns are NULL, if they were asked for."""
+    """Rows of a file. `with_values`: good ones in which not all columns are NULL, if they were asked for. `is_open`:
+    whether the quote of its last field may be open.
+    """
 
     rows: int = 0
     errors: int = 0
     first: FirstError | None = None
     with_values: int = 0
+    is_open: bool = False
 
 
 @dataclass(frozen=True)
 class Staged:
-    """Rows of files that are staged. `unread`: files that cannot be read, with the reason."""
+    """Rows of files that are staged. `unread`: files that cannot be read, with the reason. `headers`: files whose
+    header has another number of rows than `skipped_rows`.
+    """
 
     frame: DataFrame
     blocks: DataFrame
     shape: Shape
     skipped_rows: int
     unread: Mapping[str, str]
+    headers: Mapping[str, int]
 
     def counted(self, *, with_values: bool = False) -> dict[str, Counted]:
         """Spark's path of a file, decoded → its counts. Files without rows are left out. `with_values`: good rows that
@@ -74,10 +81,11 @@ class Staged:
                 F.count(ERROR).alias("errors"),
                 F.min_by(F.struct(ROW_NUMBER, ERROR), number_of_bad).alias("first_error"),
                 F.count(F.when(self._has_value(), 1) if with_values else F.lit(None)).alias("with_values"),
+                F.max_by(OPEN, ROW_NUMBER).alias("is_open"),
             )
         )
         return {
-            unquote(row[FILE]): Counted(row.rows, row.errors, _first(row.first_error), row.with_values)
+            unquote(row[FILE]): Counted(row.rows, row.errors, _first(row.first_error), row.with_values, row.is_open)
             for row in found.collect()
         }
 
@@ -91,8 +99,7 @@ class Staged:
         rows = rows.where(F.col(ERROR).isNull())
         if files is not None:
             wanted = self.frame.sparkSession.createDataFrame([(file,) for file in files], "file STRING")
-            name = F.url_decode(F.replace(F.col(FILE), F.lit("+"), F.lit("%2B")))
-            rows = rows.join(F.broadcast(wanted), name == F.col("file"), "left_semi")
+            rows = rows.join(F.broadcast(wanted), _name() == F.col("file"), "left_semi")
         names = [f.name for f in self.shape.fields]
         return rows.select(*(F.col(staged_name(n)).alias(name) for n, name in enumerate(names)))
 
@@ -100,10 +107,23 @@ class Staged:
         """FILE, ROW_NUMBER and ERROR of all bad rows."""
         return self._data().where(F.col(ERROR).isNotNull()).select(FILE, ROW_NUMBER, ERROR)
 
+    def files_with(self, message: str) -> list[str]:
+        """Spark's paths of the files that have a row with that error."""
+        found = self._data().where(F.col(ERROR).message == message).select(FILE).distinct()
+        return [row[FILE] for row in found.collect()]
+
     def _data(self) -> DataFrame:
         """The rows that are data, with their numbers."""
         rows = numbered(self.frame, self.blocks).where(~F.col(SKIP))
-        return rows.where(F.col(ROW_NUMBER) > self.skipped_rows) if self.skipped_rows else rows
+        return rows.where(F.col(ROW_NUMBER) > self._header()) if self.skipped_rows else rows
+
+    def _header(self) -> Column:
+        """The number of rows at the beginning of a row's file that are no data."""
+        files: dict[int, list[str]] = defaultdict(list)
+        for file, number in self.headers.items():
+            files[number].append(file)
+        others = [F.when(_name().isin(*some), F.lit(number)) for number, some in files.items()]
+        return F.coalesce(*others, F.lit(self.skipped_rows))
 
 
 def stage(
@@ -111,8 +131,10 @@ def stage(
     projected: Callable[[Sequence[str]], DataFrame],
     files: Sequence[str],
     workspace: Workspace,
+    headers: Mapping[str, int],
 ) -> Staged:
     """The rows of the files, staged below the workspace. A file that cannot be read is left out, with its reason.
+    `headers`: Spark's path of a file, decoded → the number of rows that are its header, where it is another one.
 
     Raises what Spark raises for other failures.
     """
@@ -135,7 +157,12 @@ def stage(
             if rounds == _ROUNDS_BEFORE_PROBE:
                 unread.update(_all_broken(reading, [file for file in left if file not in unread]))
     staged = spark.read.parquet(place)
-    return Staged(staged, blocks_of(staged), reading.shape, reading.skipped_rows, unread)
+    return Staged(staged, blocks_of(staged), reading.shape, reading.skipped_rows, unread, headers)
+
+
+def _name() -> Column:
+    """Spark's path of a row's file, decoded."""
+    return F.url_decode(F.replace(F.col(FILE), F.lit("+"), F.lit("%2B")))
 
 
 def _all_broken(reading: Reading, files: Sequence[str]) -> dict[str, str]:
@@ -149,7 +176,7 @@ def _no_rows(reading: Reading) -> DataFrame:
     """No rows, with the columns of staged ones."""
     columns = [StructField(staged_name(n), nullable(f.dataType)) for n, f in enumerate(reading.shape.fields)]
     own = reading.spark.createDataFrame(
-        [], f"{FILE} STRING, {BLOCK} BIGINT, {ID} BIGINT, {SKIP} BOOLEAN, {ERROR} {ERROR_SCHEMA}"
+        [], f"{FILE} STRING, {BLOCK} BIGINT, {ID} BIGINT, {SKIP} BOOLEAN, {OPEN} BOOLEAN, {ERROR} {ERROR_SCHEMA}"
     )
     return reading.spark.createDataFrame([], StructType([*own.schema.fields, *columns]))
 

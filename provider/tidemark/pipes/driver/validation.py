@@ -41,7 +41,7 @@ def validated(
     wants_rows = validation.mode is ValidationMode.ROWS
 
     def preparation() -> Preparation:
-        return Preparation(job.session, load, target, job.options, workspace, at, alters=False)
+        return Preparation(job.session, load, target, job.options, workspace, at)
 
     def attempt(unread: Mapping[str, str]) -> CopiedFiles:
         prepared = preparation().prepared(files, unread)

@@ -33,15 +33,15 @@ def app_id(table_id: str, kind: str | None = None) -> str:
 
 class Event(StrEnum):
     """The events, in the order in which a file meets them. BATCH, DONE and LISTED are of no single file. The last two
-    are of files that a look for new ones leaves out.
+    are of files that a look for new ones leaves out; `source` is the location that they are below.
     """
 
-    QUEUED = "queued"  # a file has come
+    QUEUED = "queued"  # a file has come; `batch` is the last one that was planned before
     PLANNED = "planned"  # it belongs to a batch
     RESULT = "result"  # of an attempt, before the commit of its rows
     BATCH = "batch"  # its number, statement and run, in one commit with its files
     DONE = "done"  # the attempt whose rows are in the target at `version`; `source` is the target's id
-    LISTED = "listed"  # a full listing: `file` is the greatest name
+    LISTED = "listed"  # a full listing: `file` is the greatest name, `source` the place
     COPIED = "copied"  # COPY INTO has loaded it into the table
     LATE = "late"  # it is older than the history, which may have forgotten it
 

@@ -58,6 +58,7 @@ _BINARY = FormatOption(Kind.TEXT, "HEX", ("HEX", "BASE64", "UTF8"))
 _VALUES = {"DATE_FORMAT": _DATE, "TIME_FORMAT": _TIME, "TIMESTAMP_FORMAT": _DATE, "BINARY_FORMAT": _BINARY}
 _SKIPS_MARK = _flag(True, "Spark never takes a byte order mark for data.")
 _ENCODINGS = ("UTF8", "ISO88591")
+_NO_XML = "A file with bytes that are not UTF-8 is no XML: convert it to UTF-8."
 _CONVERT = "Convert the files to UTF-8."
 _OTHER_ENCODINGS = (
     *("BIG5", "EUCJP", "EUCKR", "GB18030", "IBM420", "IBM424", "IBM949", "ISO2022CN", "ISO2022JP", "ISO2022KR"),
@@ -115,12 +116,12 @@ _JSON = {
 _XML = {
     "COMPRESSION": _COMPRESSION,
     "ROW_TAG": FormatOption(Kind.TEXT, ""),
-    "IGNORE_UTF8_ERRORS": _flag(False),
+    "IGNORE_UTF8_ERRORS": _flag(False, _NO_XML),
     "PRESERVE_SPACE": _flag(False),
     "STRIP_OUTER_ELEMENT": _flag(False),
     "DISABLE_AUTO_CONVERT": _flag(False),
     "DISABLE_SNOWFLAKE_DATA": _flag(False, "Tags of the source system have no meaning here in any case."),
-    "REPLACE_INVALID_CHARACTERS": _flag(False),
+    "REPLACE_INVALID_CHARACTERS": _flag(False, _NO_XML),
     "SKIP_BYTE_ORDER_MARK": _SKIPS_MARK,
 }
 _COLUMNAR = {

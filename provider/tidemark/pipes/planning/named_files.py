@@ -28,7 +28,7 @@ def files_of_body(body: bytes, media_type: str | None) -> dict[str, int]:
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BodyUnreadable(problem=f"it is no UTF-8: {error.reason} at byte {error.start}") from None
+        raise BodyUnreadable(problem=f"it is not UTF-8: {error.reason} at byte {error.start}") from None
     files = _of_json(text) if kind == JSON else _of_lines(text)
     if not 0 < len(files) <= MOST_INSERTED:
         problem = f"one request takes 1 to {MOST_INSERTED:,} files"
@@ -56,7 +56,7 @@ def _of_json(text: str) -> list[tuple[str, Any, int]]:
     try:
         found = parsed(text)
     except ValueError as error:
-        raise BodyUnreadable(problem=f"it is no JSON: {error}") from None
+        raise BodyUnreadable(problem=f"it is not JSON: {error}") from None
     files = found.get("files") if isinstance(found, dict) else None
     if not isinstance(files, list):
         raise BodyUnreadable(problem='it must be an object with a list: {"files": [{"path": "a.csv", "size": 100}]}')
@@ -79,7 +79,7 @@ def _named(place: str, name: Any) -> str:
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
-        raise InvalidArgument(argument=place, value=_short(name), problem="it is no Unicode text") from None
+        raise InvalidArgument(argument=place, value=_short(name), problem="it is not Unicode text") from None
     if length > LONGEST_NAME or "\0" in name:
         problem = f"a name has at most {LONGEST_NAME:,} bytes in UTF-8, and no NUL; this one has {length:,} bytes"
         raise InvalidArgument(argument=place, value=_short(name), problem=problem)

@@ -71,10 +71,10 @@ def _of_text(text: str, depth: int) -> Found:
         text.encode()
         document = parsed(text)
     except UnicodeEncodeError:
-        yield _UnknownError("it is no UTF-8")
+        yield _UnknownError("it is not UTF-8")
         return
     except ValueError as error:
-        yield _UnknownError(f"it is no JSON: {error}")
+        yield _UnknownError(f"it is not JSON: {error}")
         return
     yield from _of_document(document, depth)
 
@@ -87,7 +87,7 @@ def _of_document(document: Any, depth: int) -> Found:
         for one in document:
             yield from _of_document(one, depth + 1)
     elif not isinstance(document, dict):
-        yield _UnknownError(f"it is no object: {_short(document)}")
+        yield _UnknownError(f"it is not an object: {_short(document)}")
     else:
         for form in _FORMS:
             found = form(document, depth)
@@ -135,7 +135,7 @@ def _s3_record(record: Any) -> _Place | _UnknownError | None:
         key = unquote_plus(_text(record, "s3", "object", "key"), errors="strict")
         return _Place(uri=f"s3://{_text(record, 's3', 'bucket', 'name')}/{key}")
     except UnicodeDecodeError:
-        return _UnknownError("the key of an object is no UTF-8")
+        return _UnknownError("the key of an object is not UTF-8")
     except _UnknownError as error:
         return error
 

@@ -67,11 +67,16 @@ class CsvRead:
     suffix: str | None
     values: ValueFormats
 
+    @property
+    def hides_bytes(self) -> bool:
+        """Whether Spark's reader shows bytes that are no text as U+FFFD, where they are to be an error."""
+        return self.multi_line and self.encoding == "UTF-8" and not self.replace_invalid
+
 
 @dataclass(frozen=True)
 class JsonRead:
     """Documents. `multi_line`: a file is one document; otherwise a line is. `strip_outer_array`: each element of a
-    document that is an array is a row. `trim` and `null_if`: of values that become columns.
+    document that is an array is a row. `trim` and `null_if`: of members that become columns by their names.
     """
 
     options: Mapping[str, str]
@@ -89,7 +94,6 @@ class XmlRead:
     """Elements, each a row. `options`: for Spark's reader of XML and for `from_xml`."""
 
     options: Mapping[str, str]
-    replace_invalid: bool
     suffix: str | None
     values: ValueFormats
 
@@ -114,7 +118,7 @@ def text_reader(format: FileFormat) -> TextRead:
         return _json(format)
     if format.type is FileType.XML:
         return _xml(format)
-    raise ValueError(f"{format.type} is no text")
+    raise ValueError(f"{format.type} is not text")
 
 
 def columnar_reader(format: FileFormat) -> ColumnarRead:
@@ -205,7 +209,7 @@ def _xml(format: FileFormat) -> XmlRead:
         "ignoreSurroundingSpaces": str(not option(format, "PRESERVE_SPACE")).lower(),
         "inferSchema": str(not option(format, "DISABLE_AUTO_CONVERT")).lower(),
     }
-    return XmlRead(options, _replaces(format), _suffix(format), ValueFormats())
+    return XmlRead(options, _suffix(format), ValueFormats())
 
 
 def _given(format: FileFormat, name: str) -> str | None:

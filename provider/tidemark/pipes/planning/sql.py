@@ -138,7 +138,7 @@ def _list(cursor: Cursor) -> ListStage:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise cursor.fails(f"PATTERN is no regular expression: {error}", at) from error
+            raise cursor.fails(f"PATTERN is not a regular expression: {error}", at) from error
     cursor.end()
     return ListStage(source, pattern)
 

@@ -212,7 +212,7 @@ def _pattern(cursor: Cursor, option: GivenOption) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise cursor.fails(f"PATTERN is no regular expression: {error}", option.value_span) from error
+        raise cursor.fails(f"PATTERN is not a regular expression: {error}", option.value_span) from error
     return text
 
 

@@ -142,4 +142,4 @@ def _spark(cursor: Cursor, span: Span) -> str:
     try:
         return written(tree_of(f"SELECT {text}", SNOWFLAKE), SPARK, comments=False).removeprefix("SELECT ")
     except SqlNotUnderstood as error:
-        raise cursor.fails(f"{text!r} is no expression of a time: {error}", span) from error
+        raise cursor.fails(f"{text!r} is not an expression of a time: {error}", span) from error

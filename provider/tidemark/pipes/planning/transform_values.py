@@ -121,7 +121,7 @@ class Rewriter:
     def _position(self, node: exp.Expr) -> _Value:
         number = node.this.name if isinstance(node.this, exp.Expr) else ""
         if not number.isdigit() or int(number) < 1:
-            raise Refused(f"${number or node.name} is no column of a file; the first is $1")
+            raise Refused(f"${number or node.name} is not a column of a file; the first is $1")
         return self._field(int(number))
 
     def _field(self, position: int) -> _Value:
@@ -146,7 +146,7 @@ class Rewriter:
             return _Value(_column(node.name.upper()), node.name.upper())
         if node.name.upper().startswith("METADATA$"):
             raise NotYetSupported(feature=node.name.upper(), instead=f"There are {', '.join(METADATA)}.")
-        raise Refused(f"{node.name} is no column of a file; write $1, $2, … or $1:name")
+        raise Refused(f"{node.name} is not a column of a file; write $1, $2, … or $1:name")
 
     def _path(self, node: exp.Expr) -> _Value:
         inner, steps = steps_of(node)
@@ -208,14 +208,14 @@ class Rewriter:
     def _parsed_json(self, value: _Value, tries: bool) -> _Value:
         tree = call("try_parse_json", value.text)
         if not tries:
-            self._check(value, tree, "it is no JSON")
+            self._check(value, tree, "it is not JSON")
         return _Value(tree, value.source, raw=True, root=tree)
 
     def _binary(self, value: _Value, more: list[exp.Expr], tries: bool) -> _Value:
         form = exp.Literal.string((literal_of(more) or "HEX").lower().replace("utf8", "utf-8"))
         tree = call("try_to_binary", value.text, form)
         if not tries:
-            self._check(value, tree, "it is no BINARY")
+            self._check(value, tree, "it is not BINARY")
         return _Value(tree, value.source)
 
     def _part(self, value: _Value, more: list[exp.Expr]) -> _Value:

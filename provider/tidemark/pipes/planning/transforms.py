@@ -60,9 +60,9 @@ def _item(select: str, span: Span, alias: str | None, over: Over, within: tuple[
     try:
         tree = tree_of(f"SELECT {_as_written(text)}", SNOWFLAKE)
     except (SqlNotUnderstood, SqlCompilationError) as error:
-        raise compilation_error(within[0], place, f"the item {text!r} is no expression: {error}") from error
+        raise compilation_error(within[0], place, f"the item {text!r} is not an expression: {error}") from error
     if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
-        raise compilation_error(within[0], place, f"the item {text!r} is no expression")
+        raise compilation_error(within[0], place, f"the item {text!r} is not an expression")
     more = [key for key, value in tree.args.items() if value and key not in ("expressions", "kind")]
     if more:
         problem = f"{more[0].rstrip('_').upper()} is not allowed in a transformation, which has items only"

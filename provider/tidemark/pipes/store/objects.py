@@ -68,4 +68,7 @@ PIPE = ObjectKind(
     advice=_ADVICE,
     acts="pipes.worker.acts:PIPE_ACTS",
     ties="pipes.store.ties:pipe_ties",
+    touched="pipes.store.touched:pipes_of_runs",
+    last_runs="pipes.store.touched:pipe_runs",
+    stops=frozenset({"pause"}),
 )

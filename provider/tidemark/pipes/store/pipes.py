@@ -146,7 +146,7 @@ def _after_the_last(
     connection: sa.Connection, uid: str, *expected: sa.ColumnElement[bool], at: datetime, by: str | None, **values: Any
 ) -> bool:
     newest = _of.last_run_at.is_(None) | (_of.last_run_at <= at)
-    return _change(connection, uid, newest, *expected, by=by, last_run_at=at, **values)
+    return _change(connection, uid, newest, *expected, by=by, last_run_at=at, last_run=by, **values)
 
 
 def _change(
@@ -170,5 +170,5 @@ def _definition(pipe: Pipe) -> dict[str, Any]:
 
 
 def _of_row(row: sa.RowMapping) -> Pipe:
-    values = {str(name): value for name, value in row.items() if name != "folded_name"}
+    values = {str(name): value for name, value in row.items() if name not in ("folded_name", "last_run")}
     return Pipe(**{**values, "stalled": None if row["stalled"] is None else PipeState(row["stalled"])})

@@ -69,5 +69,6 @@ pipes = sa.Table(
     sa.Column("last_run_at", UtcDateTime),
     sa.Column("pulled_at", UtcDateTime),
     sa.Column("ended_at", UtcDateTime),  # a dropped pipe keeps its queue; its uid is never used again
+    sa.Column("last_run", sa.Text),  # who ran it at `last_run_at`: key of a task, or a name
 )
 _one_live_name(pipes)

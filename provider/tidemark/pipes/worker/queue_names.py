@@ -72,23 +72,17 @@ def _fields() -> list[Any]:
 
 
 def _planned(rows: pa.Table, location: str) -> pa.Table:
-    """(file, at) of batches, by their names below the location. Batches of an earlier statement may be of another."""
+    """(file, at, batch) of batches, by their names below the location. Batches of an earlier statement may be of
+    another.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    here, columns = f"{location.rstrip('/')}/", ["file", "at"]
-    heads = rows.filter(pc.equal(rows["event"], Event.BATCH.value)).select(["batch", "statement"])
-    places = {head["batch"]: f"{_place_of(head['statement'], location).rstrip('/')}/" for head in heads.to_pylist()}
-    others = {batch: place for batch, place in places.items() if place != here}
+    heads = rows.filter(pc.equal(rows["event"], Event.BATCH.value)).select(["batch", "statement"]).to_pylist()
+    places = {head["batch"]: _place_of(head["statement"], location) for head in heads}
     planned = rows.filter(pc.equal(rows["event"], Event.PLANNED.value))
-    is_other = pc.is_in(planned["batch"], pa.array(list(others), pa.int64()))
-    moved = [
-        {"file": whole.removeprefix(here), "at": one["at"]}
-        for one in planned.filter(is_other).select([*columns, "batch"]).to_pylist()
-        if (whole := others[one["batch"]] + one["file"]).startswith(here)
-    ]
-    kept = planned.filter(pc.invert(is_other)).select(columns)
-    return pa.concat_tables([kept, pa.Table.from_pylist(moved, kept.schema)])
+    number = pc.index_in(planned["batch"], pa.array(places, pa.int64())).combine_chunks()
+    return _below(planned, pa.array(places.values(), pa.string()).take(number), location)
 
 
 def _place_of(statement: str | None, location: str) -> str:
@@ -98,19 +92,37 @@ def _place_of(statement: str | None, location: str) -> str:
         return location
 
 
+def _below(rows: pa.Table, places: pa.Array, location: str) -> pa.Table:
+    """(file, at, batch) of the rows that are below the location, by their names there. `places`: of the rows; NULL: the
+    location.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows, here = rows.select(["file", "at", "batch"]), f"{location.rstrip('/')}/"
+    places = pc.binary_join_element_wise(pc.utf8_rtrim(places, "/"), "", "/")
+    is_other = pc.fill_null(pc.not_equal(places, here), False)
+    others = rows.filter(is_other)
+    whole = pc.binary_join_element_wise(places.filter(is_other), others["file"], "")
+    moved = others.set_column(0, "file", pc.utf8_slice_codeunits(whole, len(here)))
+    return pa.concat_tables([rows.filter(pc.invert(is_other)), moved.filter(pc.starts_with(whole, here))])
+
+
 def _names(rows: pa.Table, location: str, *, unfinished: bool) -> QueueNames:
     """A file waits if it belonged to no batch, or was asked for again since. A file that was only named waits once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     planned = _planned(rows, location)
-    copied = rows.filter(pc.equal(rows["event"], Event.COPIED.value)).select(["file", "at"])
-    events = rows.filter(pc.equal(rows["event"], Event.QUEUED.value))
-    asked = _last(events.filter(pc.invert(pc.is_in(events["source"], pa.array([str(one) for one in TOLD])))))
-    queued = _last(events)
-    again = _last(planned.filter(pc.is_in(planned["file"], queued["file"].combine_chunks())))
-    both = queued.join(again, "file", right_suffix="_planned").join(asked, "file", right_suffix="_asked")
-    waits = pc.or_kleene(pc.is_null(both["at_max_planned"]), pc.less(both["at_max_planned"], both["at_max_asked"]))
+    copied = rows.filter(pc.equal(rows["event"], Event.COPIED.value))
+    copied = _below(copied, copied["source"].combine_chunks(), location)
+    queued = _asked(rows.filter(pc.equal(rows["event"], Event.QUEUED.value)))
+    last = planned.filter(pc.is_in(planned["file"], queued["file"].combine_chunks())).group_by("file")
+    both = queued.join(last.aggregate([("at", "max"), ("batch", "max")]), "file")
+    is_later = pc.or_kleene(
+        pc.less_equal(both["batch_max"], both["again_after_max"]), pc.less(both["at_max"], both["again_at_max"])
+    )
+    waits = pc.or_kleene(pc.is_null(both["at_max"]), is_later)
     names = pc.unique(pa.concat_tables([planned, copied])["file"])
     return QueueNames(
         names if isinstance(names, pa.Array) else names.combine_chunks(),
@@ -119,8 +131,19 @@ def _names(rows: pa.Table, location: str, *, unfinished: bool) -> QueueNames:
     )
 
 
-def _last(events: pa.Table) -> pa.Table:
-    return events.group_by("file").aggregate([("at", "max")])
+def _asked(queued: pa.Table) -> pa.Table:
+    """(file, again_after_max, again_at_max): the last batch that was planned before somebody asked for the file again.
+    An earlier release has stored only the time.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    told = pc.is_in(queued["source"], pa.array([str(one) for one in TOLD]))
+    after = pc.if_else(told, pa.scalar(None, pa.int64()), queued["batch"])
+    is_timed = pc.and_(pc.invert(told), pc.is_null(queued["batch"]))
+    at = pc.if_else(is_timed, queued["at"], pa.scalar(None, queued["at"].type))
+    asked = queued.select(["file"]).append_column("again_after", after).append_column("again_at", at)
+    return asked.group_by("file").aggregate([("again_after", "max"), ("again_at", "max")])
 
 
 def _rows(log: DeltaLog, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
@@ -140,7 +163,7 @@ def _rows(log: DeltaLog, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
             except (pa.ArrowException, OSError, KeyError) as error:
                 if is_of_storage(error):
                     raise
-                raise CorruptLog(file=path, problem=f"it is no file of a queue: {error}") from error
+                raise CorruptLog(file=path, problem=f"it is not a file of a queue: {error}") from error
 
 
 def _paths(log: DeltaLog, version: int, first_day: str) -> list[str] | None:

@@ -73,7 +73,7 @@ class PipeRun:
 def copy_into(runtime: Runtime, statement: CopyInto, run: str, *, key: TransactionKey | None = None) -> CopiedFiles:
     """Load files by a statement. `run`: a second run with it finishes or repeats the report of the first one.
 
-    Raises CopyAborted, CopyRefused, FilesNotFound, StageLocationMissing, and what `load_of` raises.
+    Raises CopyAborted, CopyRefused, BatchMissing, FilesNotFound, StageLocationMissing, and what `load_of` raises.
     """
     load = load_of(statement, store=runtime.store, tables=runtime.tables, default_error=OnError())
     return runtime.run_job(COPY_FILES, CopyFiles(load, run, statement.validation), key=key)

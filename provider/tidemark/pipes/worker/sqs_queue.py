@@ -11,12 +11,12 @@ from tidemark.errors import NotificationsNotInstalled, NotificationsUnreachable
 from tidemark.pipes.model.notifications import Notification
 from tidemark.pipes.planning.channel_addresses import queue_name_of, region_of
 
-__all__ = ["VISIBILITY", "SqsQueue"]
+__all__ = ["PATIENCE", "VISIBILITY", "SqsQueue"]
 
 VISIBILITY = 900  # seconds for which a document is hidden from other readers
 _AT_ONCE = 10  # documents in one request, by SQS's limit
 _WAIT = 1  # seconds, so that all servers of the queue are asked
-_PATIENCE = {"connect_timeout": 5, "read_timeout": 20, "retries": {"total_max_attempts": 3}}
+PATIENCE: Mapping[str, Any] = {"connect_timeout": 5, "read_timeout": 20, "retries": {"total_max_attempts": 3}}
 
 
 class SqsQueue:
@@ -98,7 +98,7 @@ class SqsQueue:
             from botocore.config import Config  # type: ignore[import-untyped]
         except ImportError as error:
             raise NotificationsNotInstalled(channel=self.queue, problem=str(error)) from error
-        return boto3.client("sqs", region_name=region_of(self.queue), config=Config(**_PATIENCE))
+        return boto3.client("sqs", region_name=region_of(self.queue), config=Config(**PATIENCE))
 
     @cached_property
     def _client(self) -> Any:

@@ -65,7 +65,9 @@ def _of_errors(pipe: Pipe, now: datetime, notice: str | None) -> dict[str, Any]:
         found = {"lastPipeErrorTimestamp": pipe.problem_at, "error": pipe.problem}
     elif is_stale(pipe, now):
         since = f"{pipe.paused_at:%Y-%m-%d %H:%M} UTC"
-        found = {"error": f"The pipe is stale: it is paused since {since}, for more than {STALE_AFTER.days} days."}
+        found = {
+            "error": f"The pipe is stale: it has been paused since {since}, for more than {STALE_AFTER.days} days."
+        }
     late = pipe.problem if pipe.stalled is None and tells_late(pipe.problem) else None
     return {**found, "error": " ".join(filter(None, (found.get("error"), late, notice))) or None}
 

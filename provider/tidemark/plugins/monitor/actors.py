@@ -7,14 +7,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from tidemark.model.statements import TransactionKey
+from tidemark.model.statements import CLIENT_DAG, CLIENT_TASKS, TransactionKey
 
 __all__ = ["Actor", "actor", "actor_of_act", "actor_of_key"]
 
 _TASK = re.compile(
     r"(?P<dag>[^/#\s]+)/(?P<run>.+)/(?P<task>[^/]+)/(?P<map>-?\d+)(?:#(?P<attempt>\d+)@(?P<worker>\S*))?", re.DOTALL
 )
-_CLIENT_DAG, _CLIENT_TASK = "client", "transaction"  # keys of transactions in notebooks and scripts
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,6 @@ def actor_of_key(
             attempt=attempt,
             worker=worker,
         )
-    if (key.dag_id, key.task_id, key.map_index) == (_CLIENT_DAG, _CLIENT_TASK, -1):
+    if (key.dag_id, key.map_index) == (CLIENT_DAG, -1) and key.task_id in CLIENT_TASKS:
         return Actor("client")
     return Actor("hidden")

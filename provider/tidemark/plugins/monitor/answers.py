@@ -11,6 +11,7 @@ from typing import Literal
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import OffsetMove, WindowKind
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act, actor_of_key
+from tidemark.plugins.monitor.history_answers import PartAnswer
 from tidemark.plugins.monitor.owned import OF_OTHERS, actor_for_reader, is_of_others
 from tidemark.plugins.monitor.status_cache import CachedStatus, NotYet, Unreadable
 from tidemark.streams.model.health import StreamHealth
@@ -179,8 +180,9 @@ class TransactionAnswer:
 
 @dataclass(frozen=True)
 class StreamDetails:
-    """A stream with its newest transactions and moves, newest first. `older_moves`: there are more. `looked_at`: when
-    its log was looked at; None: no look has ended.
+    """A stream with its newest transactions and moves, newest first. `older_moves`: there are more. `versions`: the
+    part of its history with its offset over the commits of its table. `looked_at`: when its log was looked at; None: no
+    look has ended.
     """
 
     connection: str
@@ -190,6 +192,7 @@ class StreamDetails:
     transactions: tuple[TransactionAnswer, ...]
     moves: tuple[MoveAnswer, ...]
     older_moves: bool
+    versions: PartAnswer
     replications: int
     looked_at: datetime | None
 
@@ -222,7 +225,7 @@ def lag_answer(status: CachedStatus, now: datetime) -> LagAnswer:
     """The status in numbers, or the reason why it is not known, in words."""
     if isinstance(status, NotYet):
         begun = f"The lake has not answered for {status.seconds:.0f} s."
-        return LagAnswer("waiting", words=begun if status.seconds >= 0.5 else "Its log is not looked at yet.")
+        return LagAnswer("waiting", words=begun if status.seconds >= 0.5 else "Its log has not been read yet.")
     if isinstance(status, Unreadable):
         return LagAnswer("unreadable", words=status.words)
     since = status.waiting_since

@@ -25,6 +25,7 @@ from tidemark.errors import (
     ReplicationNotFound,
     StoreError,
     StoreNotMigrated,
+    StoreRefused,
     StoreTooNew,
     StreamNotFound,
     TidemarkError,
@@ -38,6 +39,7 @@ from tidemark.plugins.monitor.asking import API, NO_NUL, AskedPart, Connection, 
 from tidemark.plugins.monitor.etags import ETags, documented
 from tidemark.plugins.monitor.gate import Gates
 from tidemark.plugins.monitor.history_routes import add_history
+from tidemark.plugins.monitor.kept_graphs import KeptGraphs
 from tidemark.plugins.monitor.lineage_routes import add_lineage
 from tidemark.plugins.monitor.object_answers import AnyObjectsAnswer, ObjectsPart, objects_answer
 from tidemark.plugins.monitor.overview_routes import add_overview
@@ -106,6 +108,11 @@ Wait = Annotated[
 ]
 SourceName = Annotated[str, InPath(max_length=250, pattern=NO_NUL, description="An Airflow connection of a database.")]
 
+_STATE = (
+    "A state in the control store, such as `delivering`, or a severity, for which findings of looks count. States that "
+    "only a log tells, such as `stale`, find nothing."
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -135,8 +142,9 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     _add_replications(app, gates, clock)
     _add_sources(app)
     _add_objects(app, gates, clock)
-    add_overview(app, gates, clock)
-    add_lineage(app, gates, clock)
+    graphs = KeptGraphs()
+    add_overview(app, gates, graphs, clock)
+    add_lineage(app, gates, graphs, clock)
     add_runs(app, gates, clock)
     add_acts(app, gates, clock)
     add_history(app, gates, clock)
@@ -246,7 +254,7 @@ def _add_objects(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
         part: AskedPart,
         connection: Connection = None,
         kind: Kind = None,
-        state: Annotated[Text, Query(description="A state of a kind, or a severity.")] = "",
+        state: Annotated[Text, Query(description=_STATE)] = "",
         problems: bool = False,
         search: Text = "",
         sort: ObjectOrder = ObjectOrder.STATE,
@@ -300,6 +308,8 @@ def _words(error: Exception) -> str:
         return "The control store is not migrated to this release. Run: airflow tidemark db migrate"
     if isinstance(error, StoreTooNew):
         return "The control store was migrated by a newer release than the API server has. Install that release here."
+    if isinstance(error, StoreRefused):
+        return "The control store refuses this: check its login and its rights. The API server's log has its error."
     if isinstance(error, StoreError | SQLAlchemyError | OSError):
         return "The control store does not answer. The API server's log has its error."
     if isinstance(error, AirflowNotFoundException | InvalidArgument):

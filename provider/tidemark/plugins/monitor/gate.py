@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TypeVar
 
 from fastapi import HTTPException
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, SQLAlchemyError, StatementError
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import StoreError, StoreNotMigrated, StoreTooNew, TidemarkError
@@ -117,9 +117,13 @@ class Gate:
 
 
 def _is_an_answer(error: Exception) -> bool:
-    """Of the store; another one means that it has failed, and will fail the next reader as well."""
+    """Of the store; another one means that it has failed, and will fail the next reader as well. A value that cannot be
+    in a statement is that of one reader.
+    """
     if isinstance(error, HTTPException):
         return error.status_code < 500
+    if isinstance(error, DataError) or (isinstance(error, StatementError) and not isinstance(error, DBAPIError)):
+        return True
     return isinstance(error, StoreNotMigrated | StoreTooNew) or not isinstance(
         error, StoreError | SQLAlchemyError | OSError
     )

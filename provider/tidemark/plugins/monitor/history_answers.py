@@ -24,7 +24,7 @@ from tidemark.plugins.monitor.owned import OF_OTHERS, actor_for_reader, is_of_ot
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 from tidemark.plugins.monitor.status_cache import Looks, NotYet, Unreadable
 
-__all__ = ["HistoryAnswer", "KeptHistory", "history_answer"]
+__all__ = ["HistoryAnswer", "KeptHistory", "PartAnswer", "history_answer", "part_answer", "with_look"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class ChartAnswer:
 @dataclass(frozen=True)
 class PartAnswer:
     """A part of the history. `points`: the newest first, each by the names of the fields; a run is an actor.
-    `cursor`: for the points that follow; None if there are none.
+    `cursor`: for the points that follow; None if there are none. `newer`: for the newer points before these; None on
+    the newest ones. `total`: how many there are in all; None if they are not counted.
     """
 
     name: str
@@ -62,6 +63,8 @@ class PartAnswer:
     charts: tuple[ChartAnswer, ...]
     points: tuple[Mapping[str, Any], ...]
     cursor: str | None
+    newer: str | None
+    total: int | None
 
 
 @dataclass(frozen=True)
@@ -126,22 +129,30 @@ def history_answer(
         name=one.name,
         view=one.view,
         elsewhere=one_text(WITHOUT.get(one.kind), kept.trouble),
-        parts=tuple(_part(part, kept, readable) for part in kept.parts),
+        parts=tuple(part_answer(part, one.owner_dag, kept.owners, readable) for part in kept.parts),
         replications=kept.replications,
         looked_at=kept.looked_at,
         not_looked_at=kept.not_looked_at,
     )
 
 
-def _part(shown: ShownPart, kept: KeptHistory, readable: Collection[str]) -> PartAnswer:
+def part_answer(
+    shown: ShownPart, owner: str | None, owners: Mapping[tuple[str, str], str | None], readable: Collection[str]
+) -> PartAnswer:
+    """The part as that reader may see it. `owner`: the DAG that owns the object; `owners`: see KeptHistory."""
     part = shown.part
     return PartAnswer(
         name=part.name,
         words=part.words,
         fields=tuple(_field(field) for field in part.fields),
         charts=tuple(_chart(chart) for chart in part.charts),
-        points=tuple(_point(part, point, kept, readable) for point in shown.points),
+        points=tuple(
+            _point(part, point, (owner, None if point.of is None else owners.get(point.of)), readable)
+            for point in shown.points
+        ),
         cursor=shown.cursor,
+        newer=shown.newer,
+        total=shown.total,
     )
 
 
@@ -153,8 +164,9 @@ def _chart(chart: Chart) -> ChartAnswer:
     return ChartAnswer(chart.name, chart.title, chart.words, chart.fields, chart.shape.value)
 
 
-def _point(part: HistoryPart, point: Point, kept: KeptHistory, readable: Collection[str]) -> Mapping[str, Any]:
-    owners = (kept.one.owner_dag, None if point.of is None else kept.owners.get(point.of))
+def _point(
+    part: HistoryPart, point: Point, owners: tuple[str | None, str | None], readable: Collection[str]
+) -> Mapping[str, Any]:
     of_others = is_of_others(owners, readable)
     runs = {
         field.name: _actor(point.values.get(field.name), readable, hidden=field.owned and of_others)

@@ -40,9 +40,14 @@ class KeptGraphs:
     """
 
     def __init__(
-        self, *, fresh: float = 10.0, usable: float = 60.0, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        fresh: float = 10.0,
+        usable: float = 60.0,
+        oldest: float = 600.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._fresh, self._usable, self._clock = fresh, usable, clock
+        self._fresh, self._usable, self._oldest, self._clock = fresh, usable, oldest, clock
         self._threads = OwnThreads("tidemark-monitor-lineage", most=1)
         self._lock = Lock()
         self._places: dict[str, _Place] = {}
@@ -59,9 +64,23 @@ class KeptGraphs:
             self._read_again(place, store)
         return kept.graph
 
+    def at_hand(self, conn_id: str, store: ControlStore) -> Graph | None:
+        """The graph that was read last, for readers who do not wait for one: at most `oldest` seconds old. After
+        `usable` seconds, and before the first, it is read in the background.
+        """
+        with self._lock:
+            place = self._places.setdefault(conn_id, _Place())
+        if self._usable_one(place, store) is None:
+            self._read_again(place, store)
+        kept = self._younger(place, store, self._oldest)
+        return None if kept is None else kept.graph
+
     def _usable_one(self, place: _Place, store: ControlStore) -> _Kept | None:
+        return self._younger(place, store, self._usable)
+
+    def _younger(self, place: _Place, store: ControlStore, seconds: float) -> _Kept | None:
         kept = place.kept
-        if kept is None or kept.store is not store or self._clock() - kept.at >= self._usable:
+        if kept is None or kept.store is not store or self._clock() - kept.at >= seconds:
             return None
         return kept
 

@@ -35,9 +35,8 @@ Most = Annotated[int, Query(ge=1, le=2000, description="How many nodes at most."
 _NOTHING = ShownLineage(Part((), (), 0), {})
 
 
-def add_lineage(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
+def add_lineage(app: FastAPI, gates: Gates, graphs: KeptGraphs, clock: Callable[[], datetime]) -> None:
     """Adds the route."""
-    graphs = KeptGraphs()
 
     @app.get(f"{API}/lineage", responses=refusals("object"))
     async def lineage(

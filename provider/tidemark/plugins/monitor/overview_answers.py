@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from tidemark.control.act_fields import ActField, Choice, FieldType
 from tidemark.control.object_acts import ActsPart, DoneAct, ObjectAct, OfferedActs
-from tidemark.control.object_kinds import Advice
+from tidemark.control.object_kinds import Advice, kind_named
 from tidemark.control.object_list import ShownObject
-from tidemark.control.object_needs import REASONS
+from tidemark.control.object_needs import REASONS, Key
 from tidemark.hooks.advised_commands import commands_for
 from tidemark.plugins.monitor.actors import Actor, actor
 from tidemark.plugins.monitor.object_answers import for_reader
@@ -88,8 +88,12 @@ class NeedAnswer:
     """One object that needs attention. `need`: failed, warning, behind, behind_usual, locked or stopped; `words`: the
     same for people. `group`: failed, warning or stopped, under which it is counted. `since`: the first time that is
     known; `since_seen`: it is that of the look which found it, so it may be older. `reason`: for those who may read
-    the DAGs of the runs that met it. `run`: the task that met it last, with the paths of its run and of its log below
-    Airflow's address. `advice` and `commands`: the way out. `revision`: the token that an act hands back.
+    the DAGs of the runs that met it. Of an object that a person has stopped it has the person's reason and name, for
+    readers of the owner's DAG. `run`: the task that met it last if `run_met`, else the one that touched the object
+    last. Its run and its log have `run_path` and `log_path` below Airflow's address. `advice` and `commands`: the way
+    out. `dependents`: how many tables and objects get rows from it, directly or not; 1,000 means 1,000 or more. None:
+    lineage has not been read yet, or does not know the kind. `lineage`: the address of the object in the view of
+    lineage; None if that does not know the kind. `revision`: the token that an act hands back.
     """
 
     kind: str
@@ -108,11 +112,14 @@ class NeedAnswer:
     lag_amount: int | None
     lag_unit: str | None
     run: Actor | None
+    run_met: bool
     run_path: str | None
     log_path: str | None
     advice: str
     commands: tuple[str, ...]
     view: Mapping[str, str] | None
+    dependents: int | None
+    lineage: Mapping[str, str] | None
     acts: tuple[ActAnswer, ...]
     revision: str
 
@@ -140,8 +147,9 @@ class OverviewAnswer:
 
 @dataclass(frozen=True)
 class KeptAct:
-    """An act in the history. `values`: of its fields. Person, reason and values are shown to those who may read the DAG
-    that owns the object.
+    """An act in the history. `by`: the page, where `who` is a user of Airflow, or a command, where it is one of the
+    operating system. `why`: empty for a command without a reason. `values`: of its fields. Person, reason and values
+    are shown to those who may read the DAG that owns the object.
     """
 
     number: int
@@ -149,6 +157,7 @@ class KeptAct:
     uid: str
     name: str
     act: str
+    by: Literal["page", "command"]
     who: str
     why: str
     done_at: datetime
@@ -167,7 +176,7 @@ class ActsAnswer:
 
 @dataclass(frozen=True)
 class ActDoneAnswer:
-    """The object after an act; `revision`: for the next one."""
+    """The object after an act, with another uid if the act has replaced it; `revision`: for the next one."""
 
     kind: str
     uid: str
@@ -176,7 +185,13 @@ class ActDoneAnswer:
     revision: str | None
 
 
-def need_answer(need: Need, readable: Collection[str], may: Callable[[str | None], bool], conn_id: str) -> NeedAnswer:
+def need_answer(
+    need: Need,
+    readable: Collection[str],
+    may: Callable[[str | None], bool],
+    conn_id: str,
+    dependents: Mapping[Key, int],
+) -> NeedAnswer:
     """The need as that reader may see it."""
     shown = for_reader(need.shown, readable)
     run = None if need.run is None else actor(need.run, readable)
@@ -200,11 +215,14 @@ def need_answer(need: Need, readable: Collection[str], may: Callable[[str | None
         lag_amount=shown.lag_amount,
         lag_unit=shown.lag_unit,
         run=run,
+        run_met=need.run_met,
         run_path=_run_path(run),
         log_path=_log_path(run),
         advice=need.advice.words,
         commands=commands_for(need.advice, conn_id),
         view=shown.view,
+        dependents=dependents.get((shown.kind, shown.uid)),
+        lineage=_lineage(shown),
         acts=tuple(_act(one, need.shown, conn_id, allowed=allowed) for one in need.acts),
         revision=need.revision,
     )
@@ -217,7 +235,7 @@ def acts_answer(conn_id: str, found: ActsPart, now: datetime, readable: Collecti
 
 def _kept_act(one: DoneAct, readable: Collection[str]) -> KeptAct:
     names = ("number", "kind", "uid", "name", "act", "who", "why", "done_at", "values")
-    told = KeptAct(**{name: getattr(one, name) for name in names})
+    told = KeptAct(by="command" if one.by_command else "page", **{name: getattr(one, name) for name in names})
     hidden = is_of_others([one.owner_dag], readable)
     return replace(told, who="", why=OF_OTHERS, values={}) if hidden else told
 
@@ -253,6 +271,12 @@ def _field(field: ActField, choices: Sequence[Choice]) -> FieldAnswer:
         option=field.option,
         choices=tuple(ChoiceAnswer(one.value, one.words) for one in choices),
     )
+
+
+def _lineage(shown: ShownObject) -> Mapping[str, str] | None:
+    if kind_named(shown.kind).ties is None:
+        return None
+    return {"view": "lineage", "object": f"{shown.kind}/{shown.uid}"}
 
 
 def _run_path(run: Actor | None) -> str | None:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from tidemark.control.cursors import Part
+from tidemark.control.object_histories import Portion, ShownPart, history_of
 from tidemark.control.object_list import owner_dags
 from tidemark.control.object_needs import Key
 from tidemark.errors import StreamNotFound
@@ -23,6 +24,7 @@ from tidemark.plugins.monitor.answers import (
 )
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.gate import Gate
+from tidemark.plugins.monitor.history_answers import part_answer
 from tidemark.plugins.monitor.status_cache import Looks
 from tidemark.replication.store import replications
 from tidemark.streams.store import overview, streams, transactions
@@ -55,6 +57,7 @@ class _Kept:
     owner: str | None
     transactions: tuple[StoredTransaction, ...]
     moves: tuple[NumberedMove, ...]
+    versions: ShownPart
     replications: int
 
 
@@ -111,6 +114,7 @@ async def details(
         transactions=tuple(transaction_answer(one, readable, asked_for=asked_for) for one in kept.transactions),
         moves=tuple(move_answer(one, readable, kept.owner) for one in kept.moves[:MOVES]),
         older_moves=len(kept.moves) > MOVES,
+        versions=part_answer(kept.versions, kept.owner, {}, readable),
         replications=kept.replications,
         looked_at=looked_at(looks, now),
     )
@@ -144,10 +148,11 @@ def _kept(connection: sa.Connection, name: str, asked_for: TransactionKey | None
     stream = _named(connection, name, asked_for)
     row = overview.find_row(connection, stream.uid)
     newest = transactions.of_stream(connection, stream.uid, TRANSACTIONS)
-    moves = overview.newest_moves(connection, stream.uid, limit=MOVES + 1)
+    moves = overview.moves_in(connection, stream.uid, Portion(None, MOVES + 1))
     shown = (*_older(connection, stream.uid, newest, asked_for), *newest)
     owner = owner_dags(connection, [(_KIND, stream.uid)]).get((_KIND, stream.uid))
-    return _Kept(row, owner, shown, moves, replications.count(connection))
+    (versions,) = history_of(connection, _KIND, stream.uid, part="versions", cursor=None, limit=MOVES)
+    return _Kept(row, owner, shown, moves, versions, replications.count(connection))
 
 
 def _named(connection: sa.Connection, name: str, asked_for: TransactionKey | None) -> Stream:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import IntEnum
 from typing import Literal
 
-from tidemark.control.cursors import Key, Listed
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act
 from tidemark.plugins.monitor.owned import OF_OTHERS, actor_for_reader, is_of_others
 from tidemark.replication.model.recorded_errors import RecordedError
-from tidemark.replication.model.replication import BackfillProgress, ObjectState, ReplicationTransition
+from tidemark.replication.model.replication import BackfillProgress, ReplicationTransition
 from tidemark.replication.planning.positions import position_text
 from tidemark.replication.worker.status import Alert, ObjectStatus, ReplicationStatus
 
 __all__ = [
-    "WORST_FIRST",
     "ErrorAnswer",
     "ObjectAnswer",
     "ProgressAnswer",
@@ -25,31 +22,15 @@ __all__ = [
     "ReplicationDetails",
     "ReplicationTransitionAnswer",
     "ReplicationsAnswer",
-    "Urgency",
     "error_answer",
-    "fitting",
     "moved_keys",
     "object_answer",
     "replication_answer",
     "replication_transition_answer",
-    "urgency",
 ]
 
 ALERTS = 20
 FOR_OTHERS = "only readers of a run's DAG see its errors"
-
-
-class Urgency(IntEnum):
-    """The state to report of an object, the worst first."""
-
-    FAILED = 0  # its last backfill or apply
-    NEEDS_BACKFILL = 1  # it needs a backfill that nobody has requested
-    UNSUPPORTED = 2
-    ACTIVE = 3  # it is being backfilled
-    PENDING = 4
-    BEHIND = 5
-    CURRENT = 6
-    LEFT = 7  # the selection or the source no longer has it
 
 
 @dataclass(frozen=True)
@@ -178,39 +159,6 @@ class ReplicationDetails:
     older_errors: bool
 
 
-def urgency(status: ObjectStatus) -> Urgency:
-    """The worst that holds of the object. A needed backfill that is requested or active does not count: it repairs the
-    object.
-    """
-    one = status.object
-    if not one.selected:
-        return Urgency.LEFT
-    holds = {
-        Urgency.FAILED: one.state is ObjectState.FAILED or _failed_otherwise(status),
-        Urgency.LEFT: one.gone and not status.behind,
-        Urgency.UNSUPPORTED: one.state is ObjectState.UNSUPPORTED,
-        Urgency.ACTIVE: one.state is ObjectState.ACTIVE,
-        Urgency.PENDING: one.state is ObjectState.PENDING,
-        Urgency.NEEDS_BACKFILL: one.needs_backfill is not None,
-        Urgency.BEHIND: status.behind,
-    }
-    return next((found for found, so in holds.items() if so), Urgency.CURRENT)
-
-
-def fitting(objects: Sequence[ObjectStatus], search: str) -> tuple[ObjectStatus, ...]:
-    """Those whose name or target holds `search` in any case."""
-    folded = search.casefold()
-    return tuple(one for one in objects if folded in f"{one.object.name.text}\n{one.object.target.name}".casefold())
-
-
-def _worst_first(one: ObjectStatus) -> Key:
-    return int(urgency(one)), one.object.name.schema, one.object.name.table
-
-
-WORST_FIRST = Listed("objects of a replication", (int, str, str), _worst_first)
-"""The order of a replication's objects; equally urgent ones by name."""
-
-
 def replication_answer(status: ReplicationStatus, readable: Collection[str]) -> ReplicationAnswer:
     """The state of the replication as a whole. Errors are shown as those of streams are: to those who may read the
     runs' DAGs.
@@ -301,12 +249,6 @@ def _may_read_errors(status: ReplicationStatus, object_uid: str | None, readable
     own = (status.last_runs.get(None), status.last_runs.get(object_uid), status.open_runs.get(object_uid or ""))
     runs = {run for run in own if run is not None} or {*status.last_runs.values(), *status.open_runs.values()}
     return bool(runs) and all(actor(str(run), readable).kind != "hidden" for run in runs)
-
-
-def _failed_otherwise(status: ObjectStatus) -> bool:
-    """Its apply met a problem that is not told already."""
-    one = status.object
-    return one.problem not in (None, one.needs_backfill) and one.state is not ObjectState.UNSUPPORTED
 
 
 def _progress(progress: BackfillProgress) -> ProgressAnswer:

@@ -11,17 +11,16 @@ from tidemark.control.object_list import owner_dags
 from tidemark.errors import ReplicationNotFound
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.replication_answers import (
-    WORST_FIRST,
     ReplicationDetails,
     ReplicationsAnswer,
     error_answer,
-    fitting,
     moved_keys,
     object_answer,
     replication_answer,
     replication_transition_answer,
 )
 from tidemark.replication.worker.errors import replication_errors
+from tidemark.replication.worker.object_parts import part_of_objects
 from tidemark.replication.worker.status import DescribedPart, describe, describe_part, history
 
 __all__ = ["REPLICATION_ERRORS", "REPLICATION_MOVES", "ObjectsWish", "replication_details", "replications_answer"]
@@ -68,8 +67,7 @@ def replication_details(
     owners = monitored.store.read(lambda c: owner_dags(c, (key for move in moves for key in moved_keys(move))))
     replication = status.replication
     names = status.names
-    found = fitting(status.objects, wish.search)
-    shown, cursor = WORST_FIRST.taken(found, wish.part)
+    total, shown, cursor = part_of_objects(status.objects, wish.search, wish.part)
     return ReplicationDetails(
         connection=monitored.conn_id,
         now=now,
@@ -80,7 +78,7 @@ def replication_details(
         slot=replication.slot,
         publication=replication.publication,
         created_at=replication.created_at,
-        total=len(found),
+        total=total,
         limit=wish.part.limit,
         offset=wish.part.offset,
         cursor=cursor,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
@@ -13,14 +13,18 @@ from tidemark.control.run_keys import RunPart
 from tidemark.model.statements import TransactionKey
 from tidemark.plugins.monitor.access import ReadableDags
 from tidemark.plugins.monitor.answers import TransactionAnswer, transaction_answer
-from tidemark.plugins.monitor.asking import API, Connection, Text, gate_to, refusals
+from tidemark.plugins.monitor.asking import API, Connection, Cursor, Text, gate_to, refusals
 from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.gate import Gate, Gates
 from tidemark.plugins.monitor.object_answers import AnyObjectAnswer, any_object_answer
-from tidemark.streams.worker.runs import RunShown, shown_run
+from tidemark.streams.worker.runs import RunShown, RunWish, shown_run
 
 __all__ = ["RunAnswer", "TouchedAnswer", "add_runs"]
 
+Portion = Annotated[
+    int | None,
+    Query(ge=1, le=200, description="At most this many of each list. Without it: 50 transactions, 200 objects."),
+]
 NO_RIGHT = "You may not see this DAG, or no DAG has that id."
 
 
@@ -58,10 +62,13 @@ class NextAnswer:
 @dataclass(frozen=True)
 class RunAnswer:
     """The work of the tasks of a DAG, of a run, or of one task. `transactions`: the newest, newest first, each with its
-    windows, its rows, and the evidence of each target; `older`: there are more. `touched`: objects that the tasks of a
-    run touched; `more_touched`: how many are left out. `owned`: objects that a run of the DAG created or wrote last,
-    the worst first, of `total`. `unseen`: uids of objects whose lag is not known, since no look has read their logs.
-    `next`: the next window of each stream among them.
+    windows, its rows, and the evidence of each target. `touched`: objects that the tasks of a run touched;
+    `more_touched`: how many follow. `owned`: objects that a run of the DAG created or wrote last, the worst first, of
+    `total`. `unseen`: uids of objects whose lag is not known, since no look has read their logs. `next`: the next
+    window of each stream among them.
+
+    `cursors`: for what follows, by the name of the list. `continues`: the list that the cursor of the question is of.
+    The answer then has no other one.
     """
 
     connection: str
@@ -72,12 +79,13 @@ class RunAnswer:
     run_id: str | None
     task_id: str | None
     map_index: int | None
+    continues: Literal["transactions", "touched", "owned"] | None
     transactions: tuple[TransactionAnswer, ...]
-    older: bool
     touched: tuple[TouchedAnswer, ...]
     more_touched: int
     owned: tuple[AnyObjectAnswer, ...]
     total: int
+    cursors: Mapping[str, str]
     unseen: tuple[str, ...]
     next: tuple[NextAnswer, ...]
 
@@ -93,17 +101,20 @@ def add_runs(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
         run_id: Text = "",
         task_id: Text = "",
         map_index: Annotated[int | None, Query(ge=-1, le=1_000_000, description="-1: the task is not mapped.")] = None,
+        cursor: Cursor = None,
+        limit: Portion = None,
     ) -> RunAnswer:
         """The work of the tasks of a DAG, of one run, or of one task: objects, windows with their rows, and evidence.
 
-        It reads the control store alone. Logs are looked at in the background.
+        It reads the control store alone. Logs are looked at in the background. A cursor leads to the part of its list
+        that follows.
         """
         gate, now = gate_to(gates, connection), clock()
         if dag_id not in readable:
             raise HTTPException(403, NO_RIGHT)
-        part = _part(dag_id, run_id, task_id, map_index)
-        monitored, found = await gate.ask(lambda monitored: (monitored, _read(monitored, gate, part, now)))
-        return _answer(monitored, found, part, now, readable)
+        wish = RunWish(_part(dag_id, run_id, task_id, map_index), limit, cursor)
+        monitored, found = await gate.ask(lambda monitored: (monitored, _read(monitored, gate, wish, now)))
+        return _answer(monitored, found, wish, now, readable)
 
 
 def _part(dag_id: str, run_id: str, task_id: str, map_index: int | None) -> RunPart:
@@ -113,19 +124,19 @@ def _part(dag_id: str, run_id: str, task_id: str, map_index: int | None) -> RunP
     return RunPart(dag_id, run_id, task_id, map_index) if task_id else RunPart(dag_id, run_id)
 
 
-def _read(monitored: MonitoredConnection, gate: Gate, part: RunPart, now: datetime) -> RunShown:
+def _read(monitored: MonitoredConnection, gate: Gate, wish: RunWish, now: datetime) -> RunShown:
     store, known = monitored.store, gate.watch.known
     if store is None:
         return RunShown()
-    found = store.read(lambda connection: shown_run(connection, part, known, now=now))
+    found = store.read(lambda connection: shown_run(connection, wish, known, now=now))
     gate.watch.wake(store, monitored.tables)
     return found
 
 
 def _answer(
-    monitored: MonitoredConnection, found: RunShown, part: RunPart, now: datetime, readable: Collection[str]
+    monitored: MonitoredConnection, found: RunShown, wish: RunWish, now: datetime, readable: Collection[str]
 ) -> RunAnswer:
-    asked_for = None
+    asked_for, part = None, wish.tasks
     if part.run_id is not None and part.task_id is not None and part.map_index is not None:
         asked_for = TransactionKey(part.dag_id, part.run_id, part.task_id, part.map_index)
     return RunAnswer(
@@ -137,14 +148,15 @@ def _answer(
         run_id=part.run_id,
         task_id=part.task_id,
         map_index=part.map_index,
+        continues=wish.continues,
         transactions=tuple(transaction_answer(one, readable, asked_for=asked_for) for one in found.transactions),
-        older=found.older,
         touched=tuple(
             TouchedAnswer(any_object_answer(one, readable), touch.did, touch.why) for one, touch in found.touched
         ),
         more_touched=found.more_touched,
         owned=tuple(any_object_answer(one, readable) for one in found.owned),
         total=found.total,
+        cursors=found.cursors,
         unseen=tuple(sorted(uid for _, uid in found.unseen)),
         next=tuple(NextAnswer(**vars(one)) for one in found.next),
     )

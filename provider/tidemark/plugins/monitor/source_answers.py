@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidemark.control.cursors import Key, Listed, Part
+from tidemark.control.cursors import Part
 from tidemark.replication.model.replication import Column
 from tidemark.replication.model.source_discovery import DiscoveredTable, SourceDiscovery
 from tidemark.replication.planning.types import delta_type, type_text
+from tidemark.replication.worker.object_parts import part_of_tables
 
 __all__ = ["SourceAnswer", "source_answer"]
 
@@ -61,18 +62,9 @@ class SourceAnswer:
     tables: tuple[TableAnswer, ...]
 
 
-def _unfit_first(one: DiscoveredTable) -> Key:
-    return int(one.fits), one.name.schema, one.name.table
-
-
-_UNFIT_FIRST = Listed("tables of a source", (int, str, str), _unfit_first)
-
-
 def source_answer(conn_id: str, found: SourceDiscovery, *, search: str, part: Part) -> SourceAnswer:
     """The part of a look that is asked for. Raises CursorInvalid."""
-    folded = search.casefold()
-    fitting = [one for one in found.tables if folded in one.name.text.casefold()]
-    shown, cursor = _UNFIT_FIRST.taken(fitting, part)
+    total, shown, cursor = part_of_tables(found.tables, search, part)
     return SourceAnswer(
         connection=conn_id,
         kind=found.kind.value,
@@ -83,7 +75,7 @@ def source_answer(conn_id: str, found: SourceDiscovery, *, search: str, part: Pa
         problems=found.problems,
         found=len(found.tables),
         fitting=sum(one.fits for one in found.tables),
-        total=len(fitting),
+        total=total,
         limit=part.limit,
         offset=part.offset,
         cursor=cursor,

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from threading import Lock
 
+from tidemark.control.looks import turns_of
 from tidemark.control.object_needs import Key
 from tidemark.control.store import ControlStore
 from tidemark.streams.worker.background import log_failure
-from tidemark.streams.worker.object_needs import NOTHING_KNOWN, Known, live_keys, look_at, without_ended
+from tidemark.streams.worker.look_turns import look_in_turn, next_turns
+from tidemark.streams.worker.object_needs import NOTHING_KNOWN, Known, without_ended
+from tidemark.streams.worker.open_looks import OpenLooks
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.threads import OwnThreads
 
@@ -20,9 +23,10 @@ __all__ = ["Watch"]
 class Watch:
     """The findings of the last rounds of looks, and the next round, which begins when somebody asks.
 
-    A round looks at `most` objects at once. Those in trouble are first, then those that were asked longest ago. At
-    most one round runs, and the next one begins `every` seconds after it. Nobody looks while nobody asks. A round that
-    fails leaves what was known, and the next one begins with other objects.
+    A round looks at `most` objects. Every second one is in trouble, and the one that was asked longest ago is first.
+    After a restart that is the one whose turn is longest ago by the control store. Objects for which a round had no
+    time are the first of the next one. At most one round runs, and the next one begins `every` seconds after it. Nobody
+    looks while nobody asks. A round that fails leaves what was known, and the next one begins with other objects.
 
     Reading logs is work for the processor, and requests of the same process wait for it. So the threads of a round rest
     after each log for `rest` seconds.
@@ -38,6 +42,7 @@ class Watch:
         self._ended: float | None = None
         self._known = NOTHING_KNOWN
         self._asked: dict[Key, float] = {}
+        self._open_looks = OpenLooks()
 
     @property
     def known(self) -> Known:
@@ -52,7 +57,7 @@ class Watch:
                 return
             self._running = True
         answer = self._threads.submit(lambda: self._round(store, tables))
-        answer.add_done_callback(partial(log_failure, words="Logs were not looked at for the overview"))
+        answer.add_done_callback(partial(log_failure, words="Logs were not read for the overview"))
 
     def _round(self, store: ControlStore, tables: Tables) -> None:
         try:
@@ -62,11 +67,14 @@ class Watch:
                 self._running, self._ended = False, self._clock()
 
     def _look(self, store: ControlStore, tables: Tables) -> None:
-        living = store.read(live_keys)
-        known = without_ended(self._known, living)
-        troubled = sorted(known.late)[: self._most // 2]
-        others = sorted(living.difference(troubled), key=lambda key: (self._asked.get(key, float("-inf")), key))
-        chosen = [*troubled, *others[: self._most - len(troubled)]]
-        asked = {key: at for key, at in self._asked.items() if key in living}
-        self._asked = asked | dict.fromkeys(chosen, self._clock())  # before the look, which may fail by one of them
-        self._known = look_at(store, tables, known, chosen, rest=self._rest)
+        turns = store.read(turns_of)
+        known = without_ended(self._known, turns)
+        before = {key: at for key, at in self._asked.items() if key in turns}
+        chosen = next_turns(turns, before, known.late, self._most)
+        asked = before | dict.fromkeys(chosen, self._clock())
+        self._asked = asked  # before the look, which may fail by one of them
+        self._known = look_in_turn(store, tables, known, chosen, open_looks=self._open_looks, rest=self._rest)
+        waiting = self._known.waiting
+        self._asked = {key: at for key, at in asked.items() if key not in waiting} | {
+            key: at for key, at in before.items() if key in waiting
+        }

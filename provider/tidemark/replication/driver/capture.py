@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from tidemark.errors import SlotAhead
 from tidemark.failpoints import failpoint
 from tidemark.lake.event_logs import EventBatch, capture_app_id
 from tidemark.model.source_address import SourceAddress
@@ -111,8 +112,20 @@ class _Run:
         newest = newest_batch(self.session, self.log, self.app_id, self.request)
         self.widths = (0, 0) if newest is None else (newest.widest, newest.mean)
         self._catch_up(newest)
-        self.source.resume(self.position, self.origin)
+        self._read_on()
         self.source.release(self.position)
+
+    def _read_on(self) -> None:
+        """Another capture may have written a batch, and moved the slot behind it, since the log was read."""
+        while True:
+            number = self.number
+            try:
+                self.source.resume(self.position, self.origin)
+                return
+            except SlotAhead:
+                self._catch_up(newest_batch(self.session, self.log, self.app_id, self.request))
+                if self.number == number:
+                    raise
 
     def go_on(self) -> None:
         """Batch after batch up to the end that was asked for, or up to where the source stops before it."""

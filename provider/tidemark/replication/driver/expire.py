@@ -9,6 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidemark.delivery.driver.exactly_once import until_committed
+from tidemark.jobs.own_tables import require_no_lost_commits
 from tidemark.lake.event_logs import capture_app_id
 from tidemark.replication.driver.event_log import require_whole, widths
 from tidemark.replication.driver.object_events import from_place
@@ -42,9 +43,11 @@ def expire_events(
     known. SCHEMA events stay, too: event files need them for the columns of later events.
 
     At the same time captures may append, and apply jobs may read the events they need; VACUUM takes the files. A second
-    run removes what the first has left. Raises EventLogChanged.
+    run removes what the first has left. Raises EventLogChanged. Raises CommitsMayBeLost if a capture's commit could be
+    lost by this one.
     """
     log = require_whole(session, store_id, request, options)
+    require_no_lost_commits(session, log.uri, only_writer=request.only_writer)
     with fitted(session, *widths(log, capture_app_id(store_id, request.replication_uid))):
         files = files_needed_from(session, request.event_log, options)
         return _expired(session, log, request, files, say, stop_if_due)

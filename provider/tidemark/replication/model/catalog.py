@@ -65,7 +65,9 @@ class SeenTable:
 
     `went`, `rewritten`: names of partitions that were dropped or detached, or got other storage, since the last copy.
     `entry`: the identity of its entry in a publication that others alter; each change of the entry gives another. None
-    in the replication's own publication.
+    in the replication's own publication. `unsure`: a change that old rows do not have, seen while the target had no
+    row. Events from before it may still come. `toast`: the identity of the table with its long values, "" for none.
+    `rewritten_by_alter`: since the last copy an ALTER TABLE has written all rows again, and has changed no column.
     """
 
     name: str
@@ -75,6 +77,9 @@ class SeenTable:
     went: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     entry: str | None = None
+    unsure: str | None = None
+    toast: str = ""
+    rewritten_by_alter: bool = False
 
     def column(self, number: int | None) -> SeenColumn | None:
         """The column of that number; None if there is none."""

@@ -276,6 +276,7 @@ class AppliedObjects:
 class ExpireEvents:
     """Take out of the event log what was read `before` then and nobody needs. `needed`: from which position on the
     events of an object are, by its `source_id`. `batches`: those that the store knows; the newest of them stays.
+    `only_writer`: whether nothing is captured while it runs.
     """
 
     replication_uid: str
@@ -284,6 +285,7 @@ class ExpireEvents:
     batches: int
     before: datetime
     needed: Mapping[str, LogPosition]
+    only_writer: bool = False
 
 
 @dataclass(frozen=True)
@@ -353,10 +355,18 @@ CAPTURE_EVENTS = Job(
     "capture_events", CaptureEvents, CaptureReport, "replication.driver.job_capture_events:capture_events"
 )
 BACKFILL_OBJECT = Job(
-    "backfill_object", BackfillObject, BackfillReport, "replication.driver.job_backfill_object:backfill_object"
+    "backfill_object",
+    BackfillObject,
+    BackfillReport,
+    "replication.driver.job_backfill_object:backfill_object",
+    is_long=True,
 )
 BACKFILL_OBJECTS = Job(
-    "backfill_objects", BackfillObjects, BackfilledObjects, "replication.driver.job_backfill_object:backfill_objects"
+    "backfill_objects",
+    BackfillObjects,
+    BackfilledObjects,
+    "replication.driver.job_backfill_object:backfill_objects",
+    is_long=True,
 )
 APPLY_EVENTS = Job("apply_events", ApplyObjects, AppliedObjects, "replication.driver.job_apply_events:apply_objects")
 EXPIRE_EVENTS = Job("expire_events", ExpireEvents, ExpireReport, "replication.driver.job_expire_events:expire_events")

@@ -22,6 +22,7 @@ __all__ = [
     "CONNECTORS",
     "Envelope",
     "Landed",
+    "NamedTable",
     "Notice",
     "NoticeKind",
     "form_required",
@@ -31,6 +32,7 @@ __all__ = [
     "message_of",
     "message_text",
     "read_method",
+    "table_of",
 ]
 
 CONNECTORS = ("postgresql", "mysql", "mariadb", "oracle", "sqlserver")
@@ -81,6 +83,13 @@ class Landed(NamedTuple):
     with_key: bool = False
 
 
+class NamedTable(NamedTuple):
+    """A table as a record names it. `source_id`: its identity."""
+
+    source_id: str
+    name: ObjectName
+
+
 class Envelope(NamedTuple):
     """A change of a row, a TRUNCATE or a logical message. `row_schema`: what the value's schema says of a row, None for
     a bare value. `key`: the columns of the record's key with their values; None where it has none.
@@ -106,13 +115,12 @@ class Envelope(NamedTuple):
     @property
     def name(self) -> ObjectName:
         """Of the table; MySQL and MariaDB have databases for schemas."""
-        return ObjectName(str(self.source.get("schema") or self.source.get("db") or ""), str(self.source["table"]))
+        return _table_of(self.source).name
 
     @property
     def source_id(self) -> str:
         """The identity of the table: the connector's own name, database, schema and table."""
-        said = self.source
-        return f"{said.get('name') or ''}/{said.get('db') or ''}/{said.get('schema') or ''}/{said['table']}"
+        return _table_of(self.source).source_id
 
     @property
     def row(self) -> Mapping[str, Any] | None:
@@ -140,7 +148,7 @@ def landed_value(text: str | bytes | None) -> Any:
 def landed_document(document: Any) -> Landed:
     """A record with key and value, or a value alone. Raises ValueError."""
     if not isinstance(document, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     if "op" in document or "schema" in document:
         return Landed(document)
     if "value" in document:
@@ -193,10 +201,24 @@ def message_of(record: Landed, *, avro: Mapping[str, Any] | None = None) -> Enve
     if payload is None:
         return Notice(NoticeKind.TOMBSTONE)
     if not isinstance(payload, Mapping):
-        raise ValueError("its payload is no object")
+        raise ValueError("its payload is not an object")
     if "op" not in payload or "source" not in payload:
         return _notice(payload)
     return _envelope(record, payload, avro if avro is not None else _row_schema(schema))
+
+
+def table_of(record: Landed) -> NamedTable | None:
+    """The table that the `source` of a record names, although the rest of it may not be readable; None for none."""
+    _, payload = _unwrapped(record.value)
+    source = payload.get("source") if isinstance(payload, Mapping) else None
+    if not isinstance(source, Mapping) or source.get("connector") not in CONNECTORS or not source.get("table"):
+        return None
+    return _table_of(source)
+
+
+def _table_of(said: Mapping[str, Any]) -> NamedTable:
+    path = f"{said.get('name') or ''}/{said.get('db') or ''}/{said.get('schema') or ''}/{said['table']}"
+    return NamedTable(path, ObjectName(str(said.get("schema") or said.get("db") or ""), str(said["table"])))
 
 
 def _envelope(record: Landed, payload: Mapping[str, Any], row_schema: Mapping[str, Any] | None) -> Envelope:
@@ -213,10 +235,10 @@ def _envelope(record: Landed, payload: Mapping[str, Any], row_schema: Mapping[st
         raise ValueError(f"its op is {op!r}, and it has no row")
     _, key = _unwrapped(record.key)
     if key is not None and not isinstance(key, Mapping):
-        raise ValueError("its key is no object with the columns of the key")
+        raise ValueError("its key is not an object with the columns of the key")
     transaction, message = payload.get("transaction"), payload.get("message") or {}
     if not isinstance(message, Mapping):
-        raise ValueError("its message is no object with prefix and content")
+        raise ValueError("its message is not an object with prefix and content")
     return Envelope(
         op=op,
         source=source,
@@ -242,7 +264,7 @@ def _unwrapped(value: Any) -> tuple[Mapping[str, Any] | None, Any]:
 def _row(payload: Mapping[str, Any], side: str) -> Mapping[str, Any] | None:
     row = payload.get(side)
     if row is not None and not isinstance(row, Mapping):
-        raise ValueError(f"its {side} is no row")
+        raise ValueError(f"its {side} is not a row")
     return row
 
 
@@ -264,7 +286,7 @@ def _notice(payload: Mapping[str, Any]) -> Notice:
     if set(payload) <= {"ts_ms", "ts_us", "ts_ns"} and payload:
         return Notice(NoticeKind.HEARTBEAT)
     raise ValueError(
-        "it has no op and no source, so it is no envelope of Debezium. Rows that ExtractNewRecordState has unwrapped"
+        "it has no op and no source, so it is not a Debezium envelope. Rows that ExtractNewRecordState has unwrapped"
         " cannot be read, since they do not show their operation"
     )
 

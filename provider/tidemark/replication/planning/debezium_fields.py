@@ -42,7 +42,7 @@ def fields_of_connect(struct: Mapping[str, Any]) -> tuple[Field, ...]:
     """The fields of a struct. Raises ValueError for what is no struct of Connect."""
     listed = struct.get("fields")
     if struct.get("type") != "struct" or not isinstance(listed, list):
-        raise ValueError("the schema of a row is no struct")
+        raise ValueError("the schema of a row is not a struct")
     return tuple(_of_connect(one, str(one["field"])) for one in listed)
 
 
@@ -64,7 +64,7 @@ def fields_of_avro(record: Mapping[str, Any], named: Mapping[str, Mapping[str, A
     """The fields of a record; `named`: the named types of its file. Raises ValueError for what is no record."""
     listed = record.get("fields")
     if record.get("type") != "record" or not isinstance(listed, list):
-        raise ValueError("the schema of a row is no record")
+        raise ValueError("the schema of a row is not a record")
     return tuple(_of_avro(one["type"], one, named) for one in listed)
 
 

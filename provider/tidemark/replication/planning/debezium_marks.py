@@ -56,7 +56,7 @@ def mark_of(position: LogPosition) -> Mark:
     place, tilde, lanes = position.commit.partition("~")
     at, _, nth = place.partition(".")
     if not tilde or not at.isdecimal() or len(at) != _DIGITS or (nth and not nth.isdecimal()):
-        problem = "is no position of landed envelopes"
+        problem = "is not a position of landed envelopes"
         raise InvalidArgument(argument="position", value=position.commit, problem=problem)
     said = foreign_object(lanes)
     return Mark(int(at), int(nth) if nth else None, {name: tuple(one) for name, one in said.items()})

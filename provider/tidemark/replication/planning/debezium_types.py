@@ -152,14 +152,14 @@ def _bits_text(value: Any, length: int) -> str:
 def _whole(value: Any) -> str:
     """Raises TypeError for a number that is not whole."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{value!r} is no whole number")
+        raise TypeError(f"{value!r} is not a whole number")
     return str(value)
 
 
 def _floating(value: Any) -> str:
     if isinstance(value, str):
         if value not in _NAN:
-            raise ValueError(f"{value!r} is no number")
+            raise ValueError(f"{value!r} is not a number")
         return value
     text = repr(float(value))
     return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text, text)
@@ -173,7 +173,7 @@ def _truth(value: Any) -> str:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value
 
 

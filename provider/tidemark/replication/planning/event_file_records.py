@@ -99,7 +99,7 @@ class FileRecord:
 def json_record(document: Any, columns: Callable[[str | None], tuple[Column, ...] | None]) -> FileRecord:
     """Of a line that was parsed with JsonNumber. `columns`: by a `schema_key`. Raises EventUnreadable."""
     if not isinstance(document, Mapping):
-        raise EventUnreadable(problem="it is no JSON object")
+        raise EventUnreadable(problem="it is not a JSON object")
     told = columns(document.get("schema_key"))
     event = event_of_record(document, _kinds(told))
     return _record(event, document, told, document["payload"])

@@ -50,6 +50,10 @@ class Gtids(Protocol):
         """One more transaction."""
         ...
 
+    def had(self, gtid: str) -> bool:
+        """Whether it is one of them, so that a log which has it behind all of them is another one."""
+        ...
+
 
 class Intervals:
     """A set of a MySQL. A tag is part of the name of a sequence: `uuid:tag:1-5`."""
@@ -83,6 +87,10 @@ class Intervals:
         """`uuid:7`."""
         name, _, number = gtid.rpartition(":")
         self._add(name.lower(), int(number), int(number))
+
+    def had(self, gtid: str) -> bool:
+        """Whether it is one of them."""
+        return gtid in self
 
     def without(self, other: Intervals) -> Intervals:
         """The transactions that `other` does not have."""
@@ -144,7 +152,7 @@ class Domains:
 
     def __init__(self, text: str = "") -> None:
         self._of: dict[int, str] = {}
-        for part in filter(None, (one.strip() for one in text.split(","))):
+        for part in _listed(text):
             self.add(part)
 
     @property
@@ -155,6 +163,26 @@ class Domains:
     def add(self, gtid: str) -> None:
         """The next transaction of its domain."""
         self._of[_parts(gtid)[0]] = gtid
+
+    def had(self, gtid: str) -> bool:
+        """A server numbers its own transactions upwards. Those of several servers may be in any order."""
+        newest, (domain, server, number) = self._of.get(_parts(gtid)[0]), _parts(gtid)
+        return newest is not None and _parts(newest)[:2] == (domain, server) and number <= _parts(newest)[2]
+
+    def missing_from(self, state: str) -> str:
+        """The newest GTIDs that a log lacks whose state is this: the last number of each server in each domain.
+
+        Servers of one domain number their transactions apart, so those of another one tell nothing. A domain that the
+        log no longer has does not count, unless it has none at all.
+        """
+        reached = {(domain, server): number for domain, server, number in map(_parts, _listed(state))}
+        known = {domain for domain, _ in reached}
+
+        def lacks(gtid: str) -> bool:
+            domain, server, number = _parts(gtid)
+            return not known or (domain in known and reached.get((domain, server), -1) < number)
+
+        return ",".join(gtid for _, gtid in sorted(self._of.items()) if lacks(gtid))
 
     def covers(self, other: Domains) -> bool:
         """Whether a log that has all of `other` before a place has nothing before it but what is here."""
@@ -201,6 +229,10 @@ class PendingDomains:
 def parse_gtids(kind: SourceKind, text: str) -> Gtids:
     """A set as that kind of database writes it. Raises InvalidArgument."""
     return Domains(text) if kind is SourceKind.MARIADB else Intervals(text)
+
+
+def _listed(text: str) -> Iterator[str]:
+    return filter(None, (one.strip() for one in text.split(",")))
 
 
 def _intervals(text: str) -> Iterator[tuple[str, int, int]]:

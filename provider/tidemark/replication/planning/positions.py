@@ -54,7 +54,9 @@ def lsn_of(position: LogPosition) -> int:
         return 0
     if not _POSITION.fullmatch(position.commit):
         raise InvalidArgument(
-            argument="position", value=position.commit, problem="is no position of a PostgreSQL (16 hexadecimal digits)"
+            argument="position",
+            value=position.commit,
+            problem="is not a position of PostgreSQL (16 hexadecimal digits)",
         )
     return int(position.commit, 16)
 
@@ -125,7 +127,7 @@ def place_of(position: LogPosition) -> FilePlace | None:
         return None
     found = _IN_FILES.fullmatch(position.commit)
     if found is None:
-        problem = "is no position of a MySQL or MariaDB"
+        problem = "is not a position of MySQL or MariaDB"
         raise InvalidArgument(argument="position", value=position.commit, problem=problem)
     return FilePlace(found[4], int(found[2]), int(found[3]), int(found[1]))
 

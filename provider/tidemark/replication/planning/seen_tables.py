@@ -14,7 +14,19 @@ from tidemark.replication.model.catalog import SeenColumn, SeenTable
 from tidemark.replication.model.replication import TableSchema
 from tidemark.replication.planning.native import holds_all
 
-__all__ = ["REWRITTEN", "WENT", "beyond", "carried", "hidden", "parts_notices", "was_rewritten", "why_unlike"]
+__all__ = [
+    "REWRITTEN",
+    "REWRITTEN_BY_ALTER",
+    "WENT",
+    "beyond",
+    "carried",
+    "hidden",
+    "parts_notices",
+    "unlogged_notices",
+    "was_rewritten",
+    "why_lacking",
+    "why_unlike",
+]
 
 _MOST_NAMES = 20
 WENT = (
@@ -24,6 +36,11 @@ WENT = (
 REWRITTEN = (
     "partitions of it were rewritten since its last backfill ({names}). Nothing is wrong after a VACUUM FULL or"
     " CLUSTER. After a TRUNCATE of a partition, request a backfill: its rows made no event, and stay in the target"
+)
+REWRITTEN_BY_ALTER = (
+    "an ALTER TABLE has written its rows again since its last backfill, and has changed no column. Nothing is wrong"
+    " after pg_repack or SET ACCESS METHOD. After SET UNLOGGED and SET LOGGED, request a backfill: the changes in"
+    " between made no event"
 )
 
 
@@ -54,8 +71,18 @@ def carried(before: SeenTable | None, after: SeenTable) -> SeenTable:
     names = [before.parts[part].name if part in before.parts else f"OID {part}" for part in went]
     others = [after.parts[part].name for part in _rewritten_alone(before, after)]
     return replace(
-        after, columns=tuple(columns), went=_more(before.went, names), rewritten=_more(before.rewritten, others)
+        after,
+        columns=tuple(columns),
+        went=_more(before.went, names),
+        rewritten=_more(before.rewritten, others),
+        rewritten_by_alter=before.rewritten_by_alter or _was_rewritten_by_alter(before, after),
     )
+
+
+def unlogged_notices(seen: SeenTable) -> Iterator[str]:
+    """Whether the table may have been unlogged. A table of the replication's own publication cannot be."""
+    if seen.rewritten_by_alter and seen.entry is not None:
+        yield REWRITTEN_BY_ALTER
 
 
 def parts_notices(seen: SeenTable) -> Iterator[str]:
@@ -64,6 +91,14 @@ def parts_notices(seen: SeenTable) -> Iterator[str]:
         if names:
             others = " and others" if len(names) == _MOST_NAMES else ""
             yield notice.format(names=", ".join(names) + others)
+
+
+def _was_rewritten_by_alter(before: SeenTable, after: SeenTable) -> bool:
+    """An ALTER TABLE gives the table another one for its long values; TRUNCATE, VACUUM FULL and CLUSTER do not."""
+    if "" in (before.toast, after.toast) or before.toast == after.toast:
+        return False
+    pairs = ((before.column(one.number), one) for one in after.columns)
+    return all(was is not None and _same_type(was, now) and not _was_altered(was, now) for was, now in pairs)
 
 
 def _more(before: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
@@ -93,7 +128,12 @@ def beyond(seen: SeenTable, known: TableSchema | None) -> SeenTable:
     """The part for a reader of the log that knows the columns of `known`: the values of old rows in other columns."""
     numbers = {column.number for column in (known.columns if known is not None else ())}
     columns = tuple(replace(one, shape={}) for one in seen.columns if one.number not in numbers)
-    return replace(seen, columns=columns, parts={}, went=(), rewritten=())
+    return replace(seen, columns=columns, parts={}, went=(), rewritten=(), unsure=None)
+
+
+def why_lacking(before: SeenTable, after: SeenTable) -> str | None:
+    """Why the table has rows that made no event, which a target without rows lacks, too; None if it has not."""
+    return next(_attached(before, after), None)
 
 
 def why_unlike(before: SeenTable, after: SeenTable, replicated: Callable[[SeenColumn], bool]) -> str | None:
@@ -113,7 +153,7 @@ def _reasons(before: SeenTable, after: SeenTable, replicated: Callable[[SeenColu
         was = before.column(column.number)
         if was is None:
             if not column.known:
-                yield f"column {column.name} came, and the table was rewritten: its rows may have any value in it"
+                yield f"column {column.name} was added, and the table was rewritten: its rows may have any value in it"
         elif not _same_type(was, column):
             if rewritten or not holds_all(was.native, column.native):
                 rows = ", and its rows were rewritten" if rewritten else ""
@@ -141,7 +181,7 @@ def _of_type(was: SeenColumn, now: SeenColumn) -> Iterator[str]:
     """
     for key, value in was.shape.items():
         if key not in now.shape or (_is_label(key) and now.shape[key] != value):
-            yield f"type {now.native} of column {now.name} has another label or attribute: {value} went or changed"
+            yield f"type {now.native} of column {now.name} has another label or attribute: {value} is gone or changed"
     for key, value in now.shape.items():
         if key not in was.shape and not _is_label(key):
             yield f"type {now.native} of column {now.name} has a new attribute {value}"

@@ -14,6 +14,7 @@ from tidemark.replication.model.catalog import HeldColumn
 from tidemark.replication.model.jobs import ColumnRules
 from tidemark.replication.model.replication import (
     Column,
+    FoundObject,
     ObjectName,
     ReplicationOptions,
     Selection,
@@ -34,6 +35,7 @@ __all__ = [
     "renamed_notices",
     "rules_of",
     "shown",
+    "shown_otherwise",
 ]
 
 _MORE = (Shown.PLAIN, Shown.HASHED, Shown.MASKED, Shown.EXCLUDED)
@@ -142,6 +144,29 @@ def renamed_notices(rules: ColumnRules, of: ObjectName, schema: TableSchema) -> 
                 f"column {was} is called {column.name} now, and stays {how.value}: name {called} in"
                 f" {_ARGUMENTS[how]}, too"
             )
+
+
+def shown_otherwise(
+    held: Iterable[HeldColumn], found: FoundObject, there: Collection[int | str | None]
+) -> tuple[str, ...]:
+    """Names of the columns whose values the lake has otherwise than it is to have them now. `held`: those that were
+    hidden; `there`: numbers of the columns that existed, or names, if the source gives no numbers. A column that was
+    excluded has no value in the lake.
+    """
+    known = {one.casefold() if isinstance(one, str) else one for one in there}
+    before = {_identity(one.number, one.column or ""): one.shown for one in held}
+    left = (one for one in found.held if one.shown is Shown.EXCLUDED)
+    now = (
+        *((_identity(one.number, one.name), one.name, one.shown) for one in found.schema.columns),
+        *((_identity(one.number, one.column or ""), one.column or one.names[-1], one.shown) for one in left),
+    )
+    return tuple(
+        name for one, name, how in now if one in known and before.get(one, Shown.PLAIN) not in (how, Shown.EXCLUDED)
+    )
+
+
+def _identity(number: int | None, name: str) -> int | str:
+    return number or name.casefold()
 
 
 def is_held_by_others(rules: ColumnRules, name: str) -> bool:

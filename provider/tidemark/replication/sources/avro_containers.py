@@ -31,7 +31,7 @@ def _records(fastavro: Any, found: Iterator[Any]) -> Iterator[Mapping[str, Any]]
             except StopIteration:
                 return
         if not isinstance(record, Mapping):
-            raise ValueError("its records are no objects")
+            raise ValueError("its records are not objects")
         yield record
 
 

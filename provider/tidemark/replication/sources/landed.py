@@ -18,6 +18,7 @@ from tidemark.replication.model.replication import (
     Hinders,
     LogPosition,
     Replication,
+    Selection,
     SourceProblem,
 )
 from tidemark.replication.model.source_discovery import SourceNames
@@ -66,7 +67,9 @@ class LandedSource(ABC):
     def _landed(self) -> Landed: ...
 
     @abstractmethod
-    def _tables(self, start: Lanes, numeric_as: str | None) -> tuple[FoundObject, ...]: ...
+    def _tables(
+        self, start: Lanes, numeric_as: str | None, selection: Selection | None = None
+    ) -> tuple[FoundObject, ...]: ...
 
     def names(self) -> SourceNames:
         """The place, and the schemas of the first events that it has."""
@@ -92,7 +95,8 @@ class LandedSource(ABC):
         """The tables of the events that were not captured yet, as a bounded look shows them. Before the start all
         events are meant.
         """
-        return self._tables(mark_of(replication.captured or START).lanes, replication.options.numeric_as)
+        start, options = mark_of(replication.captured or START).lanes, replication.options
+        return self._tables(start, options.numeric_as, replication.selection)
 
     def seen(self, replication: Replication, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
         """Nothing: events tell the changes of a table themselves."""

@@ -9,21 +9,65 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from tidemark.control.object_kinds import Advice, Lag, ObjectEntry, ObjectKind, Severity
+from tidemark.control.sentences import stop_words
 from tidemark.replication.model.replication import ObjectState, ReplicationState
-from tidemark.replication.store.schema import object_writes, replicated_objects, replication_moves, replications
+from tidemark.replication.planning.lifecycle import Act
+from tidemark.replication.store.schema import (
+    object_writes,
+    replicated_objects,
+    replication_errors,
+    replication_moves,
+    replications,
+)
 
 __all__ = ["REPLICATED_TABLE", "REPLICATION", "replication_lags"]
 
 _of, _table, _write, _move = replications.c, replicated_objects.c, object_writes.c, replication_moves.c
+_error = replication_errors.c
+_STOPPED = (ReplicationState.PAUSED.value, ReplicationState.DRAINING.value)
 _FAILED = (ReplicationState.FAILED.value, ReplicationState.FAILED_PERMANENTLY.value)
 
 
 def _replications(connection: sa.Connection, uids: Sequence[str]) -> list[ObjectEntry]:
     query = sa.select(_of.uid, _of.name, _of.state, _of.error).where(_of.uid.in_(uids), _of.dropped_at.is_(None))
+    rows = connection.execute(query).all()
+    met = _met_in(connection, [row.uid for row in rows if row.error is not None])
+    stops = _stops(connection, [row.uid for row in rows if row.state in _STOPPED])
     return [
-        ObjectEntry(row.uid, row.name, row.state, _urgency(row.state, row.error), row.error)
-        for row in connection.execute(query)
+        ObjectEntry(
+            row.uid,
+            row.name,
+            row.state,
+            _urgency(row.state, row.error),
+            row.error,
+            met_in=met.get(row.uid, ()),
+            stopped_for=stops.get(row.uid),
+        )
+        for row in rows
     ]
+
+
+def _met_in(connection: sa.Connection, uids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The run that met the error that each replication shows last. It has others as a whole, which it does not show."""
+    if not uids:
+        return {}
+    columns = (_error.replication_uid, _error.run)
+    own = _error.replication_uid.in_(uids) & _error.object_uid.is_(None) & _error.run.is_not(None)
+    shown = (_error.replication_uid == _of.uid) & (_error.message == _of.error)
+    query = sa.select(*columns).join(replications, shown).where(own).order_by(_error.last_seen_at, _error.id)
+    return {row.replication_uid: (row.run,) for row in connection.execute(query)}
+
+
+def _stops(connection: sa.Connection, uids: Sequence[str]) -> dict[str, str]:
+    """The reason of the newest pause of each replication, with the name of a person who did it."""
+    if not uids:
+        return {}
+    pauses = _move.object_uid.is_(None) & _move.act.in_((Act.PAUSE.value, Act.PAUSE_AT_ONCE.value))
+    paused = sa.select(sa.func.max(_move.id)).where(_move.replication_uid.in_(uids), pauses)
+    newest = paused.group_by(_move.replication_uid)
+    query = sa.select(_move.replication_uid, _move.who, _move.why, _move.run).where(_move.id.in_(newest))
+    said = {row.replication_uid: stop_words(row.why, None if row.run else row.who) for row in connection.execute(query)}
+    return {uid: words for uid, words in said.items() if words is not None}
 
 
 def _urgency(state: str, error: str | None) -> Severity:
@@ -150,11 +194,13 @@ REPLICATION = ObjectKind(
     _replications,
     "replication.store.objects:replication_lags",
     view=lambda name, within: {"replication": name},
-    stopped=frozenset({ReplicationState.PAUSED.value, ReplicationState.DRAINING.value}),
+    stopped=frozenset(_STOPPED),
     advice=_OF_REPLICATIONS,
     acts="replication.worker.acts:REPLICATION_ACTS",
     ties="replication.store.ties:replication_ties",
     highs="replication.store.highs:replication_highs",
+    touched="replication.store.touched:replications_of_runs",
+    last_runs="replication.store.touched:replication_runs",
 )
 REPLICATED_TABLE = ObjectKind(
     "replicated_table",
@@ -166,4 +212,5 @@ REPLICATED_TABLE = ObjectKind(
     ties="replication.store.ties:table_ties",
     highs="replication.store.highs:table_highs",
     touched="replication.store.touched:tables_of_runs",
+    last_runs="replication.store.touched:table_runs",
 )

@@ -7,7 +7,7 @@ from datetime import timedelta
 from tidemark.control.act_fields import ActField, FieldType
 from tidemark.control.object_acts import ActStep, ObjectAct
 from tidemark.control.object_revisions import Facts
-from tidemark.errors import ReplicationRefused
+from tidemark.errors import ActUnfinished, ReplicationError, ReplicationRefused
 from tidemark.replication.model.replication import Actor, ObjectState, ReplicationState
 from tidemark.replication.worker.definitions import begin_drop, get_replication
 from tidemark.replication.worker.ending import end_replication
@@ -43,7 +43,7 @@ def _by(step: ActStep) -> Actor:
 
 
 def _recover(step: ActStep) -> None:
-    """The source is asked, and its slot made or moved, before the one write."""
+    """The source is asked, and its slot made or moved, before the one write. Once that begins, the write follows."""
     replication = get_replication(step.store, step.name)
     recover_from(
         step.guarded,
@@ -54,6 +54,7 @@ def _recover(step: ActStep) -> None:
         by=_by(step),
         keep=step.names("keep"),
         patience=_SLOT,
+        before_change=step.before_change,
     )
 
 
@@ -68,10 +69,22 @@ def _backfill_tables(step: ActStep) -> None:
 
 
 def _drop(step: ActStep) -> None:
-    """The one write lets nothing begin any more. A second drop does the rest, if this one cannot."""
+    """The one write lets nothing begin any more. A second drop does the rest, if this one cannot. Without a connection
+    to the source none begins. Raises ActUnfinished.
+    """
+    leave = step.flag("without_source")
+    source = None if leave else step.tools.source(get_replication(step.store, step.name))
     begin_drop(step.guarded, step.name, by=_by(step))
-    source = None if step.flag("without_source") else step.tools.source
-    end_replication(step.store, step.name, by=_by(step), source=source, storage_options=step.tools.storage_options)
+    try:
+        end_replication(
+            step.store,
+            step.name,
+            by=_by(step),
+            source=None if source is None else lambda _: source,
+            storage_options=step.tools.storage_options,
+        )
+    except ReplicationError as error:
+        raise ActUnfinished(act="drop", kind="replication", name=step.name, problem=str(error)) from error
 
 
 REPLICATION_ACTS = (
@@ -96,7 +109,7 @@ REPLICATION_ACTS = (
     ObjectAct(
         name="resume",
         words="Resume",
-        loses="Nothing: the next run captures on from where it was captured.",
+        loses="Nothing: the next run continues from the captured position.",
         command="airflow tidemark replications resume {name} --why <reason>",
         fits=_stands,
         do=lambda step: resume(step.guarded, step.name, by=_by(step)),
@@ -105,10 +118,11 @@ REPLICATION_ACTS = (
         name="recover",
         words="Recover",
         loses="Changes that were committed before the position and not captured are lost. So its tables are backfilled "
-        "again, and each is behind until that has ended. From now, its old slot is dropped in the source.",
+        "again, and each is behind until that has ended. With `now`, its old slot is dropped in the source.",
         command="airflow tidemark replications recover {name} --from <position> --why <reason>",
         fits=lambda states, _: _within(states, _FAILED),
         do=_recover,
+        beyond=True,
         fields=(
             ActField(
                 "position",
@@ -124,7 +138,7 @@ REPLICATION_ACTS = (
                 "Tables that are not backfilled again",
                 FieldType.NAMES,
                 "--keep",
-                help="schema.table, with commas between them. Name only tables that have lost nothing.",
+                help="schema.table, with commas or line breaks between them. Name only tables that have lost nothing.",
             ),
         ),
     ),
@@ -142,7 +156,7 @@ REPLICATION_ACTS = (
                 "Tables of the source",
                 FieldType.NAMES,
                 "TABLE",
-                help="schema.table, with commas between them. Without any, all that can be backfilled.",
+                help="schema.table, with commas or line breaks between them. Without any, all that can be backfilled.",
             ),
         ),
     ),
@@ -154,6 +168,7 @@ REPLICATION_ACTS = (
         command="airflow tidemark replications drop {name} --why <reason>",
         fits=lambda _states, _facts: True,
         do=_drop,
+        beyond=True,
         fields=(
             ActField(
                 "without_source",

@@ -56,7 +56,7 @@ NO_COPY = (
     errors.SerialReused,
 )
 """Errors after which a copy of this number is not in the target, whoever wrote it, and never can be."""
-NOT_OURS = "it was stopped, begun again, or is another run's by now"
+NOT_OURS = "it was stopped, begun again, or now belongs to another run"
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _why_not(
     if object_leads_to(one.state, ObjectAct.BEGIN) is None:
         return f"no backfill is requested: it is {one.state.value}"
     if write is not None and write.kind is WriteKind.BACKFILL and _is_held(write, by, now):
-        return f"run {write.run} is at it; its lease ends at {write.lease_until.isoformat()}"
+        return f"run {write.run} is working on it; its lease ends at {write.lease_until.isoformat()}"
     return None
 
 

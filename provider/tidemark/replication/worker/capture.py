@@ -110,7 +110,7 @@ def capture(
         raise ReplicationRefused(replication=replication.name, problem=problem)
     capturing = _Capturing(runtime, replication, source, by, key, open_log)
     try:
-        report = capturing.run_once()
+        report = capturing.run()
         went_well(store, name, by=by)
         return report
     except (StoreError, ReplicationNotFound, SlotBusy):
@@ -127,23 +127,34 @@ def require_slot(
     does not have.
 
     The store may be behind both, if a capture's worker died before it could report. Then the log itself is asked.
-    Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotBusy, SlotAhead.
+    Another run may have moved all three since `replication` was read. So a slot is ahead only if it was moved past what
+    store and log say afterwards. Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotBusy, SlotAhead.
     """
-    try:
-        return source.require_ours(replication)
-    except SlotAhead:
-        end = _end_of_log(store, replication, open_log)
-        if end is None or replication.captured is None or end <= replication.captured:
-            raise
-        return source.require_ours(replace(replication, captured=end))
+    while True:
+        try:
+            return source.require_ours(replication)
+        except SlotAhead:
+            known = _known(store, replication, open_log)
+            if known is None:
+                raise
+            replication = known
 
 
-def _end_of_log(store: ControlStore, replication: Replication, open_log: OpenLog) -> LogPosition | None:
+def _known(store: ControlStore, replication: Replication, open_log: OpenLog) -> Replication | None:
+    """The replication of now, captured up to where store or log say; None if that is no further than before."""
+    now = store.read(lambda connection: replications.by_uid(connection, replication.uid)).replication
+    ends = [one for one in (now.captured, _end_of_log(now, store.store_id, open_log)) if one is not None]
+    if not ends or (replication.captured is not None and max(ends) <= replication.captured):
+        return None
+    return replace(now, captured=max(ends))
+
+
+def _end_of_log(replication: Replication, store_id: str, open_log: OpenLog) -> LogPosition | None:
     try:
         opened = open_log(replication.event_log)
     except (TableNotFound, NotADeltaTable):
         return None
-    newest = next(batches(opened, capture_app_id(store.store_id, replication.uid)), None)
+    newest = next(batches(opened, capture_app_id(store_id, replication.uid)), None)
     return None if newest is None else LogPosition(newest.end)
 
 
@@ -167,6 +178,18 @@ class _Capturing:
         self.by = by
         self.key = key
         self.open_log = open_log
+
+    def run(self) -> CaptureReport | None:
+        """Once more, if another run has moved on the store, and the slot behind it: the job cannot ask the store."""
+        while True:
+            try:
+                return self.run_once()
+            except SlotAhead:
+                found = self.store.read(lambda connection: replications.by_uid(connection, self.replication.uid))
+                known = found.replication
+                if known.captured is None or known.captured <= self.captured:
+                    raise
+                self.replication, self.captured = known, known.captured
 
     def run_once(self) -> CaptureReport | None:
         """`until` is read before the list of objects, so that an object which comes later begins behind it."""

@@ -7,7 +7,7 @@ judged once, and one that a copy has seen already is no change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
@@ -23,8 +23,15 @@ from tidemark.replication.model.replication import (
     WriteMode,
 )
 from tidemark.replication.planning.lifecycle import ObjectAct
-from tidemark.replication.planning.seen_tables import carried, hidden, parts_notices, why_unlike
-from tidemark.replication.planning.showing import rules_of, shown
+from tidemark.replication.planning.seen_tables import (
+    carried,
+    hidden,
+    parts_notices,
+    unlogged_notices,
+    why_lacking,
+    why_unlike,
+)
+from tidemark.replication.planning.showing import rules_of, shown, shown_otherwise
 from tidemark.replication.planning.unmatched import hiding_patterns, unmatched_notices
 from tidemark.replication.planning.unnumbered import unknown_columns
 from tidemark.replication.store import object_writes, replicated_objects
@@ -33,7 +40,7 @@ from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.replication.worker.gaps import missed
 from tidemark.replication.worker.transitions import transition_object
 
-__all__ = ["GONE", "HIDDEN_ANEW", "CatalogChanges"]
+__all__ = ["GONE", "LEFT_IN_ROWS", "CatalogChanges"]
 
 GONE = "the source no longer shows it: it was dropped, or became a partition; its target stays as it is"
 RENAMED = "its table is called {name} in the source now; its target keeps its name"
@@ -43,7 +50,11 @@ TAKEN = (
 )
 NEW_BESIDE_HIDDEN = "column {name} is new and replicated as it is, and other columns of the table are hidden"
 ENTERED_ANEW = "publication {publication} was altered: changes of the table in between may not be in the event log"
-HIDDEN_ANEW = "columns are hashed or masked otherwise than before ({columns}); its rows have them as they were"
+HIDDEN_OTHERWISE = "columns are hidden otherwise than before ({columns}); its rows have them as they were"
+LEFT_IN_ROWS = (
+    HIDDEN_OTHERWISE
+    + ", and a backfill would not change them, since its target is append-only. Change or delete them there"
+)
 
 
 @dataclass(frozen=True)
@@ -62,42 +73,38 @@ class CatalogChanges:
 
     def register(self, uid: str, found: FoundObject) -> None:
         """A first look at an object."""
-        stored = replicated_objects.by_uid(self.connection, uid)
+        stored, now = replicated_objects.by_uid(self.connection, uid), self.tables.get(found.source_id)
         notices = (*found.notices, *self._that_hide_nothing(found))
-        self._keep(stored, found, None, self.tables.get(found.source_id), notices)
+        self._keep(stored, found, None if now is None else carried(None, now), notices)
 
     def compare(self, stored: StoredObject, found: FoundObject) -> None:
         """`stored`: as it was before the look. If no earlier look is known, nothing is compared."""
         one, now = stored.object, self.tables.get(found.source_id)
         there = one.selected and not one.gone and one.state is not ObjectState.UNSUPPORTED and not found.unsupported
-        same = one.source_id == found.source_id
-        before = stored.seen if there and same else None
-        if there and same:
-            self._mark_hidden(stored, found)
-        if before is not None and now is not None:
-            self._mark_entered_anew(stored, before, now)
-            self._mark_unlike(stored, found, before, carried(before, now))
-        new = () if before is None or now is None else self._new_beside_hidden(found, before, now)
-        if there and same and found.folds_columns:
-            new = self._new_names(stored, found)
-        parts = () if now is None or _is_empty(stored) else parts_notices(carried(before, now))
-        wrong = self._that_hide_nothing(found)
-        self._keep(stored, found, before, now, (*found.notices, *self._named(found), *wrong, *new, *parts))
+        same = there and one.source_id == found.source_id
+        before = stored.seen if same else None
+        seen = None if now is None else carried(before, now)
+        notices = [*found.notices, *self._named(found), *self._that_hide_nothing(found)]
+        if same:
+            notices += self._hidden_otherwise(stored, found)
+        if before is not None and seen is not None:
+            self._mark_entered_anew(stored, before, seen)
+            seen = self._judged(stored, found, before, seen)
+        if same and found.folds_columns:
+            notices += self._new_names(stored, found)
+        elif before is not None and seen is not None:
+            notices += self._new_beside_hidden(found, before, seen)
+        if seen is not None:
+            notices += [*unlogged_notices(seen), *(() if _is_empty(stored) else parts_notices(seen))]
+        self._keep(stored, found, seen, notices)
 
     def lose(self, stored: StoredObject, *notices: str) -> None:
         """There is nothing to look at. Which columns are hidden is kept, for events that are still to come."""
         replicated_objects.record_discovery(self.connection, stored, seen=None, held=stored.held, notices=notices)
 
-    def _keep(
-        self,
-        stored: StoredObject,
-        found: FoundObject,
-        before: SeenTable | None,
-        now: SeenTable | None,
-        notices: Sequence[str],
-    ) -> None:
-        seen = None if now is None else hidden(carried(before, now), lambda one: self._shown(found, one) is Shown.PLAIN)
-        replicated_objects.record_discovery(self.connection, stored, seen=seen, held=found.held, notices=notices)
+    def _keep(self, stored: StoredObject, found: FoundObject, seen: SeenTable | None, notices: Sequence[str]) -> None:
+        kept = None if seen is None else hidden(seen, lambda one: self._shown(found, one) is Shown.PLAIN)
+        replicated_objects.record_discovery(self.connection, stored, seen=kept, held=found.held, notices=notices)
 
     def _shown(self, found: FoundObject, column: SeenColumn) -> Shown:
         by_name = self.replication.kind.folds_columns
@@ -105,13 +112,21 @@ class CatalogChanges:
         key = column.name in found.schema.keys
         return shown(rules, found.name, column.name, column.number, key=key)
 
-    def _mark_unlike(self, stored: StoredObject, found: FoundObject, before: SeenTable, now: SeenTable) -> None:
-        """Rows of an append-only target are as they were when they came."""
-        if stored.object.mode is WriteMode.APPEND_ONLY or _is_empty(stored):
-            return
-        why = why_unlike(before, now, lambda one: self._shown(found, one) in (Shown.PLAIN, Shown.HASHED))
+    def _judged(self, stored: StoredObject, found: FoundObject, before: SeenTable, seen: SeenTable) -> SeenTable:
+        """`seen`, as it is kept. Events from before a change may not be captured yet, so a target without rows is
+        judged once it has an event. A first copy comes after the change. Rows of an append-only target are as they were
+        when they came.
+        """
+        if stored.object.mode is WriteMode.APPEND_ONLY:
+            return seen
+        why = why_unlike(before, seen, lambda one: self._shown(found, one) in (Shown.PLAIN, Shown.HASHED))
+        if _is_empty(stored) and why_lacking(before, seen) is None:
+            return seen if stored.object.applied is None else replace(seen, unsure=before.unsure or why)
+        if before.unsure is not None:
+            self._mark_missed(stored, before.unsure)
         if why is not None:
             self._mark(stored, why)
+        return seen
 
     def _mark(self, stored: StoredObject, why: str) -> None:
         """A copy that is under way begins again, as its snapshot may be from before the change. A copy that is only
@@ -138,19 +153,19 @@ class CatalogChanges:
         again = replicated_objects.by_uid(self.connection, stored.object.uid)
         missed(self.connection, self.store, self.replication, again, why, by=self.by)
 
-    def _mark_hidden(self, stored: StoredObject, found: FoundObject) -> None:
-        """Columns that existed at the last look, and are shown otherwise now."""
-        before = {one.number: one.shown for one in stored.held}
-        there = {one.number for one in (stored.seen.columns if stored.seen else stored.object.schema.columns)}
-        other = [
-            column.name
-            for column in found.schema.columns
-            if column.number is not None
-            and column.number in there
-            and before.get(column.number, Shown.PLAIN) not in (column.shown, Shown.EXCLUDED)
-        ]
-        if other:
-            self._mark_missed(stored, HIDDEN_ANEW.format(columns=", ".join(other)))
+    def _hidden_otherwise(self, stored: StoredObject, found: FoundObject) -> tuple[str, ...]:
+        """Columns that existed at the last look, and are hidden otherwise now. A backfill leaves the rows of an
+        append-only target, so it is not requested.
+        """
+        numbers = {one.number for one in (stored.seen.columns if stored.seen else stored.object.schema.columns)}
+        there = stored.column_names if found.folds_columns else numbers
+        other = ", ".join(shown_otherwise(stored.held, found, there))
+        if not other:
+            return ()
+        if stored.object.mode is WriteMode.APPEND_ONLY:
+            return (LEFT_IN_ROWS.format(columns=other),) if stored.object.writes else ()
+        self._mark_missed(stored, HIDDEN_OTHERWISE.format(columns=other))
+        return ()
 
     def _new_beside_hidden(self, found: FoundObject, before: SeenTable, now: SeenTable) -> tuple[str, ...]:
         known = {one.number for one in before.columns}
@@ -182,7 +197,9 @@ class CatalogChanges:
 
 
 def _is_empty(stored: StoredObject) -> bool:
-    """Whether the target cannot have a row: nothing was ever written, or the copy of an empty table, and no event."""
+    """Whether the target can get a row only of events that are not captured yet. Nothing was ever written to it, or
+    only the copy of an empty table.
+    """
     one = stored.object
     copied_nothing = one.snapshot is not None and one.progress is not None and one.progress.done == 0
-    return one.writes == 0 or (copied_nothing and stored.changed_until is None)
+    return stored.changed_until is None and (one.writes == 0 or copied_nothing)

@@ -52,21 +52,24 @@ def recover_from(
     by: Actor,
     keep: Collection[str] = (),
     patience: timedelta = PATIENCE,
+    before_change: Callable[[], object] = lambda: None,
 ) -> Replication:
     """Continue from `position`: a place that the slot still has, or `now`, with a new slot, if the replication failed
     for good.
 
     The publication is recreated if it is gone. Positions of another cluster, and those behind the captured one, do not
     fit the event log. Then a new log is begun beside it, at the path that `event_log` answers. A second run from an
-    explicit position changes nothing while nothing was captured since. Raises ReplicationRefused and ObjectNotFound
-    before the slot is touched. The cause is the state, an object in `keep` that cannot continue, or a position that
-    the slot does not have. It may also be another recovery that came first. Raises InvalidArgument, SlotLost,
-    SlotForeign, SlotBusy, SlotBlocked, ObjectNotReplicable, SourceUnreachable, SourceRefused.
+    explicit position changes nothing while nothing was captured since. `before_change`: called before the source is
+    changed; it may raise. Raises ReplicationRefused and ObjectNotFound before the slot is touched. The cause is the
+    state, an object in `keep` that cannot continue, or a position that the slot does not have. It may also be another
+    recovery that came first. Raises InvalidArgument, SlotLost, SlotForeign, SlotBusy, SlotBlocked, ObjectNotReplicable,
+    SourceUnreachable, SourceRefused.
     """
     if (done := _recovered(store, name, position, source)) is not None:
         return done
     found = plan_recovery(store, name, position=position, source=source, keep=keep)
     replication, asked, discovery, system_id = found.replication, found.asked, found.discovery, found.system_id
+    before_change()
     source.publish(replication, discovery.selected)
     _require_untouched(store, found, source)
     start = _from_now(source, replication, patience) if asked is None else _from(source, replication, asked)

@@ -29,14 +29,17 @@ class EventsExpired:
     held: Mapping[str, int] = field(default_factory=dict)
 
 
-def expire_events(runtime: Runtime, name: str, *, keep: timedelta, key: TransactionKey | None = None) -> EventsExpired:
+def expire_events(
+    runtime: Runtime, name: str, *, keep: timedelta, only_writer: bool = False, key: TransactionKey | None = None
+) -> EventsExpired:
     """Delete the events older than `keep` from the event log, by a job if anything was captured. Events that a target
     or event files do not have stay, and so do those of an object that is being copied. In any state of the
     replication.
 
     The decision holds for any duration of the job. Positions of targets only grow, and a copy that begins later is as
-    of a later position than any deleted event. Killed anywhere, a second run does what is left. Raises
-    ReplicationNotFound, ReplicationRefused (being dropped), EventLogChanged, JobError.
+    of a later position than any deleted event. Killed anywhere, a second run does what is left. `only_writer`: nothing
+    is captured while it runs. Raises ReplicationNotFound, ReplicationRefused (being dropped), EventLogChanged,
+    CommitsMayBeLost, JobError.
     """
     before = runtime.store.clock() - keep
 
@@ -54,6 +57,7 @@ def expire_events(runtime: Runtime, name: str, *, keep: timedelta, key: Transact
             batches=replication.batches,
             before=before,
             needed=needed_from(copied),
+            only_writer=only_writer,
         )
         return request, {one.source_id: one.name.text for one in objects}
 

@@ -16,6 +16,7 @@ from tidemark.model.foreign_json import exact_number, parsed
 from tidemark.model.table_log import AddFile, Metadata
 from tidemark.results.planning.queries import Query, TableUse
 from tidemark.sql.foreign_sql import renames_columns
+from tidemark.sql.functions import is_bare_star
 
 __all__ = ["Aggregate", "LogQuery", "NotExact", "answer_of", "log_query", "spark_type"]
 
@@ -83,7 +84,7 @@ def _aggregate(node: exp.Expr) -> Aggregate | None:
     if not _has_only(call, _CALL):
         return None
     if isinstance(call, exp.Count):
-        rows = isinstance(call.this, exp.Star) or (isinstance(call.this, exp.Literal) and str(call.this.this) == "1")
+        rows = is_bare_star(call.this) or (isinstance(call.this, exp.Literal) and str(call.this.this) == "1")
         return Aggregate("count", None, title or "count(1)") if rows else None
     if not isinstance(call, exp.Min | exp.Max) or not isinstance(call.this, exp.Column):
         return None
@@ -217,7 +218,7 @@ def _field(column: str, metadata: Metadata, case_sensitive: bool) -> Mapping[str
     fields = parsed(metadata.schema_json)["fields"]
     same = [one for one in fields if one["name"] == column or (not case_sensitive and _folded(one) == column.lower())]
     if len(same) != 1:
-        raise NotExact(f"{column} is no column of the table")
+        raise NotExact(f"{column} is not a column of the table")
     found: Mapping[str, Any] = same[0]
     return found
 

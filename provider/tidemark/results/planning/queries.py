@@ -16,6 +16,7 @@ from tidemark.model.foreign_json import whole_number
 from tidemark.results.model.answers import Miss, Why
 from tidemark.results.planning.functions import BARE_WORDS, DATES, ORDERED, reason_against
 from tidemark.results.planning.keys import digest_of
+from tidemark.results.planning.qualifiers import full_qualifiers
 from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tokens, tree_of, written
 from tidemark.sql.functions import makes_rows, word_of_the_present
 from tidemark.sql.identifiers import quoted
@@ -42,7 +43,7 @@ _GENERATED = frozenset({"col", "key", "value", "pos", "id"})
 _ORDERED_NODES = (exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.AnyValue)
 _REMEMBERED = 256  # a text has one meaning, and dashboards repeat theirs
 _UNPARSED = "it cannot be parsed"
-_NO_QUERY = "it is no query; use lake.sql for other statements"
+_NO_QUERY = "it is not a query; use lake.sql for other statements"
 _BEGINS = re.compile(BLANK + r"(?:\(|(?:select|with|values|table)\b)", re.DOTALL | re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -57,12 +58,15 @@ class TablePoint:
 
 @dataclass(frozen=True)
 class TableUse:
-    """A table in the text, [start, end) with its time travel. `point`: None for the present."""
+    """A table in the text, [start, end) with its time travel. `point`: None for the present. `takes_alias`: it has no
+    alias, and its columns may be qualified by its name.
+    """
 
     mention: TableMention
     start: int
     end: int
     point: TablePoint | None
+    takes_alias: bool
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,11 @@ class Query:
         """Each table's name once, in the order of the text."""
         return tuple(dict.fromkeys(use.mention.name for use in self.uses))
 
+    @property
+    def unaliased(self) -> frozenset[tuple[str, ...]]:
+        """The names of the tables without an alias, in parts and lower case."""
+        return frozenset(tuple(part.lower() for part in use.mention.parts) for use in self.uses if use.takes_alias)
+
     def no_column(self, of_tables: frozenset[str]) -> str | None:
         """A name that is no column of the tables and no alias, so that only the session may know it."""
         known = self.own | of_tables
@@ -111,7 +120,8 @@ def read_query(sql: str) -> Query | Miss:
     try:
         found, tree = tokens(statement.sql, SPARK), tree_of(statement.sql, SPARK)
         against = next(_problems(tree, found), None)
-        uses = tuple(_use(statement.sql, mention, found) for mention in statement.mentions)
+        bare = _places_without_alias(tree)
+        uses = tuple(_use(mention, found, takes_alias=mention.start in bare) for mention in statement.mentions)
     except SqlNotUnderstood as error:
         return Miss(Why.NOT_UNDERSTOOD, f"the text cannot be parsed: {error}")
     if against is not None:
@@ -145,9 +155,10 @@ def digests_of(sql: str) -> frozenset[str]:
 
 def pinned(query: Query, tables: Mapping[str, Callable[[TablePoint | None], str]], today: date | None) -> str:
     """The text with each table in place of its name, and with `today` for `current_date`. `tables`: name → the SQL of
-    the table at a point.
+    the table at a point. Columns keep the last part of their table's name only, which is its alias.
     """
     pieces = {(use.start, use.end): _of_use(use, tables[use.mention.name](use.point)) for use in query.uses}
+    pieces |= {(one.start, one.end): "" for one in full_qualifiers(query.tree, query.unaliased)}
     if today is not None:
         pieces |= dict.fromkeys(query.dates, f"DATE'{today.isoformat()}'")
     text = query.text
@@ -158,7 +169,7 @@ def pinned(query: Query, tables: Mapping[str, Callable[[TablePoint | None], str]
 
 def _of_use(use: TableUse, sql: str) -> str:
     """The SQL of the table, under its old name if the text gives it no alias."""
-    return f"{sql} AS {quoted(use.mention.parts[-1])}" if use.mention.takes_alias else sql
+    return f"{sql} AS {quoted(use.mention.parts[-1])}" if use.takes_alias else sql
 
 
 def _problems(tree: exp.Expression, found: Sequence[Token]) -> Iterator[Miss]:
@@ -215,7 +226,14 @@ def _problems_of_table(table: exp.Table) -> Iterator[Miss]:
         yield Miss(Why.TABLE_FUNCTION, f"the table function {name or 'of the text'} may read other tables")
 
 
-def _use(text: str, mention: TableMention, found: Sequence[Token]) -> TableUse | None:
+def _places_without_alias(tree: exp.Expression) -> frozenset[int]:
+    """The places of tables that may have an alias, but have none; also of those with a time travel."""
+    clauses = ("alias", "sample", "pivots", "partition")
+    bare = (table for table in tree.find_all(exp.Table) if not any(table.args.get(name) for name in clauses))
+    return frozenset(table.parts[0].meta["start"] for table in bare if isinstance(table.this, exp.Identifier))
+
+
+def _use(mention: TableMention, found: Sequence[Token], *, takes_alias: bool) -> TableUse | None:
     """The table with its time travel; None if the point is not a constant."""
     after = next((at for at, token in enumerate(found) if token.start >= mention.end), len(found))
     words = [token.text.upper() for token in found[after : after + 5]]
@@ -223,12 +241,12 @@ def _use(text: str, mention: TableMention, found: Sequence[Token]) -> TableUse |
     words = words[skipped:]
     travels = len(words) >= 3 and words[0] in ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
     if not travels or words[1:3] != ["AS", "OF"]:
-        return TableUse(mention, mention.start, mention.end, None)
+        return TableUse(mention, mention.start, mention.end, None, takes_alias)
     if len(words) < 4 or not _ends_a_point(found, after + skipped + 4):
         return None
     token = found[after + skipped + 3]
     point = _point(words[0], token)
-    return None if point is None else TableUse(mention, mention.start, token.end + 1, point)
+    return None if point is None else TableUse(mention, mention.start, token.end + 1, point, takes_alias)
 
 
 def _point(word: str, token: Token) -> TablePoint | None:

@@ -13,6 +13,7 @@ from tidemark.model.table_log import Protocol
 from tidemark.results.model.answers import TIME_ZONE, Leaf, Miss, ReuseRules, Why
 from tidemark.results.planning.extrema import LogQuery, NotExact, answer_of, log_query, spark_type
 from tidemark.results.planning.keys import key_of
+from tidemark.results.planning.qualifiers import unclear
 from tidemark.results.planning.queries import Query, normalised, pinned
 from tidemark.results.worker.tables import FoundTable, Locate, column_names, find_tables, pinned_sql
 from tidemark.results.worker.zones import zone_of
@@ -115,7 +116,11 @@ def _unsure(query: Query, columns: frozenset[str]) -> Miss | None:
         return Miss(Why.CLOCK, "current_date is also the name of a column; write current_date() for the date")
     unknown = query.no_column(columns)
     if unknown is not None:
-        return Miss(Why.SESSION, f"{unknown} is no column of the tables, so it may be a variable of the session")
+        return Miss(Why.SESSION, f"{unknown} is not a column of the tables, so it may be a variable of the session")
+    found = unclear(query.tree, query.unaliased, columns)
+    if found is not None:
+        name = ".".join(found[0].names)
+        return Miss(Why.NOT_UNDERSTOOD, f"columns are qualified by {name}, and {found[1]}; give the table an alias")
     return None
 
 

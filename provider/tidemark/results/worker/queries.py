@@ -10,7 +10,13 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
-from tidemark.errors import AnswerDamaged, CatalogTableMoved, QueryNotReusable
+from tidemark.errors import (
+    AnswerDamaged,
+    CatalogTableMoved,
+    QueryNotReusable,
+    StorageRefused,
+    StorageUnreachable,
+)
 from tidemark.model.statements import TransactionKey
 from tidemark.results.model.answers import Leaf, Miss, WrittenAnswer
 from tidemark.results.model.jobs import RUN_QUERY, QueryRequest
@@ -18,7 +24,7 @@ from tidemark.results.planning.queries import read_query
 from tidemark.results.planning.settings import affecting, difference
 from tidemark.results.worker.asking import Asked, ViewsAmong, ask, from_log, under_settings
 from tidemark.results.worker.cache import Hit, ResultCache, keep, look_up
-from tidemark.results.worker.files import AnswerLost, OpenAnswer, titles_of
+from tidemark.results.worker.files import AnswerLost, OpenAnswer, remove_directory, titles_of
 from tidemark.results.worker.tables import Locate
 from tidemark.sql.table_names import in_catalogs
 from tidemark.streams.worker.catalog import forget_moved
@@ -114,9 +120,19 @@ def _run(cache: ResultCache, sql: str, asked: Asked, runtime: Runtime, key: Tran
             ", ".join(others),
         )
     kept = keep(cache, under_settings(asked, report.settings), report.written, replace=why.startswith("use_"))
+    if isinstance(kept, Miss) or kept.written.location != report.written.location:
+        _remove_unused(cache, report.written.location)
     if isinstance(kept, Miss):
         raise _refusal(sql, kept)
     return _answer("spark", why, asked, kept.written)
+
+
+def _remove_unused(cache: ResultCache, location: str) -> None:
+    """Remove files that no answer has. `airflow tidemark clean` removes what stays."""
+    try:
+        remove_directory(location, cache.options)
+    except (StorageRefused, StorageUnreachable) as error:
+        log.warning("An answer that is not kept was not removed: %s", error)
 
 
 def _answer(origin: str, why: str, asked: Asked, written: WrittenAnswer) -> QueryAnswer:

@@ -1,8 +1,9 @@
 """A search table, read by PyArrow: the files that it covers, and those that hold a hash.
 
 Its rows are `path` (the id, a partition), `h` (the hash), `file` (a number) and `name`. Rows of the path COVERAGE say
-that the path `h` covers the file of that number and name. All others say that the file of that number holds the hash.
-The rows of a file are sorted by `h`, so that one group of rows or two answer a hash.
+that the path `h` covers the file of that number and name. Those with EVERYWHERE for a file have the meaning of the path
+`h` as name. All others say that the file of that number holds the hash. The rows of a file are sorted by `h`, so that
+one group of rows or two answer a hash.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tidemark.lake.paths import file_uri
 from tidemark.model.foreign_json import whole_number
 from tidemark.model.table_log import AddFile
 from tidemark.search.driver.snapshots import Snapshot
-from tidemark.search.model.paths import COVERAGE, EVERYWHERE
+from tidemark.search.model.paths import COVERAGE, EVERYWHERE, SearchPath
 from tidemark.search.planning.choosing import Entry, Lookup
 
 __all__ = ["SearchIndex", "path_id_of"]
@@ -45,37 +46,47 @@ class _Footer:
 
 @dataclass(frozen=True)
 class SearchIndex:
-    """The search table in `snapshot`, if it belongs to `app_id`; otherwise it covers nothing."""
+    """The search table in `snapshot`, if it belongs to `app_id`; otherwise it covers nothing. `names`: those of the
+    files of a number; two stores may give it to two files at once. `covered`: path id → names, for each of `paths`. An
+    id whose rows have another meaning is not in it, as when another store gave it to another path.
+    """
 
     snapshot: Snapshot
-    names: Mapping[int, str]
+    paths: tuple[SearchPath, ...]
+    names: Mapping[int, tuple[str, ...]]
     covered: Mapping[int, frozenset[str]]
+    stored_ids: frozenset[int]
     _footers: OrderedDict[str, _Footer] = field(default_factory=OrderedDict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, app_id: str, before: SearchIndex | None = None) -> SearchIndex:
+    def of(
+        cls, snapshot: Snapshot, app_id: str, paths: tuple[SearchPath, ...], before: SearchIndex | None = None
+    ) -> SearchIndex:
         """The index of a snapshot. `before`: an earlier one of the same table, whose footers are used again."""
         footers: OrderedDict[str, _Footer] = OrderedDict() if before is None else before._footers
+        stored = {path_id_of(file) for file in snapshot.files.values()} - {COVERAGE}
         if app_id not in snapshot.state.transactions:
-            return cls(snapshot, {}, {}, footers)
-        names: dict[int, str] = {}
+            return cls(snapshot, paths, {}, {}, frozenset(stored), footers)
+        names: dict[int, tuple[str, ...]] = {}
         covered: defaultdict[int, set[str]] = defaultdict(set)
+        meanings: defaultdict[int, set[str]] = defaultdict(set)
         for file in _files_of(snapshot, COVERAGE):
             rows = _read(snapshot.log, file, ["h", "file", "name"])
             for path, number, name in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-                names[number] = name
+                if number == EVERYWHERE:
+                    meanings[path].add(name)
+                    continue
                 covered[path].add(name)
-        return cls(snapshot, names, {path: frozenset(found) for path, found in covered.items()}, footers)
+                known = names.get(number, ())
+                if name not in known:
+                    names[number] = (*known, name)
+        own = {path.id: frozenset(covered[path.id]) for path in paths if meanings.get(path.id) == {path.meaning}}
+        return cls(snapshot, paths, names, own, frozenset(stored | covered.keys() | meanings.keys()), footers)
 
     @property
     def next_number(self) -> int:
         """A number for a file that no other one has."""
         return max(self.names, default=-1) + 1
-
-    @property
-    def stored_ids(self) -> frozenset[int]:
-        """The ids of paths that have rows."""
-        return frozenset(path_id_of(file) for file in self.snapshot.files.values()) - {COVERAGE}
 
     def look_up(self, entries: Collection[Entry]) -> Lookup:
         """The files of each entry. Raises CorruptLog, FileNotFoundError if an upkeep has replaced the table since."""
@@ -92,7 +103,7 @@ class SearchIndex:
     def _named(self, numbers: Collection[int]) -> frozenset[str] | None:
         if EVERYWHERE in numbers:
             return None
-        return frozenset(self.names[number] for number in numbers if number in self.names)
+        return frozenset(name for number in numbers for name in self.names.get(number, ()))
 
     def _rows(self, path: int, hashes: Collection[int]) -> Iterator[tuple[int, int]]:
         wanted = pa.array(sorted(hashes), pa.int64())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, DataFrameWriter
 from pyspark.sql import functions as F
 
 from tidemark.changes.planning.sets.forms import physical_rows
@@ -23,10 +23,9 @@ from tidemark.search.driver.frames import all_rows_of
 from tidemark.search.driver.index import SearchIndex, path_id_of
 from tidemark.search.driver.snapshots import Snapshot, snapshot_at
 from tidemark.search.model.jobs import MARK, KeepReport, KeepRequest, UpkeepMark
-from tidemark.search.model.paths import COVERAGE, SearchPath
+from tidemark.search.model.paths import COVERAGE, EVERYWHERE, SearchPath
 from tidemark.search.planning.columns import column_now
 from tidemark.search.planning.upkeep import Batch, planned_upkeep
-from tidemark.sql.statements import path_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +61,7 @@ def keep_search_path(job: JobContext, request: KeepRequest) -> KeepReport:
         keeper.sort_many_files()
     gone = [path.said for path in request.paths if path.id not in {one.id for one in paths}]
     problem = f"{', '.join(gone)}: the column is gone or has another type; drop the path" if gone else None
-    return _report(log, request.app_id, base, problem)
+    return _report(log, request.app_id, paths, base, problem)
 
 
 @dataclass
@@ -78,22 +77,22 @@ class _Keeper:
         self.started_at = self.job.started_at
 
     def covers_more(self) -> bool:
-        """Commits the next batch. False if all is covered."""
-        index = SearchIndex.of(snapshot_at(self.log, self.log.head()), self.request.app_id)
+        """Makes the next commit. False if all is covered."""
+        index = SearchIndex.of(snapshot_at(self.log, self.log.head()), self.request.app_id, self.paths)
         mine = self.request.app_id in index.snapshot.state.transactions
         wanted = planned_upkeep(
             self.base.files, index.covered, index.stored_ids, self.paths, most_bytes=self.request.most_bytes
         )
         empties = wanted.rebuild or not mine
         if wanted.ended and not empties:
-            ids = ", ".join(map(str, wanted.ended))
-            self.job.session.sql(f"DELETE FROM {path_name(self.log.uri)} WHERE path IN ({ids})").collect()
-        if not wanted.batches:
-            if empties and index.snapshot.files:
-                self._empty(index)
+            self._remove(index, wanted.ended)
+        elif wanted.batches:
+            self._commit(index, wanted.batches[0], empties=empties)
+        elif empties and index.snapshot.files:
+            self._empty(index)
+        else:
             return False
-        self._commit(index, wanted.batches[0], empties=empties)
-        return len(wanted.batches) > 1
+        return True  # Delta passes over a commit whose number another run has used meanwhile
 
     def sort_many_files(self) -> None:
         """The rows of a path in many files, one for each upkeep, become few files. No row is lost or added."""
@@ -112,39 +111,53 @@ class _Keeper:
         numbered = [(first + place, file) for place, file in enumerate(batch.files)]
         rows, number = all_rows_of(session, self.base, numbered, self.workspace)
         covered = [(COVERAGE, path.id, n, file.path) for path in batch.paths for n, file in numbered]
-        coverage = session.createDataFrame(covered, SCHEMA)
+        meanings = [(COVERAGE, path.id, EVERYWHERE, path.meaning) for path in batch.paths]
+        coverage = session.createDataFrame([*covered, *meanings], SCHEMA)
         frame = laid_out(entries(rows, number, batch.paths), coverage, files=len(batch.files), parts=self._parts(batch))
-        mark = UpkeepMark(
-            self.request.app_id, self.base.version, len(batch.files), batch.size, empties, self.started_at
-        )
-        before = self.log.head()
+        mark = self._mark(len(batch.files), batch.size, rebuilt=empties)
         self._write(frame, index, mark, mode="overwrite" if empties else "append")
         failpoint("upkeep.committed")
-        for commit in self.log.commits(before, self.log.head()):
-            self.started_at = commit.timestamp
         self.job.progress.say(f"{len(batch.files)} files are covered")
 
     def _empty(self, index: SearchIndex) -> None:
-        mark = UpkeepMark(self.request.app_id, self.base.version, 0, 0, True, self.started_at)
-        self._write(self.job.session.createDataFrame([], SCHEMA), index, mark, mode="overwrite")
+        self._write(self.job.session.createDataFrame([], SCHEMA), index, self._mark(rebuilt=True), mode="overwrite")
 
-    def _write(self, frame: DataFrame, index: SearchIndex, mark: UpkeepMark, *, mode: str) -> None:
+    def _remove(self, index: SearchIndex, ids: Sequence[int]) -> None:
+        """Removes the rows of these ids, and those that say which files they cover. So a path that has such an id later
+        covers no file.
+        """
+        rows = self.job.session.read.format("delta").load(self.log.uri).where(F.col("path") == COVERAGE)
+        kept = rows.where(~F.col("h").isin(*ids)).coalesce(1)
+        replaced = f"path IN ({', '.join(map(str, (COVERAGE, *ids)))})"
+        self._write(kept, index, self._mark(), mode="overwrite", replaced=replaced)
+
+    def _mark(self, files: int = 0, read: int = 0, *, rebuilt: bool = False) -> UpkeepMark:
+        return UpkeepMark(self.request.app_id, self.base.version, files, read, rebuilt, self.started_at)
+
+    def _write(
+        self, frame: DataFrame, index: SearchIndex, mark: UpkeepMark, *, mode: str, replaced: str | None = None
+    ) -> None:
+        """Commits rows, in place of those that are `replaced`. The next commit begins at its time."""
         number = index.snapshot.state.transactions.get(self.request.app_id, 0) + 1
-        settings = {
-            APP_ID: self.request.app_id,
-            TXN_VERSION: str(number),
-            USER_METADATA: f'{{"{MARK}": {to_json(mark)}}}',
-        }
-        with under(self.job.session, {**_LAYOUT, **settings}):
-            frame.write.format("delta").mode(mode).partitionBy("path").save(self.log.uri)
+        writer = frame.write.mode(mode)
+        self._save(
+            writer if replaced is None else writer.option("replaceWhere", replaced),
+            mark,
+            {APP_ID: self.request.app_id, TXN_VERSION: str(number)},
+        )
+
+    def _save(self, writer: DataFrameWriter, mark: UpkeepMark, more: Mapping[str, str | None]) -> None:
+        before = self.log.head()
+        with under(self.job.session, {**_LAYOUT, **more, USER_METADATA: f'{{"{MARK}": {to_json(mark)}}}'}):
+            writer.format("delta").partitionBy("path").save(self.log.uri)
+        for commit in self.log.commits(before, self.log.head()):
+            self.started_at = commit.timestamp
 
     def _sort(self, path: int, parts: int) -> None:
-        session = self.job.session
-        rows = session.read.format("delta").load(self.log.uri).where(F.col("path") == path)
+        rows = self.job.session.read.format("delta").load(self.log.uri).where(F.col("path") == path)
         few = rows.repartitionByRange(parts, "h").sortWithinPartitions("path", "h", "file")
-        writer = few.write.format("delta").mode("overwrite").option("replaceWhere", f"path = {path}")
-        with under(session, _LAYOUT):
-            writer.option("dataChange", "false").partitionBy("path").save(self.log.uri)
+        writer = few.write.mode("overwrite").option("replaceWhere", f"path = {path}").option("dataChange", "false")
+        self._save(writer, self._mark(), {})
 
     def _parts(self, batch: Batch) -> int:
         rows = sum(_rows_in(self.base, file.path) for file in batch.files)
@@ -170,9 +183,11 @@ def _rows_in(snapshot: Snapshot, path: str) -> int:
     return _ROWS_OF_A_GUESS if found is None else found
 
 
-def _report(log: DeltaLog, app_id: str, base: Snapshot, problem: str | None) -> KeepReport:
+def _report(
+    log: DeltaLog, app_id: str, paths: tuple[SearchPath, ...], base: Snapshot, problem: str | None
+) -> KeepReport:
     snapshot = snapshot_at(log, log.head())
-    covered = SearchIndex.of(snapshot, app_id).covered.values()
+    covered = SearchIndex.of(snapshot, app_id, paths).covered.values()
     known = reduce(frozenset.union, covered, frozenset[str]())
     rows = sum(_rows_in(snapshot, path) for path in snapshot.files)
     size = sum(file.size for file in snapshot.files.values())

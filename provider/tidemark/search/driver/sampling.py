@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tidemark.changes.driver.few_states import UnlikeSpark, open_parquet
 from tidemark.lake.paths import file_uri
@@ -45,15 +46,22 @@ def _unique(values: pa.ChunkedArray, path: SearchPath) -> tuple[int, Iterable[An
 
 
 def _values(snapshot: Snapshot, file: AddFile, column: SearchColumn) -> pa.ChunkedArray:
-    first = column.physical[0]
-    with snapshot.log.storage.open(file_uri(snapshot.log.uri, file.path)) as opened:
-        try:
-            parquet = open_parquet(opened)
-        except UnlikeSpark:
-            return pa.chunked_array([[]])
-        if first not in parquet.schema_arrow.names:
-            return pa.chunked_array([[file.partition_values.get(first)] * parquet.metadata.num_rows], pa.string())
-        values = parquet.read(columns=[first])[first]
+    try:
+        with snapshot.log.storage.open(file_uri(snapshot.log.uri, file.path)) as opened:
+            return _read(open_parquet(opened), file, column)
+    except (UnlikeSpark, pa.ArrowException, OSError):  # OSError: gone, or a footer that is garbage
+        return pa.chunked_array([[]])
+
+
+def _read(parquet: pq.ParquetFile, file: AddFile, column: SearchColumn) -> pa.ChunkedArray:
+    """The values of a file. A column, or a field, that the file is older than is NULL in each row."""
+    first, rows = column.physical[0], parquet.metadata.num_rows
+    if first in file.partition_values:
+        return pa.chunked_array([[file.partition_values[first]] * rows], pa.string())
+    values = parquet.read(columns=[first])[first] if first in parquet.schema_arrow.names else None
     for part in column.physical[1:]:
-        values = pc.struct_field(values, part)
+        has = values is not None and pa.types.is_struct(values.type) and values.type.get_field_index(part) >= 0
+        values = pc.struct_field(values, part) if has else None
+    if values is None:
+        return pa.chunked_array([pa.nulls(rows)])
     return pc.list_flatten(values) if column.is_array else values

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from tidemark.model.codec import to_json
 from tidemark.model.streams import TableRef
 
 __all__ = ["COVERAGE", "EVERYWHERE", "GRAM", "Method", "Search", "SearchColumn", "SearchPath", "ValueKind"]
 
 COVERAGE = 0  # the path id of rows that say which files a path covers
-EVERYWHERE = -1  # in place of a file: this many files hold the value that all are read
+EVERYWHERE = -1  # in place of a file: this many files hold the value that all are read; of COVERAGE: a path's meaning
 GRAM = 5  # characters
 
 
@@ -55,7 +56,9 @@ class SearchColumn:
 
 @dataclass(frozen=True)
 class SearchPath:
-    """One path of a table. An `id` is never used twice for a table."""
+    """One path of a table. An `id` is never used twice for a definition. Another store, or one that was put back, may
+    use it for another path.
+    """
 
     id: int
     method: Method
@@ -65,6 +68,11 @@ class SearchPath:
     def has_rows(self) -> bool:
         """Whether the search table has rows of the path; others are served by the log of the base."""
         return self.method in (Method.EQUALITY, Method.SUBSTRING)
+
+    @property
+    def meaning(self) -> str:
+        """The values of a file that its rows in the search table have; equal in any store."""
+        return to_json((self.method, self.column.physical, self.column.kind, self.column.is_array))
 
     @property
     def said(self) -> str:

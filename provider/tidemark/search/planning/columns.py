@@ -49,7 +49,7 @@ def column_of(metadata: Metadata, parts: Sequence[str]) -> SearchColumn:
         fields = kind["fields"] if isinstance(kind, dict) and kind.get("type") == "struct" else []
         same = [field for field in fields if str(field["name"]).lower() == part.lower()]
         if len(same) != 1:
-            raise NotSearched(f"{'.'.join(parts)} is no column")
+            raise NotSearched(f"{'.'.join(parts)} is not a column")
         (field,) = same
         said = said if _PADDED in said or _COLLATED in said else field.get("metadata", {})
         names.append(str(field["name"]))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tidemark.errors import SearchNotFound, SearchRefused
+from tidemark.model.own_tables import SEARCH_SUFFIX
 from tidemark.model.table_log import Metadata
 from tidemark.search.model.paths import Method, SearchColumn, SearchPath, ValueKind
 from tidemark.search.model.requests import Target
 from tidemark.search.planning.columns import NotSearched, column_of, equality_columns
 
-__all__ = ["paths_added", "paths_left", "search_location"]
+__all__ = ["paths_added", "paths_left", "search_location", "targets_without_paths"]
 
 _ALL = (Target(Method.EQUALITY),)
 _BY_BOUNDS = (ValueKind.WHOLE, ValueKind.TEXT, ValueKind.DATE, ValueKind.DECIMAL)
@@ -18,7 +19,7 @@ _BY_BOUNDS = (ValueKind.WHOLE, ValueKind.TEXT, ValueKind.DATE, ValueKind.DECIMAL
 
 def search_location(table_path: str) -> str:
     """The path of the search table of a table."""
-    return f"{table_path.rstrip('/')}__search"
+    return f"{table_path.rstrip('/')}{SEARCH_SUFFIX}"
 
 
 def paths_added(
@@ -35,13 +36,14 @@ def paths_added(
 
 def paths_left(table: str, paths: Sequence[SearchPath], targets: Sequence[Target]) -> tuple[SearchPath, ...]:
     """The paths without those of the targets; none for no targets. Raises SearchNotFound for a target without one."""
-    going: set[int] = set()
-    for target in targets:
-        meant = {path.id for path in paths if _is_meant(path, target)}
-        if not meant:
-            raise SearchNotFound(table=table, what=f" {target.said}")
-        going |= meant
-    return tuple(path for path in paths if path.id not in going) if targets else ()
+    for target in targets_without_paths(paths, targets):
+        raise SearchNotFound(table=table, what=f" {target.said}")
+    return tuple(path for path in paths if targets and not any(_is_meant(path, target) for target in targets))
+
+
+def targets_without_paths(paths: Sequence[SearchPath], targets: Sequence[Target]) -> tuple[Target, ...]:
+    """The targets that none of the paths is meant by."""
+    return tuple(target for target in targets if not any(_is_meant(path, target) for path in paths))
 
 
 def _is_meant(path: SearchPath, target: Target) -> bool:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from tidemark.model.foreign_json import whole_number
 from tidemark.model.table_log import Metadata
+from tidemark.search.model.paths import SearchColumn
 from tidemark.search.model.terms import Term
 from tidemark.search.planning.ordering import FirstRows
 from tidemark.search.planning.predicates import column_in, term_of_tree
@@ -19,6 +20,7 @@ from tidemark.sql.statements import TableMention
 __all__ = ["SearchedQuery", "searched_query"]
 
 _MOST_PARTS = 2  # of a qualified column: the alias of a table and a name
+_HIDDEN = "_metadata"  # the hidden column of files and rows, which the pruned table has not
 
 
 @dataclass(frozen=True)
@@ -59,15 +61,26 @@ class SearchedQuery:
         count = _counted(limit.expression)
         offset = self.tree.args.get("offset")
         skipped = 0 if offset is None else _counted(offset.expression)
-        aliased = any(
-            isinstance(one, exp.Alias) and column is not None and one.alias.lower() == column.parts[0].lower()
-            for one in self.tree.expressions
-        )
-        if column is None or column.is_array or count is None or skipped is None or aliased:
+        if column is None or column.is_array or count is None or skipped is None:
+            return None
+        if any(self._hides(one, column, metadata) for one in self.tree.expressions):
             return None
         descending = bool(ordered.args.get("desc"))
         nulls_first = ordered.args.get("nulls_first")
         return FirstRows(column, count + skipped, descending, not descending if nulls_first is None else nulls_first)
+
+    def _hides(self, shown: exp.Expr, column: SearchColumn, metadata: Metadata) -> bool:
+        """Whether the answer may have another column of the name: one under an alias, or a field of a struct. Spark
+        orders by that one first.
+        """
+        if isinstance(shown, exp.Column) and isinstance(shown.this, exp.Star):
+            return shown.table.lower() not in (name.lower() for name in self.names)
+        if shown.output_name.lower() != column.parts[0].lower():
+            return False
+        if isinstance(shown, exp.Column) and len(shown.parts) == 1:
+            return False
+        meant = None if isinstance(shown, exp.Alias) else column_in(shown, metadata, self.names)
+        return meant is None or len(meant.parts) > 1
 
 
 def searched_query(text: str, mentions: Sequence[TableMention]) -> SearchedQuery | None:
@@ -91,6 +104,8 @@ def searched_query(text: str, mentions: Sequence[TableMention]) -> SearchedQuery
         return None
     if any(len(column.parts) > _MOST_PARTS and column.args.get("db") for column in tree.find_all(exp.Column)):
         return None  # qualified by more than an alias, which the pruned table has not
+    if any(part.name.lower() == _HIDDEN for column in tree.find_all(exp.Column) for part in column.parts[:_MOST_PARTS]):
+        return None
     assert table is not None
     alias = str(table.alias) or mentions[0].parts[-1]
     return SearchedQuery(text, tree, (alias,))

@@ -11,7 +11,9 @@ __all__ = ["AddSearch", "DescribeSearch", "DropSearch", "EstimateSearch", "Searc
 
 @dataclass(frozen=True)
 class AddSearch:
-    """ALTER TABLE … ADD SEARCH OPTIMIZATION; no targets: equality on every column that can be searched."""
+    """ALTER TABLE … ADD SEARCH OPTIMIZATION; no targets: equality on every column that can be searched. `if_exists`:
+    a missing table is no error.
+    """
 
     table: str
     targets: tuple[Target, ...]
@@ -20,7 +22,7 @@ class AddSearch:
 
 @dataclass(frozen=True)
 class DropSearch:
-    """ALTER TABLE … DROP SEARCH OPTIMIZATION; no targets: all of it."""
+    """ALTER TABLE … DROP SEARCH OPTIMIZATION; no targets: all of it. `if_exists`: a missing table is no error."""
 
     table: str
     targets: tuple[Target, ...]

@@ -26,7 +26,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class Upkeep:
-    """`rebuild`: the search table is emptied with the first batch. `ended`: ids of paths whose rows are removed."""
+    """`rebuild`: the search table is emptied with the first batch. `ended`: ids whose rows are removed before, since
+    they are of dropped paths, or of the paths of another store.
+    """
 
     rebuild: bool
     batches: tuple[Batch, ...]
@@ -41,14 +43,15 @@ def planned_upkeep(
     *,
     most_bytes: int,
 ) -> Upkeep:
-    """The batches for the files of the base. `covered`: path id → names of files. `stored`: ids with rows.
+    """The batches for the files of the base. `covered`: path id → names of files. `stored`: ids with rows;
+    one that is not covered has rows of another meaning.
 
     If more than half of the files that are covered are gone, all is built again, once.
     """
     known = frozenset().union(*covered.values()) if covered else frozenset()
     gone = sum(name not in live for name in known)
     rebuild = bool(known) and 2 * gone > len(known)
-    wanted = {path.id for path in paths}
+    wanted = {path.id for path in paths} & covered.keys()
     ended = () if rebuild else tuple(sorted(one for one in stored if one not in wanted and one > 0))
     missing: dict[tuple[int, ...], list[AddFile]] = {}
     for name, file in live.items():

@@ -32,4 +32,10 @@ def _entry(search: Search) -> ObjectEntry:
     return ObjectEntry(search.uid, search.table.name, state, severity, search.problem, met_in=met_in)
 
 
-SEARCH_OPTIMIZATION = ObjectKind("search_optimization", _entries, "search.store.objects:search_lags")
+SEARCH_OPTIMIZATION = ObjectKind(
+    "search_optimization",
+    _entries,
+    "search.store.objects:search_lags",
+    touched="search.store.touched:searches_of_runs",
+    last_runs="search.store.touched:search_runs",
+)

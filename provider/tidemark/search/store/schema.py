@@ -30,6 +30,7 @@ searches = sa.Table(
     sa.Column("problem_at", UtcDateTime),
     sa.Column("problem_run", sa.Text),
     sa.Column("ended_at", UtcDateTime),
+    sa.Column("kept_run", sa.Text),  # key of the task whose upkeep ended at `kept_at`
 )
 sa.Index(
     "uq_tidemark_search_live_path",

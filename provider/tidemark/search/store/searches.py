@@ -79,14 +79,23 @@ def note_kept(
     search: Search,
     *,
     base_version: int,
+    table_id: str,
     ids: Sequence[int],
     report: KeepReport | None,
     at: datetime,
     by: str,
 ) -> bool:
-    """An upkeep has ended well; without a report it had nothing to do. False if a later version was noted."""
-    newest = _of.kept_version.is_(None) | (_of.kept_version <= base_version)
-    found: dict[str, Any] = {"kept_version": base_version, "kept_ids": to_json(tuple(ids)), "kept_at": at}
+    """An upkeep has ended well; without a report it had nothing to do. False if a later version was noted of the table,
+    which may be another than before, in the same place.
+    """
+    newest = _of.kept_version.is_(None) | (_of.kept_version <= base_version) | (_of.table_id != table_id)
+    found: dict[str, Any] = {
+        "table_id": table_id,
+        "kept_version": base_version,
+        "kept_ids": to_json(tuple(ids)),
+        "kept_at": at,
+        "kept_run": by,
+    }
     if report is not None:
         found |= {"files": report.files, "rows": report.rows, "size": report.size}
     problem = None if report is None else report.problem

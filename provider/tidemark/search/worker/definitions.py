@@ -11,12 +11,13 @@ from tidemark.model.table_log import Metadata
 from tidemark.search.model.jobs import Kept
 from tidemark.search.model.paths import Search, SearchPath
 from tidemark.search.model.requests import Target
-from tidemark.search.planning.defining import paths_added, paths_left, search_location
+from tidemark.search.planning.defining import paths_added, paths_left, search_location, targets_without_paths
 from tidemark.search.store import searches
 from tidemark.streams.planning.known_tables import table_known_as
 
 __all__ = [
     "add_search",
+    "drop_again",
     "drop_search",
     "find_search",
     "get_search",
@@ -109,6 +110,21 @@ def drop_search(
     now = store.clock()
     store.write(lambda connection: searches.end_search(connection, found, at=now, by=by))
     return None
+
+
+def drop_again(
+    store: ControlStore, table_path: str, name: str, targets: Sequence[Target], *, by: str
+) -> tuple[Search | None, tuple[Target, ...]]:
+    """The same, in which a second run changes nothing: also returns the targets that have no path, as after the first.
+
+    Raises SearchChanged.
+    """
+    found = find_search(store, table_path)
+    gone = targets_without_paths(() if found is None else found.paths, targets)
+    left = tuple(target for target in targets if target not in gone)
+    if found is None or (targets and not left):
+        return found, gone
+    return drop_search(store, table_path, name, left, by=by), gone
 
 
 def _set(store: ControlStore, found: Search, paths: Sequence[SearchPath], next_id: int, *, by: str) -> None:

@@ -11,7 +11,7 @@ from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.foreign_json import foreign_value, whole_number
 from tidemark.model.statements import TransactionKey
-from tidemark.model.table_log import Commit
+from tidemark.model.table_log import Commit, TableState
 from tidemark.search.model.jobs import KEEP_SEARCH_PATH, MARK, KeepReport, KeepRequest, Kept, UpkeepMark
 from tidemark.search.model.paths import Search
 from tidemark.search.store import searches
@@ -45,10 +45,11 @@ def keep_search(
     """
     search = get_search(runtime.store, table_path, name)
     base = runtime.tables(search.table)
-    head = base.head()
+    state = base.state()
+    head = state.version
     report: KeepReport | None = None
     try:
-        needed = _needs_a_job(search, base, head)
+        needed = _needs_a_job(search, base, state)
         if needed:
             request = KeepRequest(base.uri, head, search.location, search.app_id, search.stored_paths, most_bytes)
             report = runtime.run_job(KEEP_SEARCH_PATH, request, key=key)
@@ -56,12 +57,15 @@ def keep_search(
         _note_problem(runtime, search, error, key)
         raise
     failpoint("upkeep.kept")
-    commits = _note(runtime, search, head, report, key)
+    commits = _note(runtime, search, state, report, key)
     return KeptSearch(get_search(runtime.store, table_path, name), head, commits, needed)
 
 
-def _needs_a_job(search: Search, base: DeltaLog, head: int) -> bool:
-    """Whether the base has files that the last upkeep has not seen, or the paths are others."""
+def _needs_a_job(search: Search, base: DeltaLog, state: TableState) -> bool:
+    """Whether the base has files that the last upkeep has not seen, or is another table, or the paths are others."""
+    head = state.version
+    if state.table_id != search.table.table_id:
+        return True
     if search.kept_version is None or set(search.kept_ids) != _ids(search) or search.problem is not None:
         return True
     if search.kept_version >= head:
@@ -73,7 +77,7 @@ def _needs_a_job(search: Search, base: DeltaLog, head: int) -> bool:
 
 
 def _note(
-    runtime: Runtime, search: Search, head: int, report: KeepReport | None, key: TransactionKey
+    runtime: Runtime, search: Search, state: TableState, report: KeepReport | None, key: TransactionKey
 ) -> tuple[Kept, ...]:
     store, run, now = runtime.store, str(key), runtime.store.clock()
     since = store.read(lambda connection: searches.newest_commit(connection, search))
@@ -82,7 +86,16 @@ def _note(
 
     def note(connection: sa.Connection) -> None:
         searches.keep_commits(connection, search, commits, run=run)
-        searches.note_kept(connection, search, base_version=head, ids=ids, report=report, at=now, by=run)
+        searches.note_kept(
+            connection,
+            search,
+            base_version=state.version,
+            table_id=state.table_id,
+            ids=ids,
+            report=report,
+            at=now,
+            by=run,
+        )
 
     store.write(note)
     return commits

@@ -9,10 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemark.delivery.driver.append import prepare_append
-from tidemark.delivery.driver.exactly_once import Delivering, open_target, target_schema, write_statement
+from tidemark.delivery.driver.exactly_once import (
+    Delivering,
+    open_target,
+    partition_columns,
+    target_schema,
+    write_statement,
+)
 from tidemark.delivery.driver.merge import prepare_merge
 from tidemark.delivery.driver.prepared import PreparedWrite
 from tidemark.errors import StatementRefused
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.statements import Evidence, Statement
 from tidemark.sql.statements import StatementKind, parse_statement
 from tidemark.streams.driver.sql import prepare_sql, query_text
@@ -66,16 +73,21 @@ class FunctionTransaction:
         """Append `rows` to a declared target, once. Raises TargetDoesNotFit, StatementRefused."""
         statement = self._declared(target)
         self._same_session(rows)
-        self._write(statement, lambda: prepare_append(rows, statement, self._schema(statement)))
+        self._write(statement, lambda: prepare_append(rows, statement, target_schema(self._log(statement))))
 
     def merge(self, rows: DataFrame, target: str, keys: Sequence[str]) -> None:
         """Merge `rows` into a declared target by `keys`, once; DELETE rows are those that METADATA$ACTION calls so."""
         statement = self._declared(target)
         self._same_session(rows)
-        self._write(statement, lambda: prepare_merge(rows, statement, self._schema(statement), keys))
 
-    def _schema(self, statement: Statement) -> Any:
-        return target_schema(open_target(statement, self._delivering.options))
+        def prepare() -> PreparedWrite:
+            log = self._log(statement)
+            return prepare_merge(rows, statement, target_schema(log), keys, partitioned=partition_columns(log))
+
+        self._write(statement, prepare)
+
+    def _log(self, statement: Statement) -> DeltaLog:
+        return open_target(statement, self._delivering.options)
 
     def _declared(self, target: str) -> Statement:
         wanted = target.strip()

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from time import monotonic
 
 from tidemark.delivery.driver.append import prepare_append
 from tidemark.delivery.driver.delivering import delivering
-from tidemark.delivery.driver.exactly_once import Delivering, find_delivery, open_target, target_schema, write_statement
+from tidemark.delivery.driver.exactly_once import (
+    Delivering,
+    find_delivery,
+    open_target,
+    partition_columns,
+    target_schema,
+    write_statement,
+)
 from tidemark.delivery.driver.merge import prepare_merge
 from tidemark.delivery.driver.prepared import PreparedWrite
 from tidemark.delivery.planning.delivery import Finding
@@ -44,6 +52,7 @@ def write(job: JobContext, request: StatementsRequest) -> WriteReport:
         job.progress.expect(len(request.statements))
         with ExitStack() as kept:
             kept.callback(streams.close)
+            kept.enter_context(streams.lost_files_named())
             return WriteReport(writing.write_all(writing.prepared(kept)))
     finally:
         workspace.close()
@@ -107,13 +116,14 @@ class _Writing:
             return None
         if not self._is_free(statement):
             return None
+        began = monotonic()
         if (pair := quarantines.get(statement.number)) is not None:
             is_target = statement is pair.target
             prepared = pair.prepare_target() if is_target else pair.prepare_quarantine()
         else:
             prepared = self._prepare(statement)
         kept.callback(prepared.close)
-        return prepared
+        return replace(prepared, seconds=monotonic() - began)
 
     def _is_free(self, statement: Statement) -> bool:
         return find_delivery(self.shared, statement).finding is Finding.FREE
@@ -127,10 +137,10 @@ class _Writing:
         if asked.write_as is WriteAs.REFRESH:
             return prepare_refresh(self.job.session, statement, self.streams, self.job.options)
         rows = self.streams.frame(asked.source)
-        schema = target_schema(open_target(statement, self.job.options))
+        log = open_target(statement, self.job.options)
         if asked.write_as is WriteAs.APPEND:
-            return prepare_append(rows, statement, schema)
-        return prepare_merge(rows, statement, schema, asked.keys)
+            return prepare_append(rows, statement, target_schema(log))
+        return prepare_merge(rows, statement, target_schema(log), asked.keys, partitioned=partition_columns(log))
 
     def write_all(self, prepared: Mapping[int, PreparedWrite]) -> tuple[Evidence, ...]:
         """Evidence for each statement, in order."""
@@ -150,7 +160,9 @@ class _Writing:
             ready = prepared.get(statement.number)
             if ready is None:
                 return (write_statement(session, self.shared, statement, _already_there),)
-            return (write_statement(session, self.shared, statement, ready.run, ready.split, ready.changes),)
+            began = monotonic()
+            found = write_statement(session, self.shared, statement, ready.run, ready.split, ready.changes)
+            return (replace(found, seconds=None if found.found else ready.seconds + monotonic() - began),)
         name = statement.write.function
         together = [s for s in self.statements if s.write.write_as is WriteAs.FUNCTION and s.write.function == name]
         if all(find_delivery(self.shared, s).finding is Finding.DELIVERED for s in together):

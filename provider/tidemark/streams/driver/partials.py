@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
 
+from tidemark.changes.driver.views.driver_rows import in_driver
 from tidemark.changes.driver.views.plain import over_frames
 from tidemark.model.views import KEPT
 from tidemark.streams.model.partial_columns import COUNT, EPOCH, GONE, GROUP, MAXIMUM, MINIMUM
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 ANSI = {"spark.sql.ansi.enabled": "true"}  # a sum that overflows is an error, never NULL
+_OF_ANY_LENGTH = (StringType, BinaryType, ArrayType, MapType, StructType)
 _OLD, _NEW, _SOUGHT, _LOST = "old_", "new_", "sought_", "tidemark_lost"
 
 
@@ -62,7 +65,8 @@ def with_extremes(sums: DataFrame, kept: DataFrame, at_end: Callable[[DataFrame 
     """The partial aggregates `sums` of changes, with the extreme values that the groups have after them.
 
     A group that lost an extreme value, or all its rows, begins a new epoch: older values no longer count. `at_end`: the
-    partial aggregates of the query at the window's end, of the groups in the frame (None: there is one group).
+    partial aggregates of the query at the window's end, of the groups in the frame (None: there is one group). Few
+    groups with short values are computed now, once, and kept in the driver.
     """
     groups = _groups(sums)
     changed = _beside(sums, net_partials(of_groups(kept, sums)), groups, _OLD)
@@ -71,6 +75,8 @@ def with_extremes(sums: DataFrame, kept: DataFrame, at_end: Callable[[DataFrame 
     rows = F.coalesce(F.col(f"{_OLD}{COUNT}"), F.lit(0)) + F.col(COUNT)
     lost = reduce(Column.__or__, map(_is_lost, extremes))
     marked = changed.withColumn(_LOST, F.coalesce(lost, F.lit(False)))
+    if not any(isinstance(sums.schema[name].dataType, _OF_ANY_LENGTH) for name in extremes):
+        marked = _computed(marked)
     sought = marked.where(F.col(_LOST) & (rows > 0)).select(*groups)
     if sought.isEmpty():
         found = marked.select("*", *(F.lit(None).cast(sums.schema[n].dataType).alias(f"{_NEW}{n}") for n in extremes))
@@ -80,6 +86,11 @@ def with_extremes(sums: DataFrame, kept: DataFrame, at_end: Callable[[DataFrame 
     shown = {name: F.when(begins, F.col(f"{_NEW}{name}")).otherwise(F.col(name)) for name in extremes}
     shown[EPOCH] = F.when(begins, epoch + 1).otherwise(epoch)
     return kept_columns(found.select(*(shown.get(name, F.col(name)).alias(name) for name in sums.columns)))
+
+
+def _computed(rows: DataFrame) -> DataFrame:
+    known = in_driver(rows)
+    return rows if known is None else rows.sparkSession.createDataFrame(known, schema=rows.schema)
 
 
 def _is_lost(name: str) -> Column:
@@ -93,11 +104,12 @@ def _is_lost(name: str) -> Column:
 
 
 def _net(name: str, rows: DataFrame) -> Column:
+    """Of extreme values that of the newest epoch, even NULL: older values never count again."""
     column = F.col(name)
     if name.startswith(MINIMUM):
-        return F.min_by(column, F.when(column.isNotNull(), F.struct(-F.col(EPOCH), column)))
+        return F.min_by(column, F.struct(-F.col(EPOCH), column.isNull(), column))
     if name.startswith(MAXIMUM):
-        return F.max_by(column, F.when(column.isNotNull(), F.struct(F.col(EPOCH), column)))
+        return F.max_by(column, F.struct(F.col(EPOCH), column.isNotNull(), column))
     if name == EPOCH:
         return F.max(column)
     return F.sum(column).cast(rows.schema[name].dataType)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tidemark.errors import StreamNotFound
+from tidemark.errors import DataFileUnreadable, StreamNotFound
+from tidemark.jobs.failures import named_failure
+from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.model.streams import StreamWindow
-from tidemark.streams.driver.windows import read_signed_window, read_window
+from tidemark.streams.driver.windows import read_query_window, read_window, require_files_of_window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemark.changes.driver.views.read import FoundRows
     from tidemark.jobs.workspace import Workspace
 
 __all__ = ["PinnedStreams"]
@@ -67,9 +71,10 @@ class PinnedStreams:
             self._frames[window.stream_name] = rows.persist() if window.stream_name in self._shared else rows
         return self._frames[window.stream_name]
 
-    def signed(self, name: str) -> DataFrame:
-        """The rows of a stream on a linear query with their signs, for sums."""
-        return read_signed_window(self.session, self.window(name), self._workspace, self._options, say=self._say)
+    def query(self, name: str, *, signed: bool) -> FoundRows:
+        """The rows of a stream on a query. `signed`: with their signs, for sums, of a linear query."""
+        window = self.window(name)
+        return read_query_window(self.session, window, self._workspace, self._options, signed=signed, say=self._say)
 
     def view(self, name: str) -> str:
         """A temporary view of the stream in this session; its name is ready for SQL text."""
@@ -78,6 +83,22 @@ class PinnedStreams:
         self.frame(name).createOrReplaceTempView(view)
         self._views.add(view)
         return view
+
+    @contextmanager
+    def lost_files_named(self) -> Iterator[None]:
+        """A query inside that cannot read a file is VersionVacuumed if files of a window are gone by now. VACUUM ran
+        after the look at them.
+        """
+        try:
+            yield
+        except SPARK_FAILURES as error:
+            if isinstance(named_failure(error), DataFileUnreadable):
+                self._require_files()
+            raise
+
+    def _require_files(self) -> None:
+        for window in self._windows.values():
+            require_files_of_window(window, self._options)
 
     def close(self) -> None:
         """Take the views away, and give back what was kept; DataFrames that were made from them stay. A second run

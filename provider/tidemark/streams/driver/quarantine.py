@@ -15,7 +15,13 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidemark.delivery.driver.append import prepare_append
-from tidemark.delivery.driver.exactly_once import Delivering, find_delivery, open_target, target_schema
+from tidemark.delivery.driver.exactly_once import (
+    Delivering,
+    find_delivery,
+    open_target,
+    partition_columns,
+    target_schema,
+)
 from tidemark.delivery.driver.merge import prepare_merge
 from tidemark.delivery.driver.past_rows import rows_as_of
 from tidemark.delivery.driver.prepared import PreparedWrite
@@ -59,7 +65,8 @@ class Quarantine:
         If the quarantine has its rows already, the good rows are the others. That only happens when the target was lost
         and is written once more. Raises what append and merge raise, and SplitUnreadable.
         """
-        split = Split(open_target(self.target, self.delivering.options).head(), self.at)
+        log = open_target(self.target, self.delivering.options)
+        split = Split(log.head(), self.at)
         before = find_delivery(self.delivering, self.quarantine)
         if before.finding is Finding.DELIVERED:
             good = self._rows().transform(self._not_in, before)
@@ -67,7 +74,8 @@ class Quarantine:
             good = self._part(split, bad=False)
         schema = self._sorting(split).schema
         if self.target.write.write_as is WriteAs.MERGE:
-            prepared = prepare_merge(good, self.target, schema, self.target.write.keys)
+            keys, partitioned = self.target.write.keys, partition_columns(log)
+            prepared = prepare_merge(good, self.target, schema, keys, partitioned=partitioned)
         else:
             prepared = prepare_append(good, self.target, schema)
         return replace(prepared, split=split)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from tidemark.changes.driver.views.plain import read_plain_rows
 from tidemark.changes.driver.views.read import read_view_rows
+from tidemark.delivery.driver.char_columns import char_length
 from tidemark.delivery.driver.exactly_once import open_target, target_schema
+from tidemark.delivery.driver.key_ranges import Key, rows_in_range_of
 from tidemark.delivery.driver.merge import prepare_merge
 from tidemark.delivery.driver.prepared import PreparedWrite
 from tidemark.errors import StatementRefused
 from tidemark.jobs.schemas import struct_type
-from tidemark.jobs.settings import under
+from tidemark.jobs.settings import planned_once, under
 from tidemark.model.statements import RefreshHow, RefreshWrite, Statement
 from tidemark.model.streams import ACTION, ROW_ID, BaseWindow, StreamWindow, WindowKind
 from tidemark.model.views import KEPT_ROW_ID, ViewQuery
 from tidemark.sql.identifiers import quoted
+from tidemark.sql.statements import path_name
 from tidemark.streams.driver.partials import (
     ANSI,
     has_extremes,
@@ -32,12 +36,15 @@ from tidemark.streams.driver.partials import (
 from tidemark.streams.model.partial_columns import COUNT, GROUP, SIGN
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from tidemark.streams.driver.pinned_streams import PinnedStreams
 
 __all__ = ["image_rows", "partials_after", "prepare_refresh", "signed", "whole_rows"]
+
+_ROWS_OF_A_FILE = 100_000  # new rows, at least
+_MOST_WITH_STATISTICS = 32  # columns of a table, in its order, unless its properties say otherwise
 
 
 def prepare_refresh(
@@ -57,13 +64,23 @@ def prepare_refresh(
     if window.kind is WindowKind.INITIAL_ROWS or asked.how is RefreshHow.WHOLE:
         rows = _fitted(whole_rows(session, window, asked, options), target)
         return PreparedWrite(run=lambda: _overwrite(rows, statement.target.path))
-    if asked.rows_by_id:
-        return _prepare_rows(image_rows(streams.frame(source), window.view), statement, target)
-    if asked.sums is None:
+    if not asked.rows_by_id and asked.sums is None:
         raise StatementRefused(problem="the query's changes cannot be computed", sql=statement.write.target)
-    net = needs_net_rows(asked.sums)
-    rows = signed(streams.frame(source), window.view) if net else streams.signed(source)
-    return _prepare_sums(session, window, rows, statement, asked, options)
+    net = asked.sums is None or needs_net_rows(asked.sums)
+    found = streams.query(source, signed=not net)
+    settings = planned_once(session) if found.few and asked.how is RefreshHow.CHANGES else {}
+    with under(session, settings):
+        if asked.rows_by_id:
+            prepared = _prepare_rows(image_rows(found.rows, window.view), statement, target)
+        else:
+            rows = signed(found.rows, window.view) if net else found.rows
+            prepared = _prepare_sums(session, window, rows, statement, asked, options, few=bool(settings))
+    return replace(prepared, run=lambda: _run_under(session, settings, prepared))
+
+
+def _run_under(session: SparkSession, settings: Mapping[str, str | None], prepared: PreparedWrite) -> None:
+    with under(session, settings):
+        prepared.run()
 
 
 def _prepare_sums(
@@ -73,8 +90,12 @@ def _prepare_sums(
     statement: Statement,
     asked: RefreshWrite,
     options: Mapping[str, str] | None,
+    *,
+    few: bool,
 ) -> PreparedWrite:
-    """An append of partial aggregates, or one row for each group. They are kept in memory if they are read twice."""
+    """An append of partial aggregates, or one row for each group. They are kept in memory if they are read twice.
+    `few`: they are one file.
+    """
     assert asked.sums is not None
     path, target = statement.target.path, target_schema(open_target(statement, options))
     found = signed_sums(session, rows, asked.sums)
@@ -87,6 +108,7 @@ def _prepare_sums(
         found.unpersist()
         raise
     if asked.how is RefreshHow.CHANGES:
+        sums = sums.coalesce(1) if few else sums
         return PreparedWrite(run=lambda: _append(sums, path), close=lambda: _forget(found))
     return PreparedWrite(run=lambda: _compact(session, sums, path, target), close=lambda: _forget(found))
 
@@ -164,14 +186,29 @@ def _prepare_rows(changes: DataFrame, statement: Statement, target: StructType) 
         ((read, deleted),) = changes.agg(F.count(F.lit(1)), gone).collect()
         if not deleted:
             new = _fitted(changes, target)
+            few = new.coalesce(int(read) // _ROWS_OF_A_FILE + 1)
             return PreparedWrite(
-                run=lambda: _append(new, statement.target.path), close=lambda: _forget(changes), changes=int(read)
+                run=lambda: _append(few, statement.target.path), close=lambda: _forget(changes), changes=int(read)
             )
-        merge = prepare_merge(changes, statement, target, (KEPT_ROW_ID,))
+        within = _rows_with_old_images(changes, statement, target)
+        merge = prepare_merge(changes, statement, target, (KEPT_ROW_ID,), within=within)
     except BaseException:
         changes.unpersist()
         raise
     return PreparedWrite(run=merge.run, close=lambda: _close_both(merge, changes), changes=merge.changes)
+
+
+def _rows_with_old_images(changes: DataFrame, statement: Statement, target: StructType) -> Column:
+    """A condition of the kept rows that change: each has the old image of its row, so values between theirs. A sum
+    of floats may differ when it is computed again, and the merge finds such rows.
+    """
+    kinds, kept = {field.name: field.dataType for field in changes.schema}, path_name(statement.target.path)
+    keys = [
+        Key(field.name, F.col(f"{kept}.{quoted(field.name)}"), field.dataType)
+        for field in target.fields[:_MOST_WITH_STATISTICS]
+        if kinds.get(field.name) == field.dataType and field.name != KEPT_ROW_ID and char_length(field) is None
+    ]
+    return rows_in_range_of(changes.where(F.col(quoted(ACTION)) == "DELETE"), keys)
 
 
 def _forget(rows: DataFrame) -> None:

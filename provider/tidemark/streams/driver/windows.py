@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tidemark.changes.driver.files import require_files, require_live_files
 from tidemark.changes.driver.views.by_key import explain_view_by_key, read_view_by_key
 from tidemark.changes.driver.views.catalog import resolve_view, stored_view
+from tidemark.changes.driver.views.opening import open_bases
 from tidemark.changes.driver.views.plan import plan_view_changes
-from tidemark.changes.driver.views.read import read_signed_rows, read_view_changes, read_view_rows
+from tidemark.changes.driver.views.read import (
+    FoundRows,
+    read_signed_rows,
+    read_view_changes,
+    read_view_rows,
+)
 from tidemark.changes.driver.window import plan_window as plan_table_window
 from tidemark.changes.driver.window import read_window as read_table_window
+from tidemark.changes.driver.window import require_files_of_window as require_files_of_table
 from tidemark.changes.planning.sets.plan import explain_pages
 from tidemark.changes.planning.views.expand import digest_of
 from tidemark.errors import TableNotFound, VersionVacuumed, ViewChanged, ViewError
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
 from tidemark.streams.driver.external_tables.window import explain_file_window, read_file_window
 
@@ -25,7 +35,7 @@ if TYPE_CHECKING:
     from tidemark.jobs.workspace import Workspace
     from tidemark.model.views import ViewQuery
 
-__all__ = ["explain_window", "read_signed_window", "read_window", "require_same_view"]
+__all__ = ["explain_window", "read_query_window", "read_window", "require_files_of_window", "require_same_view"]
 
 
 def read_window(
@@ -68,31 +78,29 @@ def _read(
         return read_view_by_key(spark, window.view, window.bases, window.keys, now, options, reader=name)
     return read_view_changes(
         spark, window.view, window.bases, window.mode, now, workspace, options, reader=name, say=say
-    )
+    ).rows
 
 
-def read_signed_window(
+def read_query_window(
     spark: SparkSession,
     window: StreamWindow,
     workspace: Workspace,
     options: Mapping[str, str] | None = None,
     *,
+    signed: bool,
     say: Callable[[str], None] | None = None,
-) -> DataFrame:
-    """The changes of a linear query for sums (see `read_signed_rows`). The same errors as `read_window`."""
-    assert window.view is not None
-    with _lost_to(window.stream_name):
-        require_same_view(spark, window.view, window.stream_name)
-        return read_signed_rows(
-            spark,
-            window.view,
-            window.bases,
-            _time_of(window),
-            workspace,
-            options,
-            reader=window.stream_name,
-            say=say,
-        )
+) -> FoundRows:
+    """The changes of a query in a window that is not of initial rows, with the same errors as `read_window`. `signed`:
+    those for sums (see `read_signed_rows`), of a linear query.
+    """
+    query, name, now = window.view, window.stream_name, _time_of(window)
+    assert query is not None
+    with _lost_to(name):
+        require_same_view(spark, query, name)
+        if signed:
+            return read_signed_rows(spark, query, window.bases, now, workspace, options, reader=name, say=say)
+        mode = window.mode
+        return read_view_changes(spark, query, window.bases, mode, now, workspace, options, reader=name, say=say)
 
 
 def explain_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -105,6 +113,23 @@ def explain_window(window: StreamWindow, options: Mapping[str, str] | None = Non
         if window.keys:
             return explain_view_by_key(window.view, window.bases, window.keys, options, reader=window.stream_name)
         return plan_view_changes(window.view, window.bases, window.mode, options, reader=window.stream_name).explain()
+
+
+def require_files_of_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> None:
+    """Nothing, or VersionVacuumed if a file of a Delta table that the window needs is gone by now. It needs no Spark.
+    Of a view's window only files that it surely reads count: which others it reads, the rows decide.
+    """
+    with _lost_to(window.stream_name):
+        if window.view is None:
+            listed = replace(window, mode=StreamMode.STANDARD) if window.mode is StreamMode.INSERT_ONLY else window
+            require_files_of_table(listed, options)
+            return
+        if window.kind is WindowKind.INITIAL_ROWS:
+            for base in window.bases:
+                require_live_files(DeltaLog.open(base.table.path, options), base.start)
+        if window.kind is WindowKind.CHANGES and not window.keys:
+            for opened in open_bases(window.view, window.bases, window.mode, options, window.stream_name):
+                require_files(opened.log, opened.plan)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tidemark.errors import InvalidArgument, StreamOfAView
 
-__all__ = ["OF_A_VIEW", "is_of_a_view", "require_name", "require_own", "view_stream"]
+__all__ = ["OF_A_VIEW", "is_of_a_view", "require_name", "require_own", "require_stream_name", "view_stream"]
 
 LONGEST_NAME = 255
 OF_A_VIEW = "tidemark$view$"  # names of streams that belong to materialized views and dynamic tables begin so
@@ -39,3 +39,12 @@ def require_name(name: str, argument: str = "name") -> None:
     if is_of_a_view(name):
         problem = f"names that begin with {OF_A_VIEW} are those of streams that belong to views"
         raise InvalidArgument(argument=argument, value=name, problem=problem)
+
+
+def require_stream_name(name: str, argument: str = "name") -> None:
+    """The same for a new stream, which must be found without blanks around its name: lists of names have none. Raises
+    InvalidArgument.
+    """
+    require_name(name, argument)
+    if name != name.strip():
+        raise InvalidArgument(argument=argument, value=name, problem="it must not begin or end with a blank")

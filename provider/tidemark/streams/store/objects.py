@@ -106,7 +106,7 @@ _ADVICE = {
         ("airflow dags trigger recreate_stale_stream --conf '{{\"stream\": \"'{name}'\"}}'", _SHOW),
     ),
     "unreadable": Advice(
-        "The log of its table cannot be read. Fix the way to the lake, or say where the table is now.",
+        "The log of its table cannot be read. Fix the access to the lake, or name the table's new path.",
         ("airflow tidemark streams relocate {name} --to <table>", _SHOW),
     ),
     "nearly_stale": _RUN_SOON,
@@ -131,4 +131,5 @@ STREAM = ObjectKind(
     highs="streams.store.highs:stream_highs",
     ties="streams.store.ties:stream_ties",
     touched="streams.store.run_transactions:streams_of_runs",
+    last_runs="streams.store.last_runs:stream_runs",
 )

@@ -9,6 +9,7 @@ from enum import StrEnum
 import sqlalchemy as sa
 
 from tidemark.control.cursors import FIRST_PART, Kind, ListOrder, Ordered, Part
+from tidemark.control.object_histories import Portion, newest_rows
 from tidemark.errors import StreamNotFound
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import OffsetMove, Stream
@@ -18,7 +19,16 @@ from tidemark.streams.store.health import HEALTH_COLUMNS
 from tidemark.streams.store.schema import offset_moves, stream_health, streams, transactions
 from tidemark.streams.store.streams import PROVEN_EMPTY, lineage, move_of, stream_of
 
-__all__ = ["HeldWindow", "NumberedMove", "OverviewRow", "SortBy", "StreamsPage", "find_row", "newest_moves", "page"]
+__all__ = [
+    "HeldWindow",
+    "NumberedMove",
+    "OverviewRow",
+    "SortBy",
+    "StreamsPage",
+    "find_row",
+    "moves_in",
+    "page",
+]
 
 
 _OF_A_MOVE = ("id", "from_version", "to_version", "moved_at", "who", "why", "run")
@@ -129,15 +139,10 @@ def find_row(connection: sa.Connection, uid: str) -> OverviewRow:
     return _row(row)
 
 
-def newest_moves(
-    connection: sa.Connection, uid: str, *, limit: int, before: int | None = None
-) -> tuple[NumberedMove, ...]:
-    """The newest acts on the stream's offset, newest first; those with a number below `before`."""
+def moves_in(connection: sa.Connection, uid: str, portion: Portion) -> tuple[NumberedMove, ...]:
+    """The acts on the stream's offset in that portion, newest first, also from before it was re-based."""
     own = offset_moves.c.stream_uid.in_(lineage(connection, uid))
-    query = sa.select(offset_moves).where(own).order_by(offset_moves.c.id.desc())
-    if before is not None:
-        query = query.where(offset_moves.c.id < before)
-    rows = connection.execute(query.limit(limit)).mappings()
+    rows = newest_rows(connection, sa.select(offset_moves).where(own), (offset_moves.c.id,), portion)
     return tuple(NumberedMove(row["id"], move_of(row)) for row in rows)
 
 
@@ -154,15 +159,18 @@ def _wanted(search: str, only_held: bool) -> list[sa.ColumnElement[bool]]:
     own = ~streams.c.folded_name.startswith(OF_A_VIEW, autoescape=True)
     wanted: list[sa.ColumnElement[bool]] = [streams.c.dropped_at.is_(None), own]
     if search:
-        folded = search.casefold()
-        wanted.append(
-            streams.c.folded_name.contains(folded, autoescape=True)
-            | sa.func.lower(streams.c.source_name).contains(folded, autoescape=True)
-            | sa.func.lower(streams.c.source_path).contains(folded, autoescape=True)
-        )
+        places = (streams.c.source_name, streams.c.source_path)
+        found = [_holds(place, search) for place in places]
+        wanted.append(sa.or_(streams.c.folded_name.contains(search.casefold(), autoescape=True), *found))
     if only_held:
         wanted.append(streams.c.held_by.is_not(None))
     return wanted
+
+
+def _holds(place: sa.ColumnElement[str], search: str) -> sa.ColumnElement[bool]:
+    """A database folds other letters than Python, and SQLite those of ASCII alone. So a text is found as typed, too."""
+    lower, found = sa.func.lower(place), [place.contains(search, autoescape=True)]
+    return sa.or_(*found, *(lower.contains(said, autoescape=True) for said in (search.casefold(), search.lower())))
 
 
 def _uids(wanted: list[sa.ColumnElement[bool]], sort: SortBy, order: ListOrder, part: Part) -> sa.Subquery:

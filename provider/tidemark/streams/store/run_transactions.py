@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import sqlalchemy as sa
 
+from tidemark.control.cursors import ListOrder, Ordered, Part
 from tidemark.control.objects import portions
 from tidemark.control.run_keys import RunPart, Touch
 from tidemark.delivery.model.transactions import TransactionState
@@ -15,15 +17,24 @@ from tidemark.model.streams import StreamWindow
 from tidemark.streams.store.schema import statements, streams, transactions, windows
 from tidemark.streams.store.transactions import StoredTransaction, stored_of
 
-__all__ = ["open_windows", "streams_of_runs", "transactions_of_runs"]
+__all__ = ["TRANSACTIONS", "open_windows", "streams_of_runs", "transactions_of_runs"]
+
+TRANSACTIONS = "transactions of tasks"
+"""The name of the list of transactions in its cursors."""
 
 _of = transactions.c
+_NEWEST = ListOrder(TRANSACTIONS, (Ordered(_of.opened_at, datetime, descending=True), Ordered(_of.id, str)))
 
 
-def transactions_of_runs(connection: sa.Connection, part: RunPart, *, most: int) -> tuple[StoredTransaction, ...]:
-    """The newest `most` of these tasks that were not released, newest first. Three queries."""
-    query = sa.select(transactions).where(*_mine(part)).order_by(_of.opened_at.desc(), _of.id).limit(most)
-    rows = connection.execute(query).mappings().all()
+def transactions_of_runs(
+    connection: sa.Connection, tasks: RunPart, part: Part
+) -> tuple[tuple[StoredTransaction, ...], str | None]:
+    """That part of the transactions of these tasks that were not released, newest first, and the cursor for the part
+    that follows. Three queries. Raises CursorInvalid.
+    """
+    query = _NEWEST.taken(sa.select(transactions, *_NEWEST.key).where(*_mine(tasks)), part)
+    found = connection.execute(query).mappings().all()
+    rows = found[: part.limit]
     ids = [row["id"] for row in rows]
     pinned: dict[str, list[str]] = defaultdict(list)
     of_window = (windows.c.transaction_id, windows.c.pinned)
@@ -34,7 +45,8 @@ def transactions_of_runs(connection: sa.Connection, part: RunPart, *, most: int)
     plans = sa.select(statements).where(statements.c.transaction_id.in_(ids)).order_by(statements.c.number)
     for one in connection.execute(plans).mappings():
         planned[one["transaction_id"]].append(one)
-    return tuple(stored_of(row, pinned[row["id"]], planned[row["id"]]) for row in rows)
+    told = tuple(stored_of(row, pinned[row["id"]], planned[row["id"]]) for row in rows)
+    return told, _NEWEST.cursor(found, part.limit)
 
 
 def streams_of_runs(connection: sa.Connection, part: RunPart) -> Mapping[str, Touch]:

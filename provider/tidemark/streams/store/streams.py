@@ -249,7 +249,7 @@ def renew_anchor(connection: sa.Connection, *, uid: str, expected: datetime, at:
 
 
 def settle_initial_rows(
-    connection: sa.Connection, *, uid: str, expected: int, at: datetime, who: str, run: str | None
+    connection: sa.Connection, *, uid: str, expected: int, at: datetime, who: str, why: str, run: str | None
 ) -> bool:
     """The rows at the start are delivered; the offset stays at `expected` (R10). True if they were still pending."""
     standing = (streams.c.uid == uid) & (streams.c.offset_version == expected) & streams.c.dropped_at.is_(None)
@@ -258,7 +258,7 @@ def settle_initial_rows(
     )
     if connection.execute(move).rowcount != 1:
         return False
-    _log(connection, OffsetMove(uid, expected, expected, at, who, "initial rows delivered", run))
+    _log(connection, OffsetMove(uid, expected, expected, at, who, why, run))
     return True
 
 

@@ -10,12 +10,12 @@ import sqlalchemy as sa
 
 from tidemark.control.ties import Flow, TableAt, Tie
 from tidemark.delivery.model.transactions import TransactionState
+from tidemark.model.statements import CLIENT_DAG
 from tidemark.streams.store.schema import statements, streams, transactions, windows
 
 __all__ = ["base_tables", "stream_ties"]
 
 NEWEST = 20_000  # transactions whose targets are read: the number of all does not matter
-_CLIENT = "client"  # as if it were a DAG: keys of transactions in notebooks and scripts
 _of, _transaction, _window, _statement = streams.c, transactions.c, windows.c, statements.c
 
 
@@ -46,7 +46,7 @@ def _writes(connection: sa.Connection, names: Mapping[str, str]) -> Iterator[Tie
         for row in connection.execute(_targets(wanted)).mappings():
             uid = live.get(row["stream_uid"])
             if uid is not None and _reads(row["planned_write"], names[uid]):
-                dag = None if row["dag_id"] == _CLIENT else row["dag_id"]
+                dag = None if row["dag_id"] == CLIENT_DAG else row["dag_id"]
                 yield Tie(uid, Flow.WRITES, TableAt(row["target_name"], row["target_path"]), dag)
 
 

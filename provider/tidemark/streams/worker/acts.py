@@ -128,18 +128,19 @@ _RELEASE = ObjectAct(
 _ADVANCE = ObjectAct(
     name="advance",
     words="Advance",
-    loses="All changes up to that point that the stream has not delivered yet: they are passed over and never "
+    loses="All changes up to that point that the stream has not delivered yet: they are skipped and never "
     "delivered. Its history says by whom and why.",
     command="airflow tidemark streams advance {name} --to <point> --why <reason>",
     fits=_is_free,
     do=_advance,
+    beyond=True,
     fields=(
         ActField(
             "to",
             "Up to",
             FieldType.TEXT,
             "--to",
-            help="now, a version, or a time with a zone; of a stream on a view now or a time.",
+            help="now, a version, or a time with a zone; for a stream on a view, now or a time.",
             default="now",
         ),
     ),
@@ -152,14 +153,15 @@ _REBASE = ObjectAct(
     command="airflow tidemark streams rebase {name} --why <reason>",
     fits=_is_on_a_table,
     do=_rebase,
+    beyond=True,
     fields=(
         ActField(
             "keys",
             "Key columns",
             FieldType.NAMES,
             "--key",
-            help="With commas between them. Its next window is then the difference between its last known state and "
-            "the new one, if the log still has both. It compares by them from now on.",
+            help="With commas or line breaks between them. Its next window is then the difference between its last "
+            "known state and the new one, if the log still has both. It compares by them from now on.",
         ),
         _INITIAL_ROWS,
         ActField(
@@ -167,7 +169,7 @@ _REBASE = ObjectAct(
             "Even if it can still be read",
             FieldType.FLAG,
             "--force",
-            help="Changes that it has not read are given up.",
+            help="Changes that it has not read are lost.",
         ),
     ),
 )
@@ -179,10 +181,11 @@ _REPLAY = ObjectAct(
     command="airflow tidemark streams replay {name} --from <version> --why <reason>",
     fits=_has_delivered,
     do=_replay,
+    beyond=True,
     fields=(
         ActField(
             "window",
-            "From which window on",
+            "First window to deliver again",
             FieldType.CHOICE,
             "--from",
             help="A window that its table no longer has is refused.",
@@ -194,11 +197,12 @@ _REPLAY = ObjectAct(
 _RECREATE = ObjectAct(
     name="recreate",
     words="Recreate",
-    loses="Its place, its counts and its history, which ends. Changes between its place and the new start are never "
+    loses="Its offset, its counts and its history, which ends. Changes between its offset and the new start are never "
     "delivered. For its targets it is another stream: exactly once starts again.",
     command="airflow tidemark streams recreate {name}",
     fits=_is_on_a_table,
     do=_recreate,
+    beyond=True,
     fields=(
         ActField(
             "at",
@@ -213,7 +217,7 @@ _RECREATE = ObjectAct(
 _DROP = ObjectAct(
     name="drop",
     words="Drop the stream",
-    loses="The stream and its place. A consumer that names it fails. Targets and the stream's history stay.",
+    loses="The stream and its offset. A consumer that names it fails. Targets and the stream's history stay.",
     command="airflow tidemark streams drop {name}",
     fits=_is_free,
     do=lambda step: drop_stream(step.guarded, step.name, step.who),

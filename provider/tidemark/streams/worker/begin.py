@@ -126,7 +126,7 @@ def _step(store: ControlStore, request: Request, tables: Tables) -> Begun | Over
         return resumed
     settled: frozenset[str] = frozenset()
     while True:
-        sources = look_at_sources(store, request.streams, tables, request.bound)
+        sources = look_at_sources(store, request.streams, tables, request.bound, to_read=True)
         targets = look_at_targets(store, request.writes, tables, request.limits)
         require_columns(sources, targets)
         try:

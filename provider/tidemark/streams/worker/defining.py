@@ -27,7 +27,7 @@ from tidemark.errors import (
 from tidemark.model.streams import Addressing, BaseOffset, Stream, StreamMode, TableRef
 from tidemark.sql.statements import path_name
 from tidemark.streams.model.sources import Source, source_of, table_source
-from tidemark.streams.planning.names import require_name
+from tidemark.streams.planning.names import require_stream_name
 from tidemark.streams.planning.points import Point, Version, as_point
 from tidemark.streams.worker import streams
 from tidemark.streams.worker.following import followed, was_on
@@ -113,7 +113,7 @@ def create_stream(store: ControlStore, request: StreamRequest, *, who: str, sour
     StreamOnStream, TableNotFound, NotADeltaTable, ExternalTableNotFound, RowTrackingDisabled, UnsupportedTableFeature,
     VersionNotFound, TrackingInterrupted, StreamNotFound, TransactionOpen, InvalidArgument, NotYetSupported.
     """
-    require_name(request.name)
+    require_stream_name(request.name)
     existing = find_stream(store, request.name)
     if existing is not None and request.if_exists is IfExists.FAIL:
         raise StreamExists(stream=existing.name, source=existing.source.name)
@@ -125,18 +125,25 @@ def create_stream(store: ControlStore, request: StreamRequest, *, who: str, sour
         return CreatedStream(existing, created=False)
     source = _found(store, request, sources)
     offsets = offsets_at(store, source, sources.open, reader=request.name, at=request.at, before=request.before)
-    created = _create(
-        store,
-        source,
-        offsets,
-        name=request.name,
-        mode=request.mode,
-        who=who,
-        initial_rows=request.initial_rows,
-        or_replace=request.if_exists is IfExists.REPLACE,
-        if_not_exists=request.if_exists is IfExists.KEEP,
-        comment=request.comment,
-    )
+    try:
+        created = _create(
+            store,
+            source,
+            offsets,
+            name=request.name,
+            mode=request.mode,
+            who=who,
+            initial_rows=request.initial_rows,
+            or_replace=request.if_exists is IfExists.REPLACE,
+            if_not_exists=request.if_exists is IfExists.KEEP,
+            comment=request.comment,
+        )
+    except StreamExists:  # another creation was faster
+        existing = find_stream(store, request.name)
+        if existing is None or request.if_exists is not IfExists.KEEP_SAME:
+            raise
+        _require_same(existing, request, source)
+        return CreatedStream(existing, created=False)
     return CreatedStream(created, created=True)
 
 

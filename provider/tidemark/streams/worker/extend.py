@@ -81,7 +81,7 @@ def _step(store: ControlStore, further: _Further, tables: Tables, sources: Table
     held = {window.stream_name.casefold() for window in known.windows}
     added = tuple(name for name in further.streams if name.casefold() not in held)
     while True:
-        heads = look_at_sources(store, added, sources, further.bound)
+        heads = look_at_sources(store, added, sources, further.bound, to_read=True)
         targets = look_at_targets(store, further.writes, tables, further.limits)
         require_known(store, [target.inspected for target in targets], tables)
         try:

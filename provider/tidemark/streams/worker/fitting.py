@@ -37,7 +37,7 @@ def require_columns_of_writes(
     and targets.
     """
     targets = look_at_targets(runtime.store, writes, runtime.tables, runtime.limits)
-    require_columns(look_at_sources(runtime.store, streams, runtime.tables, bound), targets)
+    require_columns(look_at_sources(runtime.store, streams, runtime.tables, bound, to_read=True), targets)
 
 
 def _read_by(window: StreamWindow, tables: Tables) -> Callable[[], str] | None:

@@ -1,4 +1,4 @@
-"""The history of a stream: its consumptions, and every move of its offset."""
+"""The history of a stream: its offset over the table's commits, its consumptions, and every move of its offset."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from tidemark.control.object_histories import (
 from tidemark.delivery.model.transactions import QUARANTINED
 from tidemark.model.streams import StreamWindow, WindowKind
 from tidemark.streams.store.consumptions import Consumption, consumptions
-from tidemark.streams.store.overview import newest_moves
+from tidemark.streams.store.overview import moves_in
 from tidemark.streams.worker.statistics import changes_of
+from tidemark.streams.worker.version_history import VERSIONS
 
 __all__ = ["STREAM_HISTORY"]
 
@@ -59,7 +60,6 @@ def _what(window: StreamWindow) -> str:
 
 
 def _moves(connection: sa.Connection, uid: str, portion: Portion) -> list[Point]:
-    before = None if portion.after is None else int(str(portion.after[0]))
     return [
         Point(
             (one.number,),
@@ -71,7 +71,7 @@ def _moves(connection: sa.Connection, uid: str, portion: Portion) -> list[Point]
                 "by": one.move.run or one.move.who,
             },
         )
-        for one in newest_moves(connection, uid, limit=portion.limit, before=before)
+        for one in moves_in(connection, uid, portion)
     ]
 
 
@@ -81,15 +81,7 @@ _MOVES = HistoryPart(
     "moves",
     "Moves of the offset, the newest first",
     (AT, _FROM, _TO, Field("why", "Why", Unit.TEXT, owned=True), Field("by", "Who", Unit.RUN, owned=True)),
-    (
-        Chart(
-            "offset",
-            "Offset over commits of the table",
-            "The version of the source up to which the stream has been consumed.",
-            ("to_version",),
-            Shape.STEPS,
-        ),
-    ),
+    (),
     (int,),
     _moves,
 )
@@ -136,4 +128,4 @@ _CONSUMPTIONS = HistoryPart(
     _consumptions,
 )
 
-STREAM_HISTORY = (_MOVES, _CONSUMPTIONS)
+STREAM_HISTORY = (VERSIONS, _CONSUMPTIONS, _MOVES)

@@ -81,4 +81,5 @@ class JobPaths:
             deadline=deadline,
             key=key,
             streams=streams,
+            is_long=job.is_long,
         )

@@ -101,7 +101,7 @@ def _why(stored: StoredTransaction, window: StreamWindow) -> str:
 
 def _span(window: StreamWindow) -> str:
     if window.kind is WindowKind.INITIAL_ROWS:
-        return f"the rows at version {window.start}, which the stream owed since it was created"
+        return f"the rows at version {window.start}, not delivered since the stream was created"
     again = " again, as a replay that moves no offset" if window.replayed else ""
     if window.empty:
         return f"no version after {window.start}"

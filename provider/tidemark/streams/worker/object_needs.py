@@ -15,16 +15,19 @@ from functools import cached_property
 
 import sqlalchemy as sa
 
+from tidemark.control.looks import turns_of
 from tidemark.control.object_acts import ObjectAct, offered
 from tidemark.control.object_kinds import Advice, Finding, Severity, kind_named
-from tidemark.control.object_list import ObjectsWish, ShownObject, count_kinds, live, of_keys
+from tidemark.control.object_list import ObjectsWish, ShownObject, count_kinds, of_keys
 from tidemark.control.object_needs import RANKS, Key, Place, findings_of, places
 from tidemark.control.object_revisions import Facts, facts_of, token_of
-from tidemark.control.schema import objects
+from tidemark.control.object_stops import stops_of
+from tidemark.control.objects import dag_of
 from tidemark.control.sentences import one_text
 from tidemark.control.store import ControlStore
 from tidemark.control.usual_lags import UsualLag
 from tidemark.streams.worker.object_states import Seen, ask_logs, judged, questions_behind, usual_behind
+from tidemark.streams.worker.open_looks import OpenLooks
 from tidemark.streams.worker.questions import LogQuestion
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.threads import PATIENCE
@@ -34,7 +37,7 @@ __all__ = [
     "Known",
     "Need",
     "NeedsPage",
-    "live_keys",
+    "longest_ago",
     "look_at",
     "look_at_all",
     "needs_page",
@@ -54,7 +57,7 @@ class Known:
     """The findings of looks. `seen`: by object the answer of its logs, and the state of the object for which it holds.
     `late`: objects that are worse than the store knows, and how bad. `since`: when a look found that first.
     `looked`: objects whose lags and logs answered the last look at them. `looked_at`: the end of the last look.
-    `usual`: the usual lags of those that were behind theirs.
+    `usual`: the usual lags of those that were behind theirs. `waiting`: objects for which the last look had no time.
     """
 
     seen: Mapping[Key, tuple[tuple[Hashable, ...], Seen]] = field(default_factory=dict)
@@ -63,6 +66,7 @@ class Known:
     looked: frozenset[Key] = frozenset()
     looked_at: datetime | None = None
     usual: Mapping[Key, UsualLag] = field(default_factory=dict)
+    waiting: frozenset[Key] = frozenset()
 
     @cached_property
     def looked_by_kind(self) -> Mapping[str, int]:
@@ -81,14 +85,15 @@ class _Beside:
     facts: Facts
     met_in: tuple[str, ...]
     stopped_for: str | None
+    last_run: str | None
 
 
 @dataclass(frozen=True)
 class Need:
     """One object that needs attention. `need`: one of `REASONS`. `since`: the first time that is known; `since_seen`:
-    that of the look which found it, so it may be older. `run`: key of the run that met it last. `advice`: the way out.
-    `acts`: those that it is offered. `revision`: the token of what is shown. `stopped_for`: the reason of the person
-    who stopped it.
+    that of the look which found it, so it may be older. `run`: key of the task that met it last, if `run_met`; else of
+    the task that touched the object last. `advice`: the way out. `acts`: those that it is offered. `revision`: the
+    token of what is shown. `stopped_for`: the reason of the person who stopped it.
     """
 
     shown: ShownObject
@@ -100,11 +105,15 @@ class Need:
     revision: str
     stopped_for: str | None = None
     since_seen: bool = False
+    run_met: bool = False
 
     def reason(self, shown: ShownObject) -> str:
         """Why it needs attention, from the object as its reader may see it."""
         said = f"it is {shown.state.replace('_', ' ').lower()}"
-        return shown.trouble or (said if self.stopped_for is None else f"{said}: {self.stopped_for}")
+        stopped = None if self.stopped_for is None else f"it was stopped: {self.stopped_for}"
+        if shown.trouble is not None:
+            return one_text(shown.trouble, stopped) or ""
+        return said if self.stopped_for is None else f"{said}: {self.stopped_for}"
 
 
 @dataclass(frozen=True)
@@ -159,14 +168,15 @@ def _not_looked_at(known: Known, kinds: Mapping[str, int], wish: ObjectsWish) ->
 
 
 def look_at_all(store: ControlStore, tables: Tables) -> Known:
-    """One look at every object, for a caller who waits: at most 30 seconds for the logs."""
-    return look_at(store, tables, NOTHING_KNOWN, sorted(store.read(live_keys)))
+    """One look at every object, for a caller who waits: at most 30 seconds for the logs. The objects whose turn in the
+    background is longest ago are first.
+    """
+    return look_at(store, tables, NOTHING_KNOWN, longest_ago(store.read(turns_of)))
 
 
-def live_keys(connection: sa.Connection) -> frozenset[Key]:
-    """Kind and uid of every object that lives."""
-    rows = connection.execute(sa.select(objects.c.kind, objects.c.uid).where(*live(ObjectsWish())))
-    return frozenset((row.kind, row.uid) for row in rows)
+def longest_ago(turns: Mapping[Key, datetime]) -> list[Key]:
+    """The objects in the order of their last turns."""
+    return sorted(turns, key=lambda key: (turns[key], key))
 
 
 def look_at(
@@ -177,9 +187,11 @@ def look_at(
     *,
     rest: float = 0.0,
     patience: timedelta = PATIENCE,
+    open_looks: OpenLooks | None = None,
 ) -> Known:
-    """The findings after a look at the logs and lags of these objects, with the earlier ones. Logs that have not
-    answered leave the earlier ones, and their objects count as not looked at. `rest`, `patience`: see `ask_logs`.
+    """The findings after a look at the logs and lags of these objects, in their order, with the earlier findings. Logs
+    that have not answered leave the earlier ones, and their objects count as not looked at. `rest`, `patience`: see
+    `ask_logs`. `open_looks`: those of earlier rounds; while they last, their tables are not asked again.
     """
     now = store.clock()
 
@@ -188,7 +200,9 @@ def look_at(
         return found, questions_behind(connection, found)
 
     found, questions = store.read(kept)
-    answers = ask_logs(questions, tables, rest=rest, patience=patience)
+    ordered = {uid: questions[uid] for _, uid in keys if uid in questions}
+    asked = (open_looks or OpenLooks()).next_round(ordered)
+    answers = asked.no_answers | ask_logs(asked.questions, tables, rest=rest, patience=patience, around=asked.opened)
     silent = {(one.kind, one.uid) for one in found if one.uid in questions and answers[one.uid] is None}
     usual = _without(known.usual, set(keys) - silent) | usual_behind(store, found, answers, now)
     seen, late, since = dict(known.seen), dict(known.late), dict(known.since)
@@ -204,7 +218,8 @@ def look_at(
         else:
             late.pop(key, None)
             since.pop(key, None)
-    return Known(seen, late, since, known.looked.union(keys) - silent, store.clock(), usual)
+    waiting = frozenset(key for key in silent if asked.waits(key[1]))
+    return Known(seen, late, since, known.looked.union(keys) - silent, store.clock(), usual, waiting)
 
 
 def without_ended(known: Known, living: Collection[Key]) -> Known:
@@ -260,12 +275,16 @@ def _beside(
     connection: sa.Connection, found: Sequence[ShownObject], findings: Mapping[Key, Finding]
 ) -> Iterator[tuple[Key, _Beside]]:
     for kind in dict.fromkeys(one.kind for one in found):
-        uids = [one.uid for one in found if one.kind == kind]
-        facts = facts_of(connection, kind, uids)
+        own = [one for one in found if one.kind == kind]
+        uids = [one.uid for one in own]
+        facts, stops = facts_of(connection, kind, uids), stops_of(connection, kind, own)
+        last = kind_named(kind).last_runs_of(connection, uids)
         for entry in kind_named(kind).entries(connection, uids):
             if entry.uid in facts:
-                key = (kind, entry.uid)
-                yield key, _Beside(findings.get(key), facts[entry.uid], entry.met_in, entry.stopped_for)
+                key, run = (kind, entry.uid), last.get(entry.uid)
+                why = stops.get(entry.uid) or entry.stopped_for
+                task = run if dag_of(run) is not None else None  # others have no page in Airflow
+                yield key, _Beside(findings.get(key), facts[entry.uid], entry.met_in, why, task)
 
 
 def _need(
@@ -284,11 +303,13 @@ def _need(
     dated = told.since if told.state != one.state else None
     known_since = crossed or dated or found_since or told.since or (one.since if one.severity in _PROBLEMS else None)
     since = finding.since if finding is not None and locked else known_since
+    met = (finding.run if finding is not None and locked else None) or next(iter(beside.met_in), None)
     return Need(
         shown=shown,
         need=need,
         since=since,
-        run=(finding.run if finding is not None and locked else None) or next(iter(beside.met_in), None),
+        run=met or beside.last_run,
+        run_met=met is not None,
         advice=_advice(need, shown),
         acts=offered(one.kind, states, beside.facts),
         revision=token_of(beside.facts),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -143,16 +144,22 @@ def _look_of(kind: str) -> LakeLook | None:
 
 
 def ask_logs(
-    behind: Mapping[str, LogQuestion], tables: Tables, *, rest: float = 0.0, patience: timedelta = PATIENCE
+    behind: Mapping[str, LogQuestion],
+    tables: Tables,
+    *,
+    rest: float = 0.0,
+    patience: timedelta = PATIENCE,
+    around: Callable[[LogQuestion], AbstractContextManager[object]] = nullcontext,
 ) -> dict[str, Seen]:
     """The answers to these questions, by uid. They are waited for in that time. Each thread rests for `rest`
     seconds after a question, so that other threads of the process get their turn. A log that cannot be read,
-    for any reason, keeps no other one from being asked.
+    for any reason, keeps no other one from being asked. `around`: entered by a thread for the time of its question.
     """
 
     def look(question: LogQuestion) -> Seen:
         try:
-            return question.ask(tables)
+            with around(question):
+                return question.ask(tables)
         finally:
             time.sleep(rest)
 

@@ -17,18 +17,24 @@ __all__ = ["advance_over", "delivered", "move_offsets"]
 
 
 def move_offsets(
-    connection: sa.Connection, key: TransactionKey, windows: Sequence[StreamWindow], *, at: datetime, who: str
+    connection: sa.Connection,
+    key: TransactionKey,
+    windows: Sequence[StreamWindow],
+    *,
+    at: datetime,
+    who: str,
+    why: str | None = None,
 ) -> None:
     """Compare-and-set of every stream from its window's start to its end (step 15). Raises CommitRefused.
 
-    A replayed window moves nothing; that it was replayed is kept in the stream's history.
+    A replayed window moves nothing; that it was replayed is kept in the stream's history. `why`: None: consumed.
     """
     for window in windows:
         if window.replayed:
             stands = streams.by_uid(connection, window.stream_uid)
-            why = f"replayed ({window.start}, {window.end}]"
-            streams.keep_offset(connection, stands, at=at, who=who, why=why, run=str(key))
-        elif not _move(connection, key, window, at, who):
+            replayed = f"replayed ({window.start}, {window.end}]"
+            streams.keep_offset(connection, stands, at=at, who=who, why=why or replayed, run=str(key))
+        elif not _move(connection, key, window, at, who, why):
             found = streams.by_uid(connection, window.stream_uid).offset.version
             problem = f"stream {window.stream_name} is at {found}, not at {window.start}, or is another stream now"
             raise CommitRefused(key=str(key), problem=problem)
@@ -69,12 +75,15 @@ def advance_over(
     )
 
 
-def _move(connection: sa.Connection, key: TransactionKey, window: StreamWindow, at: datetime, who: str) -> bool:
+def _move(
+    connection: sa.Connection, key: TransactionKey, window: StreamWindow, at: datetime, who: str, why: str | None
+) -> bool:
     if window.kind is WindowKind.INITIAL_ROWS:
+        done = why or "initial rows delivered"
         return streams.settle_initial_rows(
-            connection, uid=window.stream_uid, expected=window.start, at=at, who=who, run=str(key)
+            connection, uid=window.stream_uid, expected=window.start, at=at, who=who, why=done, run=str(key)
         )
-    return advance_over(connection, window, at=at, who=who, why="consumed", run=str(key))
+    return advance_over(connection, window, at=at, who=who, why=why or "consumed", run=str(key))
 
 
 def _lag(window: StreamWindow, at: datetime, end: datetime | None) -> float | None:

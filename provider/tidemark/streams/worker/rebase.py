@@ -25,7 +25,7 @@ from tidemark.errors import (
     SourceError,
     VersionNotFound,
 )
-from tidemark.model.streams import BaseOffset, Stream, StreamOffset, TableRef
+from tidemark.model.streams import BaseOffset, OffsetMove, Stream, StreamOffset, TableRef
 from tidemark.model.views import ViewQuery
 from tidemark.streams.planning.names import require_own
 from tidemark.streams.store import health, streams
@@ -104,7 +104,8 @@ def rebase_stream(
     the new one. The log of the new table, or those of the view's tables, must have that state. A stream on a view
     without `keys` follows row ids again. `show_initial_rows`: its next window has the rows of the new table or view.
     Otherwise it begins with what comes next. With `force` also a stream that can be read is re-based, and what it has
-    not read is given up. With `repeatable` a second run by the same `who` changes nothing.
+    not read is given up. With `repeatable` a second run by the same `who` changes nothing, also after
+    consumptions.
 
     Raises RebaseRefused, TransactionOpen, StreamNotFound, InvalidArgument, LakeError.
     """
@@ -114,8 +115,8 @@ def rebase_stream(
     if keys and show_initial_rows:
         problem = "with keys the next window is the difference, not all rows"
         raise InvalidArgument(argument="show_initial_rows", value=True, problem=problem)
-    old, last = store.read(lambda connection: _with_last_act(connection, name))
-    if repeatable and last == (who, True):
+    old, acts = store.read(lambda connection: _with_history(connection, name))
+    if repeatable and any(act.who == who and act.why.startswith(REBASED) for act in acts):
         return Rebased(old, old)
     if not force:
         _require_reason(old, ground, _problem(store, old, tables))
@@ -170,11 +171,9 @@ def _rebase(connection: sa.Connection, store: ControlStore, old: Stream, new: St
     health.carry_over(connection, uid=old.uid, to=new.uid)
 
 
-def _with_last_act(connection: sa.Connection, name: str) -> tuple[Stream, tuple[str, bool]]:
-    """The stream, and by whom its history was last written, and whether that re-based it."""
+def _with_history(connection: sa.Connection, name: str) -> tuple[Stream, tuple[OffsetMove, ...]]:
     stream = streams.find(connection, name)
-    last = streams.history(connection, stream.uid)[-1]
-    return stream, (last.who, last.why.startswith(REBASED))
+    return stream, streams.history(connection, stream.uid)
 
 
 def _problem(store: ControlStore, stream: Stream, tables: Tables) -> str | None:
@@ -194,7 +193,7 @@ def _require_reason(old: Stream, ground: Ground, problem: str | None) -> None:
     """Check that the stream cannot continue where it is, and can on `ground`. Raises RebaseRefused."""
     same = old.source.table_id == ground.source.table_id
     if same and old.view is None and ground.source.path != old.source.path:
-        words = f"its table was only moved, to {ground.source.path}; relocate the stream, and it keeps its place"
+        words = f"its table was only moved, to {ground.source.path}; relocate the stream, and it keeps its offset"
         raise RebaseRefused(stream=old.name, problem=words)
     if problem is None and old.view is not None and not same:
         return  # the view says something else now (R83), which no log tells

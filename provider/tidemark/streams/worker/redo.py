@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.marks import MarkKind, mark_of
 from tidemark.delivery.model.transactions import Transaction, TransactionState
-from tidemark.delivery.planning.delivery import Finding, judge
+from tidemark.delivery.planning.delivery import Delivery, Finding, judge
 from tidemark.delivery.planning.stream_numbers import InspectedTarget, inspect_target
 from tidemark.errors import SubmitRefused, TransactionNotFound
 from tidemark.lake.delta_log import DeltaLog
@@ -30,11 +30,13 @@ __all__ = ["redo"]
 
 @dataclass(frozen=True)
 class _Finding:
-    """The state of a target now: its id and head, the numbers of streams, and whether the window is in it."""
+    """The state of a target now: its id, the numbers of streams, and whether the window is in it. `base`: the version
+    from which the window's mark is searched.
+    """
 
     statement: Statement
     table: TableRef
-    head: int
+    base: int
     has_window: bool
     inspected: InspectedTarget
 
@@ -62,8 +64,7 @@ def redo(store: ControlStore, key: TransactionKey, *, tables: Tables = open_tabl
             raise SubmitRefused(key=str(key), problem="it changed while its targets were looked at")
         for finding in found:
             number = finding.statement.number
-            base = finding.statement.base_version if finding.has_window else finding.head
-            transactions.retarget(connection, stored.id, number, target=finding.table, base_version=base)
+            transactions.retarget(connection, stored.id, number, target=finding.table, base_version=finding.base)
         draw_versions(connection, stored, [f.statement.number for f in found if not f.has_window])
         return transactions.by_id(connection, stored.id).transaction
 
@@ -93,7 +94,15 @@ def _look(statement: Statement, transaction: Transaction, store_id: str, tables:
         version_at=log.version_at,
     )
     has_window = delivery.finding is Finding.DELIVERED
-    return _Finding(statement, table, head, has_window, inspect_target(table, state))
+    base = _adopted_base(statement, delivery) if has_window else head
+    return _Finding(statement, table, base, has_window, inspect_target(table, state))
+
+
+def _adopted_base(statement: Statement, delivery: Delivery) -> int:
+    """The base version for a mark that was found. A table with another id counts its versions from the beginning."""
+    if delivery.table_id == statement.target.table_id or delivery.version is None:
+        return statement.base_version
+    return delivery.version - 1
 
 
 def _history(log: DeltaLog, statement: Statement, table: TableRef, head: int) -> Iterable[Commit]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tidemark.changes.planning.sets.folds import KEEPS_ROW_IDS
+from tidemark.changes.planning.sets.renumbered import first_change_after_renumbering
 from tidemark.control.store import ControlStore
 from tidemark.errors import (
+    LakeError,
     LogIncomplete,
     SourceError,
     SourceMoved,
@@ -32,6 +36,7 @@ __all__ = [
     "checked_head",
     "end_time",
     "ends_at",
+    "ends_to_read",
     "head_of",
     "in_order",
     "look_at_sources",
@@ -39,6 +44,9 @@ __all__ = [
     "schema_of",
     "window_from",
 ]
+
+_MOVES_ROWS = re.compile(rb'"dataChange"\s*:\s*false')
+_KEEPS_IDS = re.compile(rb'"operation"\s*:\s*"(?:%s)' % "|".join(KEEPS_ROW_IDS).encode())
 
 
 @dataclass(frozen=True)
@@ -66,21 +74,25 @@ class SourceHead:
         return window.empty or (quiet and window.kind is WindowKind.CHANGES)
 
 
-def look_at_sources(store: ControlStore, names: Sequence[str], tables: Tables, bound: Bound) -> tuple[SourceHead, ...]:
+def look_at_sources(
+    store: ControlStore, names: Sequence[str], tables: Tables, bound: Bound, *, to_read: bool = False
+) -> tuple[SourceHead, ...]:
     """The heads of the streams' sources, in the order of `names`. A stream whose table was moved follows it (R90).
+
+    `to_read`: the windows up to the `ends` are to be read, so those are `ends_to_read`.
 
     Raises StreamNotFound, SourceRecreated (R82, R91), TrackingInterrupted (R85), StreamStale (R84), TableNotFound,
     RelocationRefused for a table that was moved and cannot be followed.
     """
     found = store.read(lambda connection: [stored_streams.find(connection, name) for name in names])
-    return tuple(_head_wherever(store, stream, tables, bound) for stream in found)
+    return tuple(_head_wherever(store, stream, tables, bound, to_read) for stream in found)
 
 
-def _head_wherever(store: ControlStore, stream: Stream, tables: Tables, bound: Bound) -> SourceHead:
+def _head_wherever(store: ControlStore, stream: Stream, tables: Tables, bound: Bound, to_read: bool) -> SourceHead:
     try:
-        return head_of(stream, tables, bound)
+        return head_of(stream, tables, bound, to_read=to_read)
     except SourceMoved as moved:
-        return head_of(follow(store, stream, moved, tables), tables, bound)
+        return head_of(follow(store, stream, moved, tables), tables, bound, to_read=to_read)
 
 
 def window_from(stream: Stream, ends: Sequence[int], now: datetime) -> StreamWindow:
@@ -123,6 +135,17 @@ def ends_at(
     return tuple(known[base.table.path] for base in stream.bases)
 
 
+def ends_to_read(stream: Stream, ends: Sequence[int], tables: Tables) -> tuple[int, ...]:
+    """`ends` of a window, or an earlier one: it ends before rows change again that have other ids by then. An overwrite
+    with dataChange=false gives them such ids. That reads all commits. Raises as `Tables`.
+    """
+    by_ids = stream.mode is StreamMode.STANDARD and stream.view is None and not stream.keys
+    if not by_ids or stream.initial_rows_pending:
+        return tuple(ends)
+    (base,), (end,) = stream.bases, ends
+    return (_end_of_ids(wherever(tables)(base.table), base.version, end),)
+
+
 def _version_by(log: DeltaLog, moment: datetime, clock: Callable[[], datetime], *, least: int) -> int:
     head = log.head()
     committed = log.timestamp(head)
@@ -135,18 +158,22 @@ def _version_by(log: DeltaLog, moment: datetime, clock: Callable[[], datetime], 
 
 
 def end_time(window: StreamWindow, tables: Tables) -> datetime | None:
-    """When the newest version at the window's end was committed; None where a log can no longer tell."""
+    """When the newest version at the window's end was committed; None if a log or its storage does not say so. It is
+    for the lag alone.
+    """
     try:
         return max(wherever(tables)(base.table).timestamp(base.end) for base in window.bases)
-    except (SourceError, OSError):
+    except (SourceError, LakeError, OSError):
         return None
 
 
-def head_of(stream: Stream, tables: Tables, bound: Bound) -> SourceHead:
+def head_of(stream: Stream, tables: Tables, bound: Bound, *, to_read: bool = False) -> SourceHead:
     """The head of one stream's source by its logs; raises as `look_at_sources`, and SourceMoved."""
     logs = [tables(base.table) for base in stream.bases]
     heads = [checked_head(stream, base, log) for base, log in zip(stream.bases, logs, strict=True)]
-    ends = _ends(stream, logs, heads, bound)
+    ends: Sequence[int] = _ends(stream, logs, heads, bound)
+    if to_read:
+        ends = ends_to_read(stream, ends, lambda _: logs[0])
     taken = list(zip(stream.bases, logs, ends, strict=True))
     quiet = all([_is_quiet(stream, base, log, end) for base, log, end in taken])
     moved = [log.timestamp(end) for base, log, end in taken if quiet and end > base.version]
@@ -211,6 +238,18 @@ def _ends(stream: Stream, logs: Sequence[DeltaLog], heads: Sequence[int], bound:
     for table, commit in within(bound, in_order(logs, ends, furthest)):
         ends[table] = commit.version
     return ends
+
+
+def _end_of_ids(log: DeltaLog, after: int, end: int) -> int:
+    """`end`, or an earlier version if a later one may change rows again that have other ids by then."""
+    try:
+        texts = (data for _, data in log.commit_files(after, end))
+        if not any(_MOVES_ROWS.search(data) and not _KEEPS_IDS.search(data) for data in texts):
+            return end
+        again = first_change_after_renumbering(log.commits(after, end))
+    except LogIncomplete:  # a lost range is named by whoever needs it
+        return end
+    return end if again is None else again - 1
 
 
 def in_order(logs: Sequence[DeltaLog], after: Sequence[int], through: Sequence[int]) -> Iterator[tuple[int, Commit]]:

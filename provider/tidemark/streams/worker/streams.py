@@ -13,7 +13,7 @@ from tidemark.delivery.model.transactions import Transaction
 from tidemark.errors import InvalidArgument, StreamExists, TransactionNotFound, TransactionOpen
 from tidemark.model.streams import BaseOffset, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.model.views import ViewQuery
-from tidemark.streams.planning.names import is_of_a_view, require_name, require_own
+from tidemark.streams.planning.names import is_of_a_view, require_own, require_stream_name
 from tidemark.streams.store import streams, transactions
 from tidemark.streams.store.transactions import StoredTransaction
 
@@ -59,7 +59,7 @@ def create_stream(
     if or_replace and if_not_exists:
         raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
     require_fitting_mode(mode, keys if view is None else (), on_view=view is not None)
-    require_name(name)
+    require_stream_name(name)
     now = store.clock()
     wanted = Stream(
         uid=store.new_id(),

@@ -41,6 +41,8 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+_UNCLEAR: tuple[type[TidemarkError], ...] = (TargetError, SourceError)
+
 
 @dataclass(frozen=True)
 class Remains:
@@ -153,8 +155,19 @@ def require_unchanged(connection: sa.Connection, before: Before) -> None:
         raise SubmitRefused(key=str(key), problem="it changed while its targets were looked at")
 
 
-def remains_of(before: Before, holder: TransactionKey | None, store_id: str, tables: Tables) -> Remains | None:
-    """The remains by the store and the targets' logs; None: no target has any of it, and nobody is left to write."""
+def remains_of(
+    before: Before,
+    holder: TransactionKey | None,
+    store_id: str,
+    tables: Tables,
+    *,
+    or_else: tuple[type[TidemarkError], ...] = (),
+) -> Remains | None:
+    """The remains by the store and the targets' logs; None: no target has any of it, and nobody is left to write.
+
+    A target that is gone or unreadable is unclear; the same for errors of `or_else`. Raises LakeError if the storage is
+    away.
+    """
     stored, transaction = before.stored, before.stored.transaction
     if transaction.superseded_by != holder:
         return Remains(holder=transaction.superseded_by or transaction.key)
@@ -166,7 +179,7 @@ def remains_of(before: Before, holder: TransactionKey | None, store_id: str, tab
     unclear, without = [], []
     for statement in transaction.plan.statements:
         name = statement.target.name
-        finding = _finding(statement, transaction, store_id, tables)
+        finding = _finding(statement, transaction, store_id, tables, (*_UNCLEAR, *or_else))
         if statement.number in stored.evidence or finding is Finding.DELIVERED:
             written[statement.number] = name
         elif finding in (Finding.FREE, Finding.FENCED):
@@ -183,8 +196,17 @@ def _once(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _finding(statement: Statement, transaction: Transaction, store_id: str, tables: Tables) -> Finding | str:
-    """As the job itself looks, or why it cannot be known; a table that was set back by hand tells nothing."""
+def _finding(
+    statement: Statement,
+    transaction: Transaction,
+    store_id: str,
+    tables: Tables,
+    unclear: tuple[type[TidemarkError], ...],
+) -> Finding | str:
+    """As the job itself looks, or the error of `unclear` by which it cannot be known.
+
+    A table that was set back by hand tells nothing.
+    """
     try:
         target = open_target(statement.target, tables)
         head = target.head()
@@ -199,5 +221,5 @@ def _finding(statement: Statement, transaction: Transaction, store_id: str, tabl
             commits=target.commits(statement.base_version, head) if same else (),
             version_at=target.version_at,
         ).finding
-    except (TargetError, SourceError) as error:
+    except unclear as error:
         return f"{type(error).__name__}: {error}"

@@ -16,6 +16,7 @@ from tidemark.change_streams.planning.definition import (
     TableRequest,
     WatchRequest,
     decide_watch,
+    keys_by_name,
     parse_keys,
     parse_watch,
     require_name,
@@ -172,6 +173,15 @@ def test_keys_that_fit_no_table_or_column_are_an_invalid_argument(keys: Any) -> 
         decide("t", keys=keys)
 
 
+def test_keys_are_those_of_the_table_of_exactly_that_name_else_of_the_only_one_in_another_case() -> None:
+    columns = ("a",)
+    assert keys_by_name({"T": columns, "t": ("b",)}, ["t"]) == {"t": ("b",)}
+    assert keys_by_name({"t": columns}, ["t", "T"]) == {"t": columns}
+    assert keys_by_name({"DB.T": columns}, ["db.t", "db.u"]) == {"db.t": columns}
+    with pytest.raises(InvalidArgument, match=r"it may be DB\.t or db\.T"):
+        keys_by_name({"db.t": columns}, ["db.T", "DB.t"])
+
+
 def test_a_plain_list_of_keys_is_for_one_table_only() -> None:
     with pytest.raises(InvalidArgument, match="more than one table"):
         decide(["a", "b"], keys=["id"])
@@ -183,6 +193,14 @@ def test_ten_change_streams_are_the_most() -> None:
     require_room("s0", (), others[1:], everything=False, new=False)
     with pytest.raises(ChangeStreamRefused, match="there are 10 change streams, and 10 is the most"):
         require_room("s", (), others, everything=False, new=True)
+
+
+@pytest.mark.parametrize(("name", "other"), [("json_x", "X"), ("x", "JSON_x"), ("json_json_x", "json_x")])
+def test_two_change_streams_have_no_function_of_one_name(name: str, other: str) -> None:
+    with pytest.raises(ChangeStreamRefused, match=f"would be a function of change stream {other}, too"):
+        require_room(name, (), [stream(other)], everything=False, new=True)
+    require_room(name, (), [stream(other)], everything=False, new=False)
+    require_room(name, (), [stream(f"{other}_2")], everything=False, new=True)
 
 
 KEY_ONLY = watched("t", whole=False)

@@ -31,6 +31,15 @@ def test_a_merge_takes_the_only_table_and_its_keys() -> None:
     assert [parse_sink(one, write_as="merge", target="t", table=name).alone for name in (None, "db.a")] == [True, False]
 
 
+def test_of_tables_whose_names_differ_by_case_alone_the_named_one_is_taken() -> None:
+    both = stream("db.a", "db.A")
+    for name in ("db.a", "db.A", "file:///db.A"):
+        asked = parse_sink(both, write_as="append", target="t", table=name)
+        assert asked.table_id == f"id-of-{name.removeprefix('file:///')}"
+    with pytest.raises(InvalidArgument, match=r"it watches db\.a, db\.A"):
+        parse_sink(both, write_as="append", target="t", table="DB.A")
+
+
 def test_an_append_takes_the_records_of_all_tables_unless_one_is_named() -> None:
     assert parse_sink(stream("db.a"), write_as="append", target="t").table_id is None
     assert parse_sink(stream("db.a"), write_as="append", target="t", table="db.a").table_id == "id-of-db.a"

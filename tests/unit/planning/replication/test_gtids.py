@@ -87,6 +87,20 @@ def test_missing_transactions_of_a_mariadb_are_known_by_their_numbers() -> None:
     assert captured.without(Domains("0-902-17,7-1-3")).text == "0-901-17", "another one of that number"
 
 
+@pytest.mark.parametrize(
+    ("state", "missing"),
+    [
+        ("0-1-102,7-1-3", ""),
+        ("0-1-102,0-2-101,7-1-3", ""),  # a peer's transaction is the newest of the domain, with a lower number
+        ("0-1-101,0-2-400,7-1-3", "0-1-102"),  # its own were set back
+        ("0-2-400", "0-1-102"),  # domain 7 was removed from the log
+        ("", "0-1-102,7-1-3"),
+    ],
+)
+def test_transactions_that_a_mariadb_lost_are_known_by_the_state_of_its_log(state: str, missing: str) -> None:
+    assert Domains("0-1-102,7-1-3").missing_from(state) == missing
+
+
 def test_captured_transactions_of_a_domain_end_with_the_newest() -> None:
     pending = Domains("0-901-3,7-1-2").pending(Domains("0-901-1,7-1-2"))
     assert [pending.take(gtid) for gtid in ("7-1-3", "0-901-2", "1-1-1")] == [False, True, False]

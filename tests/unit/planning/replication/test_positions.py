@@ -62,5 +62,5 @@ def test_what_has_no_64_bits_is_refused(lsn: int) -> None:
 
 @pytest.mark.parametrize("commit", ["mysql-bin.000001:4", "16/B374D848", "00000016b374d848", "16B374D848"])
 def test_a_position_of_another_source_is_refused(commit: str) -> None:
-    with pytest.raises(InvalidArgument, match="no position of a PostgreSQL"):
+    with pytest.raises(InvalidArgument, match="not a position of PostgreSQL"):
         lsn_of(LogPosition(commit))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from tidemark.changes.driver.files import require_files_of
 from tidemark.changes.driver.past_versions import read_version
@@ -18,7 +18,7 @@ from tidemark.changes.planning.source_support import require_readable
 from tidemark.errors import (
     IncompatibleSchemaChange,
 )
-from tidemark.jobs.schemas import struct_type
+from tidemark.jobs.schemas import CHAR_VARCHAR, struct_type
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, ROW_ID, BaseWindow
 from tidemark.model.table_log import Metadata
@@ -83,7 +83,7 @@ class BaseRows:
         for field, kind in zip(source_schema.fields(self.metadata), self.schema.fields, strict=True):
             name = known.get(field.key if same else field.name.lower())
             value = F.lit(None) if name is None else _column(name)
-            columns.append(value.cast(kind.dataType).alias(field.name))
+            columns.append(value.cast(kind.dataType).alias(field.name, metadata=_of_text(kind)))
         return columns
 
 
@@ -99,6 +99,11 @@ class Base(BaseRows):
         sign = F.when(F.col(quoted(ACTION)) == "DELETE", F.lit(-1)).otherwise(F.lit(1))
         number = F.substring_index(F.col(quoted(ROW_ID)), ":", -1).cast("bigint")
         return found.select(*map(_column, self.columns), number.alias(ROW), sign.alias(SIGNED))
+
+
+def _of_text(kind: StructField) -> dict[str, Any]:
+    """The metadata by which Spark pads what is compared with a CHAR column; a cast loses it."""
+    return {CHAR_VARCHAR: kind.metadata[CHAR_VARCHAR]} if CHAR_VARCHAR in kind.metadata else {}
 
 
 def _moves_nested_fields(old: Metadata, new: Metadata) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from tidemark.changes.driver.views.bases import Base
-from tidemark.changes.driver.views.changed import read_changed
+from tidemark.changes.driver.views.changed import Changed, read_changed
 from tidemark.changes.driver.views.net import images, inserted, net_changes
 from tidemark.changes.driver.views.opening import open_bases
 from tidemark.changes.driver.views.plan import choice_for, planned
@@ -28,10 +29,20 @@ if TYPE_CHECKING:
 
     from tidemark.jobs.workspace import Workspace
 
-__all__ = ["read_signed_rows", "read_view_changes", "read_view_rows"]
+__all__ = ["FoundRows", "read_signed_rows", "read_view_changes", "read_view_rows"]
 
 _CHANGED_ROWS_PER_PARTITION = 1_000  # of base tables; one row may change many rows of the view
 _MOST_PARTITIONS = 200
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """The rows of a window. `few`: the driver has all changed rows of the base tables, as they are few, and reads only
+    their partners and groups.
+    """
+
+    rows: DataFrame
+    few: bool
 
 
 def read_view_changes(
@@ -45,7 +56,7 @@ def read_view_changes(
     *,
     reader: str = "CHANGES",
     say: Callable[[str], None] | None = None,
-) -> DataFrame:
+) -> FoundRows:
     """The changes of a view in a window: the view's columns, then METADATA$ACTION, METADATA$ISUPDATE, METADATA$ROW_ID.
     METADATA$ROW_ID is a string: a digest of the ids of the base rows behind the row.
 
@@ -57,7 +68,7 @@ def read_view_changes(
     bases, choice = _opened(query, windows, mode, options, reader, say)
     kind = struct_type(query.schema_json)
     if choice.way is Way.NOTHING:
-        return _nothing(spark, kind)
+        return FoundRows(_nothing(spark, kind), few=True)
     changed = {n: read_changed(spark, base, workspace) for n, base in enumerate(bases) if not base.plan.empty}
     reading = Reading(spark, query, bases, changed, mode)
     if choice.way is Way.TERMS:
@@ -69,12 +80,12 @@ def read_view_changes(
         rows = reduce(
             DataFrame.unionByName, [reading.whole(t, choice.keys).withColumn(SIGN, F.lit(sign)) for t, sign in signed]
         )
-    sources = _sources(listed[0], bases)
+    sources, few = _sources(listed[0], bases), _few(changed) and (choice.way is Way.TERMS or bool(choice.keys))
     if mode is StreamMode.APPEND_ONLY:
-        return inserted(rows, listed[0].ids, kind, sources)
+        return FoundRows(inserted(rows, listed[0].ids, kind, sources), few)
     count = sum(each.rows for each in changed.values())
     partitions = min(count // _CHANGED_ROWS_PER_PARTITION + 1, _MOST_PARTITIONS)
-    return net_changes(rows, listed[0].ids, kind, sources, partitions)
+    return FoundRows(net_changes(rows, listed[0].ids, kind, sources, partitions), few)
 
 
 def read_signed_rows(
@@ -87,19 +98,19 @@ def read_signed_rows(
     *,
     reader: str = "CHANGES",
     say: Callable[[str], None] | None = None,
-) -> DataFrame:
+) -> FoundRows:
     """The changes of a linear query for sums: the view's columns, then SIGN (+1, −1). A row can come and go several
     times in it; the signs of equal rows add up to the change. Arguments and errors as in `read_view_changes`.
     """
     bases, choice = _opened(query, windows, StreamMode.STANDARD, options, reader, say)
     kind = struct_type(query.schema_json)
     if choice.way is Way.NOTHING:
-        return spark.createDataFrame([], kind.add(SIGN, "integer"))
+        return FoundRows(spark.createDataFrame([], kind.add(SIGN, "integer")), few=True)
     assert choice.way is Way.TERMS
     changed = {n: read_changed(spark, base, workspace) for n, base in enumerate(bases) if not base.plan.empty}
     reading = Reading(spark, query, bases, changed, StreamMode.STANDARD)
     rows = reduce(DataFrame.unionByName, [reading.term(term) for term in terms(query, changed.keys(), now)])
-    return rows.select(*images(kind), SIGN)
+    return FoundRows(rows.select(*images(kind), SIGN), _few(changed))
 
 
 def read_view_rows(
@@ -136,6 +147,10 @@ def _opened(
     if say is not None:
         say(f"stream {reader}, {planned(query, bases, mode, choice).in_words()}")
     return bases, choice
+
+
+def _few(changed: Mapping[int, Changed]) -> bool:
+    return all(each.known is not None for each in changed.values())
 
 
 def _sources(term: Term, bases: Sequence[Base]) -> dict[str, str]:

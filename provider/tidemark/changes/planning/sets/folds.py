@@ -28,6 +28,8 @@ from tidemark.model.foreign_json import whole_number
 from tidemark.model.table_log import AddFile, Commit, Metadata, RemoveFile
 
 __all__ = [
+    "KEEPS_ROW_IDS",
+    "ONLY_DELETES_MORE",
     "Fold",
     "brings_rows_back",
     "choose",
@@ -36,12 +38,13 @@ __all__ = [
     "fold_data_changes",
     "fold_feed",
     "fold_states",
+    "may_number_anew",
 ]
 
 BYTES_PER_ROW = 100  # the cost of a row, in bytes read
 _NEVER_INSERTS = {"UPDATE": None, "DELETE": None, "MERGE": "numTargetRowsInserted"}  # operation → metric that must be 0
-_ONLY_DELETES_MORE = frozenset({"UPDATE", "DELETE", "MERGE"})  # their effect on a live file's deletion vector
-_KEEPS_ROW_IDS = ("OPTIMIZE", "REORG", "REMOVE COLUMN MAPPING", "DROP FEATURE", "CLUSTER")  # beginnings of their names
+ONLY_DELETES_MORE = frozenset({"UPDATE", "DELETE", "MERGE"})  # their effect on a live file's deletion vector
+KEEPS_ROW_IDS = ("OPTIMIZE", "REORG", "REMOVE COLUMN MAPPING", "DROP FEATURE", "CLUSTER")  # beginnings of their names
 
 
 @dataclass(frozen=True)
@@ -81,12 +84,14 @@ def choose(commits: Sequence[Commit], before: Metadata, high_water_mark: int | N
     """The cheapest fold for a standard change set. Change files are considered only if `feed`.
 
     A rewrite with dataChange=false is never read, even if it gave rows new ids. For its readers nothing has changed, in
-    any window.
+    any window. If rows live under such ids, states cannot be compared. If a rewrite gave such ids and none of them
+    lives, as after a RESTORE, only states can be. The commits between count rows under both ids.
     """
     states = fold_states(commits, before, high_water_mark)
-    if not states.sound:
+    renumbered = any(may_number_anew(commit) for commit in commits)
+    if not states.sound or (renumbered and not _live_renumbered(commits, high_water_mark)):
         return states
-    folds = [] if any(_may_number_anew(commit) for commit in commits) else [states]
+    folds = [] if renumbered else [states]
     if any(_moves_rows(commit) for commit in commits):
         folds.append(fold_data_changes(commits, before, high_water_mark))
     if feed and any(commit.change_files for commit in commits):
@@ -164,7 +169,7 @@ def brings_rows_back(commits: Iterable[Commit], high_water_mark: int | None) -> 
     for commit in commits:
         removed = {action.path for action in commit.removes}
         for action in commit.adds:
-            deletes_more = action.path in removed and commit.operation in _ONLY_DELETES_MORE
+            deletes_more = action.path in removed and commit.operation in ONLY_DELETES_MORE
             if action.data_change and is_known(action, high_water_mark) and not deletes_more:
                 return True
     return False
@@ -296,10 +301,27 @@ def _with_metadata(commits: Iterable[Commit], before: Metadata) -> Iterable[tupl
         current = after
 
 
-def _may_number_anew(commit: Commit) -> bool:
+def may_number_anew(commit: Commit) -> bool:
     """Whether the commit rewrites unchanged rows by an operation that is not known to keep their row ids."""
     rewrites = any(not new.data_change for new in commit.adds) and any(not gone.data_change for gone in commit.removes)
-    return rewrites and not (commit.operation or "").upper().startswith(_KEEPS_ROW_IDS)
+    return rewrites and not (commit.operation or "").upper().startswith(KEEPS_ROW_IDS)
+
+
+def _live_renumbered(commits: Iterable[Commit], high_water_mark: int | None) -> bool:
+    """Whether rows may live after the commits under ids that a rewrite of them gave. It is False only if the log
+    excludes it: each file that may have such rows is gone. A file that existed before the rewrite has none.
+    """
+    seen: set[str] = set()
+    renumbered: set[str] = set()
+    gone: set[str] = set()
+    for commit in commits:
+        removed, added = {one.path for one in commit.removes}, {one.path for one in commit.adds}
+        if may_number_anew(commit) or removed & renumbered:
+            known = {new.path for new in commit.adds if is_known(new, high_water_mark)}
+            renumbered |= added - removed - seen - known
+        seen |= removed | added
+        gone = (gone | removed) - added
+    return not renumbered <= gone
 
 
 def _moves_rows(commit: Commit) -> bool:

@@ -32,6 +32,7 @@ from tidemark.channels.planning.refusals import facts_to_send
 from tidemark.errors import (
     BodyTooLarge,
     BodyUnreadable,
+    ChangeNotCommitted,
     ChannelClosed,
     ChannelHasUncommittedRows,
     ChannelInvalid,
@@ -86,6 +87,7 @@ _STATUS: dict[type[TidemarkError], int] = {
     IngestBusy: _BUSY,
     PipeBusy: _BUSY,
     RowsNotCommitted: 503,
+    ChangeNotCommitted: 503,
     CommitConflict: 503,
     FilesNotQueued: 503,
     IngestPaused: 503,
@@ -99,6 +101,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 Table = Annotated[str, Path(max_length=500, description="schema.table, as below the lake's root")]
+# Servers decode %2F before they look for a route, so a name with a slash has several segments of a path there.
 ChannelName = Annotated[str, Path(max_length=260)]
 Text = Annotated[str | None, Query(max_length=10_000)]
 
@@ -140,28 +143,42 @@ def ingest_app(
 
 
 def _add_channel_routes(router: APIRouter, desk: IngestDesk, access: Access) -> None:
-    @router.put("/channels/{channel}", summary="Open a channel")
+    @router.put("/channels/{channel:path}", summary="Open a channel")
     def open_channel(request: Request, table: Table, channel: ChannelName, how: OpenRequest | None = None) -> Opened:
         wanted, grant = how or OpenRequest(), request.state.grant
         if wanted.quarantine is not None:
             access.require(grant, wanted.quarantine)
         return desk.open(table, channel, wanted, grant.name)
 
-    @router.post("/channels/{channel}/flush", summary="Wait until the channel's rows are committed")
+    @router.post("/channels/{channel:path}/flush", summary="Wait until the channel's rows are committed")
     def flush(table: Table, channel: ChannelName) -> ChannelAnswer:
         return desk.flush(table, channel)
 
-    @router.delete("/channels/{channel}", status_code=204, summary="Drop a channel with its offset token")
-    def drop(table: Table, channel: ChannelName) -> None:
-        desk.drop(table, channel)
+    @router.delete("/channels/{channel:path}", status_code=204, summary="Drop a channel with its offset token")
+    def drop(
+        table: Table, channel: ChannelName, created_on_ms: int | None = None, client_sequencer: int | None = None
+    ) -> None:
+        """With `created_on_ms` and `client_sequencer` of the writer's own open, a channel that another writer has
+        opened since stays.
+        """
+        desk.drop(table, channel, _opening(created_on_ms, client_sequencer))
 
     @router.post("/channel-status", summary="The state of many channels")
     def status(table: Table, asked: StatusRequest) -> BulkStatus:
         return desk.status(table, asked.channel_names)
 
 
+def _opening(created_on: int | None, sequencer: int | None) -> tuple[int, int] | None:
+    if created_on is not None and sequencer is not None:
+        return created_on, sequencer
+    if created_on is None and sequencer is None:
+        return None
+    problem = "an open has both numbers; give created_on_ms and client_sequencer, or neither"
+    raise InvalidArgument(argument="client_sequencer", value=sequencer, problem=problem)
+
+
 def _add_rows_route(router: APIRouter, desk: IngestDesk, measures: Measures, limits: ServiceLimits) -> None:
-    @router.post("/channels/{channel}/rows", summary="Append rows")
+    @router.post("/channels/{channel:path}/rows", summary="Append rows")
     async def append(
         request: Request,
         table: Table,

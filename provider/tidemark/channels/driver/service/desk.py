@@ -19,7 +19,7 @@ from tidemark.channels.driver.service.messages import (
 )
 from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.planning.names import key_of
-from tidemark.errors import ChannelNotFound, ContinuationTokenStale, InvalidArgument
+from tidemark.errors import ChannelNotFound, ContinuationTokenStale, IngestBusy, InvalidArgument
 
 __all__ = ["Body", "IngestDesk", "Tokens"]
 
@@ -60,15 +60,21 @@ class _Served:
 
 class IngestDesk:
     """Opens, feeds, shows and drops channels. `records`: the committed records of a table's channels by key.
-    `may_evolve`: whether writers may add columns.
+    `may_evolve`: whether writers may add columns. `all_bytes`: of rows of all tables that are not committed; beyond it
+    no rows are taken.
 
     Methods may be called from several threads. Requests on one channel are handled one after the other.
     """
 
     def __init__(
-        self, client: IngestClient, records: Callable[[str], dict[str, ChannelRecord]], *, may_evolve: bool = False
+        self,
+        client: IngestClient,
+        records: Callable[[str], dict[str, ChannelRecord]],
+        *,
+        may_evolve: bool = False,
+        all_bytes: int = 1 << 30,
     ) -> None:
-        self._client, self._records, self._may_evolve = client, records, may_evolve
+        self._client, self._records, self._may_evolve, self._all_bytes = client, records, may_evolve, all_bytes
         self._lock = threading.Lock()
         self._served: dict[tuple[str, str], _Served] = {}  # by table and channel; names of directories may have case
 
@@ -111,9 +117,10 @@ class IngestDesk:
         """Take rows into the channel's buffer, with the token of the last of them.
 
         Raises ChannelNotFound if no writer has it open here, and what `insert_rows` raises. Raises
-        ContinuationTokenStale for a request that came before or after its turn.
+        ContinuationTokenStale for a request that came before or after its turn, and IngestBusy.
         """
         served = self._open_one(table, channel)
+        self._require_room(table)
         with served.lock:
             if tokens.continuation != served.token:
                 problem = f"It is {served.token!r}, and {tokens.continuation!r} was sent."
@@ -146,11 +153,23 @@ class IngestDesk:
                 found[name] = ChannelAnswer.of(key, table, committed[key], status)
         return BulkStatus(channel_statuses=found)
 
-    def drop(self, table: str, channel: str) -> None:
-        """Remove the channel with its token, also from a writer that has it open. A second run does nothing."""
-        self._client.drop_channel(channel, table)
+    def drop(self, table: str, channel: str, opening: tuple[int, int] | None = None) -> None:
+        """Remove the channel with its token, also from a writer that has it open. A second run does nothing.
+        `opening`: as in `IngestClient.drop_channel`.
+        """
+        self._client.drop_channel(channel, table, opening=opening)
+        place = table, key_of(channel)
         with self._lock:
-            self._served.pop((table, key_of(channel)), None)
+            served = self._served.get(place)
+            if served is not None and opening in (None, served.channel.record_at_open.opening):
+                del self._served[place]
+
+    def _require_room(self, table: str) -> None:
+        buffered = self._client.buffered_bytes()
+        if buffered > self._all_bytes:
+            self._client.flush_soon()
+            problem = f"Rows of all tables of the service have {buffered:,} bytes that are not committed."
+            raise IngestBusy(table=table, seconds=1, problem=problem)
 
     def _open_one(self, table: str, channel: str) -> _Served:
         with self._lock:

@@ -19,7 +19,7 @@ from tidemark.channels.model.channels import ChannelRecord
 from tidemark.channels.model.jobs import IngestServed, ServeIngest
 from tidemark.channels.planning.addresses import require_safe_address
 from tidemark.channels.planning.lag import lag_of
-from tidemark.channels.planning.listing import records_of
+from tidemark.channels.planning.restores import records_now
 from tidemark.errors import IngestUnavailable, JobCancelled, JobDeadlineExceeded, TableNotFound, TidemarkError
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.run import utc_now
@@ -58,7 +58,7 @@ def serve_ingest(job: JobContext, request: ServeIngest) -> IngestServed:
         only_writer=request.only_writer,
         clock=utc_now,
     )
-    desk = IngestDesk(client, tables.records, may_evolve=request.evolve_schema)
+    desk = IngestDesk(client, tables.records, may_evolve=request.evolve_schema, all_bytes=request.all_buffer_bytes)
     server, further = _server(job, desk, client, request)
     thread = threading.Thread(target=server.run, name="ingest service")
     thread.start()
@@ -93,7 +93,7 @@ class _Tables:
 
     def records(self, name: str) -> dict[str, ChannelRecord]:
         """The committed records of the table's channels."""
-        return records_of(DeltaLog.open(self.locate(name), self._options).state())
+        return records_now(DeltaLog.open(self.locate(name), self._options))
 
 
 def _server(

@@ -12,6 +12,9 @@ from typing import Any
 import httpx
 import tenacity
 
+from tidemark.channels.driver.json_rows import JsonLines
+from tidemark.channels.planning.values.json_text import json_text
+from tidemark.channels.planning.values.problem import ValueProblem
 from tidemark.errors import InvalidArgument, SourceUnreadable
 from tidemark.model.foreign_json import exact_number, parsed
 from tidemark.model.source_connection import SourceConnection
@@ -52,7 +55,8 @@ def http_pages(
     `url`: whole, or a path below the connection's host; errors show it without its query. `rows`, `next_cursor`: the
     paths of the rows and of the next page's cursor in a page, as names with dots between them. Without `rows` the page
     is a list of them. `initial`: the first cursor. A page without a next cursor (none, null, "" or false) may grow:
-    its later rows come with the next call. Pages must not change otherwise.
+    its later rows come with the next call. Pages must not change otherwise. A row that is no object is a
+    row error.
 
     Busy answers (429, 5xx) and broken connections are tried five times. Raises SourceUnreadable for other answers, and
     for cursors that go round in a circle. Raises InvalidArgument for a token that is none.
@@ -74,7 +78,7 @@ def http_pages(
                 raise api.unreadable(f"the page at cursor {place.cursor!r} leads back to {following!r}.")
             after = _Place(following) if has_next else _Place(place.cursor, len(found))
             if after != place:
-                yield found[place.rows :], after.token()
+                yield api.rows_of(found[place.rows :], place), after.token()
             if not has_next:
                 return
             place = after
@@ -119,6 +123,16 @@ class _Api:
             return str(following)
         kind = type(following).__name__
         raise self.unreadable(f"the next cursor of a page is of type {kind}, and must be a text or a number.")
+
+    def rows_of(self, found: list[Any], place: _Place) -> Any:
+        """The rows as a channel takes them: as lines of JSON with places if an element is no object."""
+        if all(isinstance(row, dict) for row in found):
+            return found
+        try:
+            lines = [f"{json_text(row)}\n".encode(errors="surrogatepass") for row in found]
+        except (ValueProblem, RecursionError) as problem:
+            raise self.unreadable(f"the page at cursor {place.cursor!r} has a row without a form: {problem}.") from None
+        return JsonLines(lines, lambda index: f"element {place.rows + index} of the page at cursor {place.cursor!r}")
 
     def unreadable(self, problem: str) -> SourceUnreadable:
         """The error of this API."""

@@ -32,7 +32,7 @@ def lines(
 
     `form`: json for a JSON object in each line; text for rows with the columns file, line_number and line. The last
     line of the last file counts once it has its newline. Files must not change otherwise, and later files need later
-    names. Raises InvalidArgument for a token that is no line of the directory.
+    names. Raises InvalidArgument for a token that is no line of the directory, such as one of a file that was cut.
     """
     if form not in (_JSON, _TEXT):
         raise InvalidArgument(argument="form", value=form, problem=f"it must be {_JSON} or {_TEXT}")
@@ -45,8 +45,13 @@ def lines(
         raise InvalidArgument(argument="offset_token", value=after_token, problem=problem)
     for name in names:
         if last is None or name >= last:
+            whole = _whole_lines(storage, name, may_grow=name == names[-1])
             skipped = at if name == last else 0
-            yield from _of_file(storage, name, skipped, form, rows_per_batch, may_grow=name == names[-1])
+            if (found := sum(1 for _ in islice(whole, skipped))) < skipped:
+                problem = f"{name} has {found} lines, so it was cut or replaced, and lines of it may be lost; set the"
+                problem += " channel's offset token to a line that exists"
+                raise InvalidArgument(argument="offset_token", value=after_token, problem=problem)
+            yield from _batches(whole, name, skipped, form, rows_per_batch)
 
 
 def _place(token: str | None) -> tuple[str | None, int]:
@@ -59,18 +64,17 @@ def _place(token: str | None) -> tuple[str | None, int]:
     return name, number
 
 
-def _of_file(
-    storage: Storage, name: str, skipped: int, form: str, size: int, *, may_grow: bool
-) -> Iterator[tuple[Any, str]]:
+def _whole_lines(storage: Storage, name: str, *, may_grow: bool) -> Iterator[bytes]:
     with storage.open(name) as file:
         ended = (line if may_grow or line.endswith(b"\n") else line + b"\n" for line in file)
-        whole = (line for line in ended if line.endswith(b"\n"))
-        rest = islice(whole, skipped, None)
-        at = skipped
-        while batch := list(islice(rest, size)):
-            numbered = [(at + n, line) for n, line in enumerate(batch, 1)]
-            at += len(batch)
-            yield _rows(name, numbered, form), f"{name}:{at}"
+        yield from (line for line in ended if line.endswith(b"\n"))
+
+
+def _batches(whole: Iterator[bytes], name: str, at: int, form: str, size: int) -> Iterator[tuple[Any, str]]:
+    while batch := list(islice(whole, size)):
+        numbered = [(at + n, line) for n, line in enumerate(batch, 1)]
+        at += len(batch)
+        yield _rows(name, numbered, form), f"{name}:{at}"
 
 
 def _rows(name: str, numbered: Sequence[tuple[int, bytes]], form: str) -> Any:

@@ -22,11 +22,14 @@ function row(field) {
   return { element: h("div", { class: "field" }, ...first, help, trouble), input, trouble };
 }
 
+// Any number of names: a text with a bound, or of one line, would drop some of them without a word.
 function inputOf(field, attributes) {
   if (field.type === "flag") return h("input", { type: "checkbox", ...attributes });
+  if (field.type === "names") return h("textarea", { rows: 2, ...attributes }, field.default);
   if (field.type !== "choice") return h("input", { type: "text", maxlength: 1000, value: field.default, ...attributes });
-  const options = field.choices.map((one) => h("option", { value: one.value, selected: one.value === field.default }, one.words));
-  const none = field.choices.length === 0 ? "There is none" : "Choose";
+  const choices = field.choices ?? [];
+  const options = choices.map((one) => h("option", { value: one.value, selected: one.value === field.default }, one.words));
+  const none = field.choices === null ? "Not known" : choices.length === 0 ? "There is none" : "Choose";
   return h("select", attributes, h("option", { value: "" }, none), options);
 }
 

@@ -3,7 +3,7 @@
 import { drawn } from "./act_fields.js";
 import { address, refreshNow, turn } from "./address.js";
 import { command } from "./copying.js";
-import { columns, fetchJson, h, moment, number, say, scroll, section } from "./elements.js";
+import { columns, fetchJson, h, moment, number, saidBy, say, scroll, section } from "./elements.js";
 
 const ACTS = 10;
 
@@ -31,24 +31,29 @@ export async function offersOf(kind, uid, connection, signal) {
 // The choices are those of now. The revision stays that of the object as it was shown.
 async function begin(one, act, found) {
   if (!act.fields.some((field) => field.type === "choice")) return ask(one, act, found);
-  let fields = act.fields;
   try {
     const offers = await offersOf(one.kind, one.uid, found.connection);
-    fields = offers?.acts.find(({ name }) => name === act.name)?.fields ?? fields;
-  } catch {
-    // the form has no choice then, and its answer says why
+    const offered = offers?.acts.find(({ name }) => name === act.name);
+    return offered ? ask(one, { ...act, fields: offered.fields }, found) : ask(one, unchosen(act), found, "It is no longer offered.");
+  } catch (refused) {
+    if (!(refused.status >= 0)) throw refused;
+    return ask(one, unchosen(act), found, refused.message);
   }
-  return ask(one, { ...act, fields }, found);
 }
 
-function ask(one, act, found) {
+function unchosen(act) {
+  return { ...act, fields: act.fields.map((field) => ({ ...field, choices: null })) };
+}
+
+// `refused`: why its choices are not known.
+function ask(one, act, found, refused = "") {
   if (document.querySelector("dialog[open]")) return; // of a double click
   const fields = drawn(act.fields);
   const why = h("textarea", { id: "why", rows: 3, maxlength: 1000, required: true, "aria-describedby": "act-loses" });
   let done = "";
-  const trouble = h("p", { id: "act-trouble", role: "alert", class: "bad" });
+  const trouble = h("p", { id: "act-trouble", role: "alert", class: "bad" }, refused);
   const yes = h("button", { type: "submit", id: "act-yes", class: "danger" }, act.words);
-  const no = h("button", { type: "button", id: "act-no", onclick: () => dialog.close() }, "Do nothing");
+  const no = h("button", { type: "button", id: "act-no", onclick: () => dialog.close() }, "Cancel");
   const form = h("form", { method: "dialog", novalidate: true },
     h("h2", { id: "act-title" }, `${act.words}: ${one.name}`),
     h("p", { id: "act-loses" }, h("strong", {}, "Lost: "), act.loses),
@@ -68,29 +73,41 @@ function ask(one, act, found) {
     sending(true);
     const refused = await sent(one, act, { why: why.value, values: fields.values() }, found.connection);
     sending(false);
-    if (refused === null) {
-      done = `${act.words}: ${one.name}. It is done.`;
-      return dialog.close();
-    }
+    done = refused === null ? `${act.words}: ${one.name}. It is done.` : "";
+    if (!dialog.isConnected) return told(done || `${act.words}: ${one.name}. ${refused.detail}`);
+    if (done) return dialog.close();
     trouble.textContent = refused.detail;
     if (!fields.wrong(refused.fields ?? {})) yes.focus();
   });
-  // What is sent is done, whether the form is open or not: it stays until the answer is there.
+  // What is sent is done, whether the form is open or not: it stays until the answer is there. A browser closes it at a
+  // second Escape, or at the way back of a phone, without asking; keys can be kept from that.
   function sending(now) {
     yes.disabled = no.disabled = now;
     yes.textContent = now ? "Being done …" : act.words;
+    if (now) document.addEventListener("keydown", staying, true);
+    else document.removeEventListener("keydown", staying, true);
   }
   dialog.addEventListener("cancel", (event) => (no.disabled ? event.preventDefault() : null));
   dialog.addEventListener("close", () => {
     dialog.remove();
-    const told = document.getElementById("done");
-    say(told, done);
-    (done ? told : document.getElementById(`act-${act.name}-${one.uid}`))?.focus();
-    refreshNow();
+    told(done);
+    if (!done) document.getElementById(`act-${act.name}-${one.uid}`)?.focus();
   });
   document.body.append(dialog);
   dialog.showModal();
-  (form.querySelector(".field input, .field select") ?? why).focus();
+  (form.querySelector(".field input, .field select, .field textarea") ?? why).focus();
+}
+
+function staying(event) {
+  if (event.key === "Escape") event.preventDefault();
+}
+
+// The outcome of an act, whose form is closed; no words: there is none.
+function told(words) {
+  const place = document.getElementById("done");
+  say(place, words);
+  if (words) place.focus();
+  refreshNow();
 }
 
 function options(act) {
@@ -109,13 +126,13 @@ async function sent(one, act, wish, connection) {
       body: JSON.stringify({ revision: one.revision, ...wish }),
     });
   } catch {
-    return { detail: "Airflow's API server does not answer. The history of acts says whether it was done." };
+    return { detail: "Airflow's API server does not answer. The list of acts shows whether it was done." };
   }
   if (answer.ok) return null;
   if (answer.status === 401) return { detail: "You are logged out. Log in to Airflow and open this page again." };
   try {
     const { detail, fields } = await answer.json();
-    if (typeof detail === "string") return { detail, fields };
+    if (saidBy(detail) !== null) return { detail: saidBy(detail), fields };
   } catch {
     // not ours: a proxy's page, for one
   }
@@ -136,8 +153,8 @@ export function shownActs(history) {
   const here = address.get("acts");
   if (history.acts.length === 0 && !here) return null;
   const title = here ? "Older acts" : "Newest acts";
-  return section(title, history.acts.length === 0 ? h("p", { class: "quiet" }, "No older one.") : actsTable(history, title),
-    history.cursor === null && !here ? null : h("nav", { class: "pages", "aria-label": "Portions: acts" },
+  return section(title, history.acts.length === 0 ? h("p", { class: "quiet" }, "No older ones.") : actsTable(history, title),
+    history.cursor === null && !here ? null : h("nav", { class: "pages", "aria-label": "Pages: acts" },
       h("button", { type: "button", id: "newest-acts", disabled: !here, onclick: () => turn({ acts: "" }) }, "Newest acts"),
       h("span", {}, `${number(history.acts.length)} ${history.acts.length === 1 ? "act" : "acts"}`),
       h("button", { type: "button", id: "older-acts", disabled: history.cursor === null,
@@ -147,12 +164,12 @@ export function shownActs(history) {
 function actsTable(history, title) {
   return scroll(title,
     h("table", { id: "acts" },
-      h("caption", { class: "aside" }, "Acts of persons on this page"),
+      h("caption", { class: "aside" }, "Acts of users on this page, and by commands"),
       columns(["When", "Act", "Object", "Who", "Why"]),
       h("tbody", {}, history.acts.map((one) => h("tr", {},
         h("td", {}, moment(one.done_at, history.now)),
         h("td", {}, one.act, chosen(one) ? h("span", { class: "exact" }, chosen(one)) : null),
         h("th", { scope: "row" }, `${one.kind.replaceAll("_", " ")} ${one.name}`),
-        h("td", {}, one.who),
-        h("td", {}, one.why))))));
+        h("td", {}, one.who, one.by === "command" && one.who ? h("span", { class: "exact" }, "operating-system user, by a command") : null),
+        h("td", {}, one.why || h("span", { class: "quiet" }, "no reason given")))))));
 }

@@ -1,16 +1,32 @@
 // The page's address says what is looked at; whoever turns it has the page read anew.
 
+const IN_AIRFLOW = new URL("../plugin/tidemark", document.baseURI).pathname;
+
 export const address = addressed();
 let follow = () => {};
 
-// Airflow does not hand on to a frame what the address around it asks for, so it is taken from there; once only, for
-// then Airflow puts the frame's own address into its own.
+// Airflow's page around this one; null in a tab of a DAG, a run or a task, whose address has the place of its own.
+function around() {
+  if (window.parent === window) return null;
+  const { pathname } = window.parent.location;
+  return pathname === IN_AIRFLOW || pathname.startsWith(`${IN_AIRFLOW}/`) ? window.parent : null;
+}
+
+// Airflow does not hand on to a frame what the address around it asks for, so it is taken from there. Only Airflow opens
+// this page without a question.
 function addressed() {
   const own = new URLSearchParams(location.search);
-  if (window.parent === window || own.size > 0 || !/\/plugin\/[^/]+\/?$/.test(window.parent.location.pathname)) return own;
-  const around = new URLSearchParams(window.parent.location.search);
-  if (around.size > 0) history.replaceState(null, "", `?${around}`);
-  return around;
+  const page = around();
+  if (own.size === 0 && page?.location.search) history.replaceState(null, "", page.location.search);
+  else toldAround();
+  return new URLSearchParams(location.search);
+}
+
+// Airflow copies the frame's address into its own when the frame loads, and no change without a load. A reload, or a link
+// that somebody copies, is to show the same.
+function toldAround() {
+  const page = around();
+  page?.history.replaceState(page.history.state, "", page.location.pathname + location.search);
 }
 
 export function whenTurned(act) {
@@ -21,21 +37,37 @@ export function refreshNow() {
   follow();
 }
 
-export function turn(changes) {
+// `state`: what the browser keeps with the address. The way back leads along the objects in the middle of the lineage.
+export function turn(changes, state = history.state) {
+  const walks = (changes.object ?? address.get("object") ?? "") !== (address.get("object") ?? "");
   for (const [name, value] of Object.entries(changes)) {
     if (value === "" || value === null || value === 0 || value === false) address.delete(name);
     else address.set(name, value);
   }
-  document.getElementById("done").textContent = "";
   const text = address.toString();
-  history.replaceState(null, "", text ? `?${text}` : location.pathname);
+  const here = text ? `?${text}` : location.pathname;
+  if (walks) history.pushState(null, "", here);
+  else history.replaceState(state, "", here);
+  arrived();
+}
+
+function arrived() {
+  document.getElementById("done").textContent = "";
+  toldAround();
   follow();
 }
 
+window.addEventListener("popstate", () => {
+  for (const name of new Set(address.keys())) address.delete(name);
+  new URLSearchParams(location.search).forEach((value, name) => address.append(name, value));
+  arrived();
+});
+
+// A link has a question in any case: an address without one is that by which Airflow opens the page.
 export function linkTo(wanted, connection) {
   const asked = new URLSearchParams(wanted);
   if (connection) asked.set("connection", connection);
-  return asked.size > 0 ? `?${asked}` : "./";
+  return `?${asked}`;
 }
 
 export function offsetWish() {

@@ -2,7 +2,7 @@
 // that are walked by arrow keys and said by screen readers.
 
 import { bytes, columns, h, number, scroll, svg, utc, who } from "./elements.js";
-import { format } from "./vendor/d3-format.mjs";
+import { format, precisionRound } from "./vendor/d3-format.mjs";
 import { scaleLinear, scaleUtc } from "./vendor/d3-scale.mjs";
 import { curveLinear, curveStepAfter, line, symbol, symbolCircle, symbolSquare, symbolTriangle } from "./vendor/d3-shape.mjs";
 import { utcDay, utcMinute } from "./vendor/d3-time.mjs";
@@ -15,6 +15,7 @@ export const EDGE = { left: 74, right: 18, top: 14, bottom: 30 };
 const SYMBOLS = [symbolCircle, symbolSquare, symbolTriangle];
 const THICK = 42; // square pixels of a point
 const FEW = 80; // more points are drawn smaller
+const LETTER = 7; // of the texts at the axes
 
 export function chart(part, one, drawn) {
   const fields = one.fields.map((name) => part.fields.find((field) => field.name === name));
@@ -48,7 +49,7 @@ function shape(i, size) {
   return svg("path", { class: `series s${i}`, d: symbol(SYMBOLS[i % SYMBOLS.length], size)() });
 }
 
-// A table is made when it is opened: it has as many rows as the chart has points.
+// A table is made when it is opened for the first time: it has as many rows as the chart has points.
 export function table(id, one, fields, points) {
   const details = h("details", { id: `${id}-table` }, h("summary", {}, `Table: ${one.title}`));
   details.addEventListener("toggle", () => {
@@ -67,22 +68,26 @@ export function rows(title, fields, points) {
 }
 
 function plotted(id, one, fields, points, said) {
-  const x = timeScale(points.map(({ at }) => new Date(at)));
   const y = valueScale(one, fields, points);
+  const values = measured(fields[0].unit, y.domain());
+  const x = timeScale(points.map(({ at }) => new Date(at)), Math.max(EDGE.left, ...values.map(([, words]) => 8 + LETTER * words.length)));
   const marks = fields.map((field, i) => series(id, one, field, i, fields.length, points, x, y));
   walkable(marks.flat(), said);
-  return [axes(x, y, fields[0].unit), one.shape === "bars" ? null : fields.map((field, i) => path(one, field, i, points, x, y)),
+  return [axes(x, y, values), one.shape === "bars" ? null : fields.map((field, i) => path(one, field, i, points, x, y)),
     marks.map((group) => svg("g", {}, group))];
 }
 
 function series(id, one, field, i, count, points, x, y) {
-  return points.flatMap((point, n) => {
+  const before = new Map(); // how many points have the time: the id of a mark stays while older points leave the chart
+  return points.flatMap((point) => {
+    const n = before.get(point.at) ?? 0;
+    before.set(point.at, n + 1);
     if (!known(point[field.name])) return [];
     const at = new Date(point.at);
     const label = `${utc(point.at)}, ${field.words}: ${told(point[field.name], field.unit)}`;
     const drawn = one.shape === "bars" ? bar(i, count, points.length, x(at), y, point[field.name])
       : svg("g", { transform: `translate(${round(x(at))},${round(y(point[field.name]))})` }, shape(i, points.length > FEW ? THICK / 3 : THICK));
-    return [mark(`${id}-${i}-${point.at}-${n}`, label, at.getTime(), i, drawn)];
+    return [mark(`${id}-${i}-${point.place ?? `${point.at}-${n}`}`, label, at.getTime(), i, drawn)];
   });
 }
 
@@ -145,11 +150,12 @@ function nearest(marks, time) {
   return marks.reduce((best, one) => (Math.abs(one.place.time - time) < Math.abs(best.place.time - time) ? one : best));
 }
 
-export function timeScale(times) {
+// `left`: of the chart, whose values are written before it.
+export function timeScale(times, left = EDGE.left) {
   const first = new Date(Math.min(...times));
   const last = new Date(Math.max(...times));
   const domain = first.getTime() === last.getTime() ? [utcMinute.offset(first, -1), utcMinute.offset(last, 1)] : [first, last];
-  return scaleUtc(domain, [EDGE.left + 8, WIDTH - EDGE.right - 8]);
+  return scaleUtc(domain, [left + 8, WIDTH - EDGE.right - 8]);
 }
 
 function valueScale(one, fields, points) {
@@ -159,31 +165,37 @@ function valueScale(one, fields, points) {
   return scaleLinear([low, high > low ? high : low + 1], [HEIGHT - EDGE.bottom, EDGE.top]).nice(4);
 }
 
-function axes(x, y, unit) {
-  const { ticks, said } = measure(unit, y.domain());
+function axes(x, y, values) {
+  const left = leftOf(x);
   return svg("g", { class: "axes", "aria-hidden": "true" },
-    ticks.map((tick) => [
-      svg("line", { class: "grid", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: round(y(tick)), y2: round(y(tick)) }),
-      written(EDGE.left - 8, y(tick) + 4, "end", said(tick)),
+    values.map(([value, words]) => [
+      svg("line", { class: "grid", x1: left, x2: WIDTH - EDGE.right, y1: round(y(value)), y2: round(y(value)) }),
+      written(left - 8, y(value) + 4, "end", words),
     ]).flat(), timeAxis(x));
+}
+
+function leftOf(x) {
+  return x.range()[0] - 8;
 }
 
 const short = format(".3~s");
 
-// The values of an axis and how they are said: all of them in one unit, and long numbers in short.
-function measure(unit, domain) {
+// The values of an axis with their words: all of them in one unit, and long numbers in short if that tells them apart.
+function measured(unit, domain) {
   const [name, size] = unit === "seconds" ? (LONG.find(([, one]) => domain[1] >= 2 * one) ?? ["s", 1]) : ["", 1];
   const ticks = scaleLinear(domain.map((value) => value / size), [0, 1]).ticks(4).map((tick) => tick * size);
-  if (unit === "seconds") return { ticks, said: (value) => `${number(Math.round((value / size) * 100) / 100)} ${name}` };
+  const said = (words, values = ticks) => values.map((value) => [value, words(value)]);
+  if (unit === "seconds") return said((value) => `${number(Math.round((value / size) * 100) / 100)} ${name}`);
   const whole = ticks.filter((tick) => Number.isInteger(tick) || !WHOLE.has(unit));
-  if (unit === "bytes") return { ticks: whole, said: bytes };
-  return { ticks: whole, said: (value) => (domain[1] < 100_000 ? number(value) : short(value)) };
+  if (unit === "bytes") return said(bytes, whole);
+  const inShort = domain[1] >= 100_000 && precisionRound(whole[1] - whole[0], domain[1]) <= 3;
+  return said(inShort ? short : number, whole);
 }
 
 export function timeAxis(x) {
   const ticks = x.ticks(4);
   const said = clock(ticks, x.domain());
-  return [svg("line", { class: "axis", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: HEIGHT - EDGE.bottom, y2: HEIGHT - EDGE.bottom }),
+  return [svg("line", { class: "axis", x1: leftOf(x), x2: WIDTH - EDGE.right, y1: HEIGHT - EDGE.bottom, y2: HEIGHT - EDGE.bottom }),
     ticks.map((tick) => [
       svg("line", { class: "axis", x1: round(x(tick)), x2: round(x(tick)), y1: HEIGHT - EDGE.bottom, y2: HEIGHT - EDGE.bottom + 5 }),
       written(x(tick), HEIGHT - 8, "middle", said(tick)),

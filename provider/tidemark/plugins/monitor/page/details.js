@@ -1,12 +1,9 @@
 // One stream: where it stands, its open window, what its transactions delivered, and the history of its offset.
 
 import { address, linkTo } from "./address.js";
-import { badge, behind, columns, failing, h, moment, number, pairs, scroll, section, staleIn, stateOf, svg, utc, who } from "./elements.js";
+import { chart } from "./charts.js";
+import { badge, behind, columns, failing, h, moment, number, pairs, scroll, section, staleIn, stateOf, who } from "./elements.js";
 import { historyLink, newestOf } from "./lists.js";
-
-const WIDTH = 720;
-const HEIGHT = 220;
-const EDGE = { left: 70, right: 20, top: 16, bottom: 34 };
 
 export function drawDetails(found) {
   const one = found.stream;
@@ -28,10 +25,10 @@ function facts(one, found) {
     ["Table id", h("code", {}, found.table_id)],
     ["Mode", one.mode.replace("_", "-")],
     ["Offset", [`version ${number(one.offset)}`,
-      one.initial_rows_pending ? badge("note", "rows at the start are owed") : null]],
+      one.initial_rows_pending ? badge("note", "initial rows not delivered yet") : null]],
     ["Behind", behind(one.lag)],
     ["Stale in", staleIn(one.lag)],
-    found.looked_at ? ["Log looked at", moment(found.looked_at, found.now)] : null,
+    found.looked_at ? ["Log read", moment(found.looked_at, found.now)] : null,
     ["Offset moved", moment(one.advanced_at, found.now)],
     ["Created", moment(one.created_at, found.now)],
     one.comment ? ["Comment", one.comment] : null,
@@ -115,36 +112,10 @@ function movesTable(found) {
         h("td", {}, move.why), h("td", {}, who(move.who)))))));
 }
 
-// Steps: the offset stands still between moves. The table below says the same in words.
+// The points that the store has, and what the newest look at the log has found.
 function plot(found) {
-  const moves = [...found.moves].reverse();
-  if (moves.length === 0) return null;
-  const now = new Date(found.now).getTime();
-  const times = moves.map((move) => new Date(move.moved_at).getTime());
-  const head = found.stream.lag.head ?? found.stream.offset;
-  const x = scale(times[0], Math.max(now, times[0] + 1000), EDGE.left, WIDTH - EDGE.right);
-  const versions = [head, ...moves.flatMap((move) => [move.from_version, move.to_version])];
-  const [least, most] = [Math.min(...versions), Math.max(...versions)];
-  const y = scale(least, Math.max(most, least + 1), HEIGHT - EDGE.bottom, EDGE.top);
-  const steps = moves.map((move, i) => `${i ? `H${x(times[i])}` : `M${x(times[i])},${y(move.from_version)}`}V${y(move.to_version)}`);
-  const label = `The offset moved from version ${moves[0].from_version} to ${found.stream.offset}; the source is at ${head}.`;
-  return svg("svg", { id: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
-    svg("line", { class: "axis", x1: EDGE.left, x2: EDGE.left, y1: EDGE.top, y2: HEIGHT - EDGE.bottom }),
-    svg("line", { class: "axis", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: HEIGHT - EDGE.bottom, y2: HEIGHT - EDGE.bottom }),
-    svg("line", { class: "head", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: y(head), y2: y(head) }),
-    text(EDGE.left - 8, y(head) + 4, "end", number(head)),
-    text(EDGE.left - 8, y(least) + 4, "end", number(least)),
-    text(EDGE.left, HEIGHT - 12, "start", utc(moves[0].moved_at)),
-    text(WIDTH - EDGE.right, HEIGHT - 12, "end", utc(found.now)),
-    svg("path", { class: "steps", d: `${steps.join("")}H${x(now)}` }),
-    moves.map((move, i) => svg("circle", { cx: x(times[i]), cy: y(move.to_version), r: 3.5 },
-      svg("title", {}, `${utc(move.moved_at)}: ${move.why}, ${move.from_version} → ${move.to_version}`))));
-}
-
-function text(x, y, anchor, words) {
-  return svg("text", { x, y, "text-anchor": anchor }, words);
-}
-
-function scale(from, to, low, high) {
-  return (value) => Math.round((low + ((value - from) / (to - from)) * (high - low)) * 10) / 10;
+  const { offset, lag } = found.stream;
+  const now = lag.head === null ? [] : [{ place: "now", at: found.looked_at ?? found.now, offset, head: Math.max(offset, lag.head) }];
+  const part = { ...found.versions, points: [...now, ...found.versions.points] };
+  return h("div", { id: "plot" }, part.charts.map((one) => chart(part, one)));
 }

@@ -212,5 +212,12 @@ async function words(answer) {
   if (answer.status === 403 && (typeof detail !== "string" || detail === "Forbidden")) {
     return "You lack the right to read assets, so you may not see streams or replications. Ask your Airflow administrator.";
   }
-  return typeof detail === "string" ? detail : `Airflow's API server answered ${answer.status}. Its log says why.`;
+  return saidBy(detail) ?? `Airflow's API server answered ${answer.status}. Its log says why.`;
+}
+
+// The words of a refusal. That of an argument names it, which its address or its form has. null: there are none.
+export function saidBy(detail) {
+  if (typeof detail === "string") return detail;
+  if (!Array.isArray(detail)) return null;
+  return detail.map(({ loc, msg }) => `${loc.slice(1).join(" ")}: ${msg}.`).join(" ");
 }

@@ -5,7 +5,7 @@ import { h } from "./elements.js";
 import { keepingFocus } from "./lists.js";
 
 const VIEWS = [
-  ["overview", "Overview", {}],
+  ["overview", "Overview", { view: "overview" }],
   ["objects", "Objects", { view: "objects" }], ["streams", "Streams", { view: "streams" }],
   ["replications", "Replications", { view: "replications" }],
   ["lineage", "Lineage", { view: "lineage" }],

@@ -5,7 +5,7 @@ import { address, linkTo, turn } from "./address.js";
 import { chart, rows, table } from "./charts.js";
 import { h, number, section } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { fetchLooked, isDrawn, keepingFocus, looked, toTheMinute } from "./lists.js";
+import { fetchLooked, isDrawn, keepingOpen, looked, toTheMinute } from "./lists.js";
 import { states, tree } from "./trees.js";
 
 const POINTS = 200;
@@ -34,18 +34,14 @@ async function drawWithActs(found, wish, signal) {
 function draw(found, wish) {
   drawHeader(`${spoken(found.kind)} ${found.name}`, "objects", found.replications);
   if (isDrawn([{ ...toTheMinute(found), now: null }, wish], "#history")) return;
-  const open = new Set([...view.querySelectorAll("details[open]")].map((one) => one.id));
-  keepingFocus(() => {
-    view.replaceChildren(article(found, wish));
-    for (const one of view.querySelectorAll("details")) one.open = open.has(one.id);
-  });
+  keepingOpen(() => view.replaceChildren(article(found, wish)));
 }
 
 function article(found, wish) {
   const connection = found.connections.length > 1 ? found.connection : "";
   return h("article", { id: "history" },
     h("p", {}, h("a", { href: linkTo({ view: "objects" }, connection), id: "back" }, "← All objects"),
-      found.view ? [" ", h("a", { href: linkTo(found.view, connection), id: "own-view" }, "Where it stands")] : null),
+      found.view ? [" ", h("a", { href: linkTo(found.view, connection), id: "own-view" }, "Current state")] : null),
     found.elsewhere ? h("p", {}, found.elsewhere) : null,
     looked(found),
     found.offers?.acts.length ? section("Acts", actButtons(found.offers, found)) : null,
@@ -54,7 +50,7 @@ function article(found, wish) {
 }
 
 function shownPart(part, found, wish) {
-  if (part.points.length === 0) return section(part.words, h("p", { class: "quiet" }, wish.cursor ? "No older one." : "None yet."), turning(part, wish));
+  if (part.points.length === 0) return section(part.words, h("p", { class: "quiet" }, wish.cursor ? "None there." : "None yet."), turning(part, wish));
   const charts = part.charts.map((one) => withStates(one, part, chart(part, one, tree(found.now))));
   return section(part.words, h("div", { class: "charts" }, charts),
     whole(part),
@@ -75,9 +71,12 @@ function withStates(one, part, figure) {
 
 function turning(part, wish) {
   if (part.cursor === null && !wish.cursor) return null;
-  return h("nav", { class: "pages", "aria-label": `Portions: ${part.words}` },
+  return h("nav", { class: "pages", "aria-label": `Pages: ${part.words}` },
     h("button", { type: "button", id: `newest-${part.name}`, disabled: !wish.cursor, onclick: () => turn({ part: "", cursor: "" }) }, "Newest of all parts"),
-    h("span", {}, `${number(part.points.length)} points`),
+    h("button", { type: "button", id: `newer-${part.name}`, disabled: part.newer === null,
+      onclick: () => turn({ part: part.name, cursor: part.newer }) }, "Newer"),
+    h("span", {}, part.total === null ? `${number(part.points.length)} points`
+      : `${number(part.points.length)} of ${number(part.total)} points`),
     h("button", { type: "button", id: `older-${part.name}`, disabled: part.cursor === null,
       onclick: () => turn({ part: part.name, cursor: part.cursor }) }, "Older"));
 }

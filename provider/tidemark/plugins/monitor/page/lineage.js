@@ -15,6 +15,7 @@ const NODE = { least: 130, most: 270, height: 46 };
 const SOON = 2000;
 
 const view = document.getElementById("view");
+let known = new Map(); // what is typed → the id of the node
 let placed = { key: "", width: 0, height: 0, nodes: new Map(), edges: [] };
 
 export async function showLineage(signal) {
@@ -29,16 +30,22 @@ export async function showLineage(signal) {
   draw(await fetchJson("api/v1/lineage", wish, signal));
 }
 
-// What somebody reads or has opened stays where it is.
 function draw(found) {
   drawHeader("lineage", "lineage", found.replications);
-  if (isDrawn({ ...found, now: null, looked_at: null }, "#lineage")) return;
+  if (!isDrawn({ ...found, now: null, looked_at: null }, "#lineage")) drawGraph(found);
+  drawAge(found);
+}
+
+// What somebody reads, types or has opened stays where it is.
+function drawGraph(found) {
   place(found);
   const open = view.querySelector("#edges")?.open ?? false;
   const before = view.querySelector("#lineage")?.parentElement;
   const stays = before?.dataset.centre === (found.centre ?? "") ? [before.scrollLeft, before.scrollTop] : null;
   keepingFocus(() => {
-    view.replaceChildren(...[tools(found), summary(found), found.nodes.length ? graph(found) : nothingYet(found),
+    if (!view.querySelector("#object")) view.replaceChildren(tools(found), h("div", { id: "found" }));
+    offer(found);
+    view.querySelector("#found").replaceChildren(...[summary(found), found.nodes.length ? graph(found) : nothingYet(found),
       found.edges.length ? edgesTable(found, open) : null].filter(Boolean));
   });
   show(found, stays);
@@ -53,19 +60,30 @@ function show(found, before) {
 }
 
 function tools(found) {
-  const known = new Map(found.nodes.map((node) => [spokenName(node), node.id]));
   const choice = h("input", { id: "object", list: "objects", size: 34, placeholder: "kind and name" });
-  const centre = found.nodes.find((node) => node.id === found.centre);
-  choice.value = centre ? spokenName(centre) : "";
   choice.addEventListener("change", () => turn({ object: known.get(choice.value) ?? typed(choice.value) }));
   const depth = h("select", { id: "depth" }, DEPTHS.map((count) => h("option", { value: count }, String(count))));
-  depth.value = address.get("depth") ?? "3";
   depth.addEventListener("change", () => turn({ depth: depth.value }));
   return h("div", { id: "tools", role: "search" },
-    h("label", {}, "Around ", choice), h("datalist", { id: "objects" }, [...known.keys()].map((name) => h("option", { value: name }))),
-    found.centre ? h("label", {}, "Edges up and down ", depth) : null,
-    found.centre ? h("button", { type: "button", id: "all", onclick: () => turn({ object: "" }) }, "Show all") : null,
+    h("label", {}, "Around ", choice), h("datalist", { id: "objects" }),
+    h("label", {}, "Edges up and down ", depth),
+    h("button", { type: "button", id: "all", onclick: () => turn({ object: "" }) }, "Show all"),
     connections(found));
+}
+
+// What can be chosen, and what is. The name of the centre is written when the centre changes: until then somebody types.
+function offer(found) {
+  known = new Map(found.nodes.map((node) => [spokenName(node), node.id]));
+  const of = (selector) => view.querySelector(selector);
+  const [choice, depth, chosen] = [of("#object"), of("#depth"), of("#connection")];
+  of("#objects").replaceChildren(...[...known.keys()].map((name) => h("option", { value: name })));
+  depth.parentElement.hidden = of("#all").hidden = !found.centre;
+  depth.value = address.get("depth") ?? "3";
+  if (chosen) chosen.value = found.connection;
+  if (choice.dataset.centre === (found.centre ?? "")) return;
+  choice.dataset.centre = found.centre ?? "";
+  const centre = found.nodes.find((node) => node.id === found.centre);
+  choice.value = centre ? spokenName(centre) : "";
 }
 
 // "stream orders" as well as "stream/orders"; a name alone is that of a table.
@@ -81,8 +99,13 @@ function summary(found) {
   const counted = found.truncated
     ? `The nearest ${number(found.nodes.length)} of ${number(found.total)} tables and objects. Choose one to see its neighbours.`
     : `${number(found.total)} tables and objects.`;
-  const looked = found.looked_at === null ? " Logs are being looked at." : [" Logs were looked at ", moment(found.looked_at, found.now)];
-  return h("section", { id: "centre" }, centre ? about(centre, found) : null, h("p", { class: "quiet" }, counted, looked));
+  return h("section", { id: "centre" }, centre ? about(centre, found) : null,
+    h("p", { class: "quiet" }, `${counted} `, h("span", { id: "age" })));
+}
+
+function drawAge(found) {
+  view.querySelector("#age").replaceChildren(
+    ...(found.looked_at === null ? ["Logs are being read."] : ["Logs were read ", moment(found.looked_at, found.now)]));
 }
 
 function about(node, found) {
@@ -144,7 +167,7 @@ function graph(found) {
   svg("g", { "aria-hidden": "true" }, found.edges.map((edge, at) => edgeOf(edge, placed.edges[at]))),
   found.nodes.map((node) => nodeOf(node, found, node.id === first)));
   drawing.addEventListener("keydown", (event) => walk(event, found));
-  const around = scroll("Graph, to be scrolled", drawing);
+  const around = scroll("Graph, scrollable", drawing);
   around.dataset.centre = found.centre ?? "";
   around.classList.add("graph");
   return around;

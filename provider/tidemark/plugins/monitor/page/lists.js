@@ -21,8 +21,29 @@ export function connections(found) {
   if (found.connections.length < 2) return null;
   const choice = h("select", { id: "connection" }, found.connections.map((name) => h("option", {}, name)));
   choice.value = found.connection;
-  choice.addEventListener("change", () => turn({ connection: choice.value, offset: 0, cursor: "", acts: "" }));
+  choice.addEventListener("change", () => turn({ connection: choice.value, offset: 0, cursor: "", acts: "", object: "" }));
   return h("label", {}, "Connection ", choice);
+}
+
+export function kinds() {
+  const choice = h("select", { id: "kind" });
+  choice.addEventListener("change", () => turn({ kind: choice.value, offset: 0, cursor: "" }));
+  return h("label", {}, "Kind ", choice);
+}
+
+// Kinds come, go and grow; that of the address is among them. A choice that is open closes if it is filled anew, so the same
+// kinds stay. `named`: words by kind.
+export function offerKinds(named) {
+  const choice = document.getElementById("kind");
+  const here = address.get("kind") ?? "";
+  const offered = { "": "every kind", ...named };
+  offered[here] ??= here.replaceAll("_", " ");
+  const words = JSON.stringify(offered);
+  if (choice.dataset.kinds !== words) {
+    choice.dataset.kinds = words;
+    choice.replaceChildren(...Object.entries(offered).map(([name, text]) => h("option", { value: name }, text)));
+  }
+  choice.value = here;
 }
 
 export function pages(found, one, many) {
@@ -38,9 +59,9 @@ export function pages(found, one, many) {
   );
 }
 
-// What an object has done and taken, beside where it stands.
-export function historyLink(kind, name, connection) {
-  const href = linkTo({ history: name, kind }, connection);
+// What an object has done and taken, beside where it stands. `uid`: of one whose name another object may have, too.
+export function historyLink(kind, name, connection, uid = name) {
+  const href = linkTo({ history: uid, kind }, connection);
   return h("span", { class: "exact" }, h("a", { href, "aria-label": `History of ${kind.replaceAll("_", " ")} ${name}` }, "History"));
 }
 
@@ -74,15 +95,15 @@ export async function fetchLooked(path, wish, signal, draw, missing) {
 export function looked(found) {
   if (found.looked_at === null && !found.not_looked_at) return null;
   return h("p", { class: "quiet", id: "looked" },
-    found.looked_at === null ? "Logs are being looked at." : ["Logs were looked at ", moment(found.looked_at, found.now)],
+    found.looked_at === null ? "Logs are being read." : ["Logs were read ", moment(found.looked_at, found.now)],
     found.not_looked_at > 0 ? ` ${number(found.not_looked_at)} of this page have not answered yet.` : "");
 }
 
-// What is drawn anew takes the focus back: by its id, else as the link or button with the same words and address. Tables
-// stay where they were moved sideways.
+// What is drawn anew takes the focus back: by its id, else as what has the same name and address. A table has another text
+// each minute, and the same name. Tables stay where they were moved sideways.
 export function keepingFocus(draw) {
   const before = document.activeElement;
-  const same = (one) => [one.tagName, one.getAttribute("href"), one.getAttribute("aria-label"), one.textContent].join(" ");
+  const same = (one) => [one.tagName, one.getAttribute("href"), one.getAttribute("aria-label") ?? one.textContent].join(" ");
   const alike = () => [...document.querySelectorAll(`#views ${before.tagName}, #view ${before.tagName}`)]
     .filter((one) => same(one) === words);
   const words = before && before !== document.body ? same(before) : null;
@@ -95,12 +116,27 @@ export function keepingFocus(draw) {
   after?.focus({ preventScroll: true });
 }
 
+// The same for a view with details: those that are open stay open, by their ids. What is made when they are opened is made
+// at once, for the focus and the place that it had; the browser's own event comes later.
+export function keepingOpen(draw) {
+  const open = new Set([...document.querySelectorAll("#view details[open]")].map((one) => one.id));
+  keepingFocus(() => {
+    draw();
+    for (const one of document.querySelectorAll("#view details[id]")) {
+      one.open = open.has(one.id);
+      if (one.open) one.dispatchEvent(new Event("toggle"));
+    }
+  });
+}
+
 let drawn = "";
+const AGES = { lag_seconds: 1, hours_left: 3600 }; // in seconds
 
 // Whether the same answer is on the page already, below the element of that selector: what somebody reads, has selected or
-// has opened there stays.
+// has opened there stays. Lags and hours that are left count by the minute: they change with the clock alone.
 export function isDrawn(answer, selector) {
-  const words = JSON.stringify(answer);
+  const words = JSON.stringify(answer, (name, value) =>
+    (typeof value === "number" && Object.hasOwn(AGES, name) ? Math.floor((value * AGES[name]) / 60) : value));
   const same = words === drawn && document.querySelector(selector) !== null;
   drawn = words;
   return same;

@@ -37,12 +37,19 @@ function shown() {
   return showOverview; // for "overview", and for the address without a question
 }
 
-function allOfThem() {
-  if (shown() === showHistory) return h("a", { href: linkTo({ view: "objects" }, address.get("connection")) }, "All objects");
-  if (shown() === showLineage) return h("a", { href: linkTo({ view: "lineage" }, address.get("connection")) }, "The whole lineage");
-  return [showReplication, showSource].includes(shown())
-    ? h("a", { href: linkTo({ view: "replications" }, address.get("connection")) }, "All replications")
-    : h("a", { href: linkTo({ view: "streams" }, address.get("connection")) }, "All streams");
+const WHOLE = new Map([
+  [showHistory, ["objects", "All objects"]], [showObjects, ["objects", "All objects"]],
+  [showLineage, ["lineage", "The whole lineage"]], [showOverview, ["overview", "Overview"]],
+  [showReplication, ["replications", "All replications"]], [showReplications, ["replications", "All replications"]],
+  [showSource, ["replications", "All replications"]],
+]);
+
+// The way to what there is. The connection may be what there is not.
+function waysOut() {
+  const [view, words] = WHOLE.get(shown()) ?? ["streams", "All streams"];
+  const connection = address.get("connection");
+  return h("p", {}, h("a", { href: linkTo({ view }, connection) }, words), connection
+    ? [" ", h("a", { id: "without-connection", href: linkTo({ view }) }, `${words} without the connection ${connection}`)] : null);
 }
 
 // A source is a database of others, which is asked once.
@@ -64,8 +71,8 @@ async function refresh() {
     trouble.hidden = false;
     say(trouble, error.message);
     if (!(error.status >= 0)) throw error;
-    if (error.status === 401 || error.status === 403 || error.status === 404) view.replaceChildren();
-    if (error.status === 404) view.append(h("p", {}, allOfThem()));
+    if ([401, 403, 404, 422].includes(error.status)) view.replaceChildren();
+    if (error.status === 404 || error.status === 422) view.append(waysOut());
   } finally {
     if (mine === asking) {
       view.setAttribute("aria-busy", "false");

@@ -3,7 +3,7 @@
 import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, amount, badge, h, moment, number, scroll, span } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, fetchLooked, heading, historyLink, isDrawn, keepingFocus, looked, nothingFits, PAGE, pages, searchBox, toTheMinute } from "./lists.js";
+import { connections, fetchLooked, heading, historyLink, isDrawn, keepingFocus, kinds, looked, nothingFits, offerKinds, PAGE, pages, searchBox, toTheMinute } from "./lists.js";
 
 const COLUMNS = [
   ["State", "state"], ["Kind", "kind"], ["Object", "name"], ["Since", "since"], ["Lag", null], ["Owner", null],
@@ -36,7 +36,7 @@ function draw(found, wish) {
   if (isDrawn([toTheMinute(found), wish], "#list > *")) return;
   keepingFocus(() => {
     if (!view.querySelector("#problems")) view.replaceChildren(tools(found), h("div", { id: "list" }));
-    offerKinds(found);
+    offerKinds(Object.fromEntries(Object.entries(found.kinds).map(([name, count]) => [name, `${spoken(name)} (${number(count)})`])));
     const list = view.querySelector("#list");
     const asked = wish.search || wish.problems || wish.kind;
     if (found.total === 0) list.replaceChildren(asked ? nothingFits("object", "objects", showAll) : nothingYet(found));
@@ -60,23 +60,6 @@ function tools(found) {
     h("label", {}, problems, " only with a problem"),
     connections(found),
   );
-}
-
-function kinds() {
-  const choice = h("select", { id: "kind" });
-  choice.addEventListener("change", () => turn({ kind: choice.value, offset: 0 }));
-  return h("label", {}, "Kind ", choice);
-}
-
-// Kinds come, go and grow. A choice that is open closes if it is filled anew, so the same kinds stay.
-function offerKinds(found) {
-  const choice = view.querySelector("#kind");
-  const words = JSON.stringify(found.kinds);
-  if (choice.dataset.kinds === words) return;
-  choice.dataset.kinds = words;
-  choice.replaceChildren(h("option", { value: "" }, "every kind"),
-    ...Object.entries(found.kinds).map(([name, count]) => h("option", { value: name }, `${spoken(name)} (${number(count)})`)));
-  choice.value = address.get("kind") ?? "";
 }
 
 function nothingYet(found) {
@@ -104,7 +87,7 @@ function row(one, found) {
     "tr", { "data-any-object": `${one.kind} ${one.name}` },
     h("td", {}, badge(BADGES[one.severity] ?? "note", spoken(one.state))),
     h("td", {}, spoken(one.kind)),
-    h("th", { scope: "row" }, name, historyLink(one.kind, one.name, connection)),
+    h("th", { scope: "row" }, name, historyLink(one.kind, one.name, connection, one.uid)),
     h("td", {}, moment(one.since, found.now)),
     h("td", {}, lag(one)),
     h("td", {}, one.owner ? airflowLink(`dags/${encodeURIComponent(one.owner)}`, one.owner) : "–"),

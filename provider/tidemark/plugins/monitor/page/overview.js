@@ -5,13 +5,12 @@ import { address, linkTo, turn } from "./address.js";
 import { command } from "./copying.js";
 import { airflowLink, amount, badge, fetchJson, h, moment, number, say, span } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, isDrawn, keepingFocus, nothingFits, PAGE, searchBox, toTheMinute } from "./lists.js";
+import { connections, isDrawn, keepingFocus, kinds, nothingFits, offerKinds, PAGE, searchBox, toTheMinute } from "./lists.js";
 
 const view = document.getElementById("view");
 const SOON = 2000;
 const BADGES = { failed: "bad", warning: "warn", stopped: "note" }; // by the group of the reason
 const GROUPS = { failed: "failed", warning: "with a warning", stopped: "stopped by a person" };
-const passed = []; // cursors of the parts before this one
 
 function listWish() {
   return {
@@ -43,46 +42,45 @@ function draw(found, history, wish) {
   drawHeader("overview", "overview", found.objects.replication ?? 0);
   const listed = { ...toTheMinute(found), looked_at: null, not_looked_at: found.total === 0 ? found.not_looked_at : null };
   if (isDrawn([listed, { ...history, now: null }, drawnFor(wish)], "#needs")) {
-    figures(found);
+    figures(found, wish);
     return;
   }
   const open = new Set([...view.querySelectorAll("details[open]")].map((one) => one.id));
   keepingFocus(() => {
     if (!view.querySelector("#needs")) view.replaceChildren(tools(found), h("div", { id: "figures", class: "quiet" }, h("span", { role: "status" }), " ", h("span", {})), h("div", { id: "needs" }));
-    figures(found);
+    offerKinds(Object.fromEntries(Object.keys(found.objects).sort().map((name) => [name, spoken(name)])));
+    figures(found, wish);
     view.querySelector("#needs").replaceChildren(...[list(found, wish), shownActs(history)].flat().filter(Boolean));
     for (const one of view.querySelectorAll("details")) one.open = open.has(one.id);
   });
 }
 
 function tools(found) {
-  return h("div", { id: "tools", role: "search" }, searchBox("name"), kinds(found), connections(found));
+  return h("div", { id: "tools", role: "search" }, searchBox("name"), kinds(), connections(found));
 }
 
-function kinds(found) {
-  const choice = h("select", { id: "kind" }, h("option", { value: "" }, "every kind"),
-    Object.keys(found.objects).sort().map((name) => h("option", { value: name }, spoken(name))));
-  choice.value = address.get("kind") ?? "";
-  choice.addEventListener("change", () => turn({ kind: choice.value, cursor: "" }));
-  return h("label", {}, "Kind ", choice);
-}
-
-function figures(found) {
-  const looked = found.looked_at === null ? "Logs are being looked at." : ["Logs were looked at ", moment(found.looked_at, found.now)];
+// With a kind or a search, the figures are of what fits, not of all objects.
+function figures(found, wish) {
+  const looked = found.looked_at === null ? "Logs are being read." : ["Logs were read ", moment(found.looked_at, found.now)];
   const counted = Object.entries(GROUPS).filter(([name]) => found.counts[name] > 0)
     .map(([name, words]) => `${number(found.counts[name])} ${words}`);
-  const needing = found.total === 0 ? "" : `${number(found.total)} of ${number(all(found))} objects need attention: ${counted.join(", ")}.`;
+  const needing = found.total === 0 ? "" : `${needers(found, wish)}: ${counted.join(", ")}.`;
   const [told, age] = view.querySelectorAll("#figures > span");
   say(told, needing);
-  age.replaceChildren(...[looked, found.not_looked_at > 0 ? ` ${notLookedAt(found)}.` : ""].flat());
+  age.replaceChildren(...[looked, found.not_looked_at > 0 ? ` ${notLookedAt(found, wish)}.` : ""].flat());
 }
 
-function notLookedAt(found) {
-  return `${number(found.not_looked_at)} of ${number(all(found))} objects not looked at`;
+function needers(found, { kind, search }) {
+  if (!search) return `${number(found.total)} of ${number(all(found, kind))} objects need attention`;
+  return found.total === 1 ? "1 object that fits needs attention" : `${number(found.total)} objects that fit need attention`;
 }
 
-function all(found) {
-  return Object.values(found.objects).reduce((sum, count) => sum + count, 0);
+function notLookedAt(found, { kind }) {
+  return `${number(found.not_looked_at)} of ${number(all(found, kind))} objects not checked yet`;
+}
+
+function all(found, kind) {
+  return Object.entries(found.objects).reduce((sum, [name, count]) => (!kind || name === kind ? sum + count : sum), 0);
 }
 
 function list(found, wish) {
@@ -95,7 +93,7 @@ function list(found, wish) {
       h("p", {}, `No task has used the connection ${found.connection} yet.`), h("p", {}, airflowLink("dags", "To the DAGs")));
   }
   if (found.not_looked_at > 0) {
-    return h("section", { id: "empty" }, h("h2", {}, badge("note", "not known"), ` ${notLookedAt(found)}`),
+    return h("section", { id: "empty" }, h("h2", {}, badge("note", "not known"), ` ${notLookedAt(found, wish)}`),
       h("p", {}, "Their logs have not answered yet. No other object needs attention."));
   }
   return h("section", { id: "empty" },
@@ -108,18 +106,16 @@ function showAll() {
   turn({ search: "", kind: "", cursor: "" });
 }
 
+// The browser keeps the cursors of the parts before this one beside the address. They are not known to who came by a link.
 function turning(found) {
   const here = address.get("cursor") ?? "";
-  if (!here) passed.length = 0;
-  const back = () => turn({ cursor: passed.pop() ?? "" });
-  const on = () => {
-    passed.push(here);
-    turn({ cursor: found.cursor });
-  };
   if (!here && found.cursor === null) return null;
+  const passed = here ? history.state?.passed ?? [] : [];
+  const back = () => turn({ cursor: passed.at(-1) ?? "" }, { passed: passed.slice(0, -1) });
+  const on = () => turn({ cursor: found.cursor }, { passed: [...passed, here] });
   return h("nav", { class: "pages", "aria-label": "Parts" },
-    h("button", { type: "button", id: "before", disabled: !here, onclick: back }, "Before"),
-    h("button", { type: "button", id: "after", disabled: found.cursor === null, onclick: on }, "After"));
+    h("button", { type: "button", id: "before", disabled: !here, onclick: back }, here && passed.length === 0 ? "First" : "Previous"),
+    h("button", { type: "button", id: "after", disabled: found.cursor === null, onclick: on }, "Next"));
 }
 
 function need(one, found) {
@@ -142,11 +138,28 @@ function facts(one, found) {
   const parts = [];
   if (one.since) parts.push([one.since_seen ? "seen since " : "since ", moment(one.since, found.now)]);
   if (one.lag_seconds !== null) parts.push([`lag ${span(one.lag_seconds)}${beside(one)}`]);
-  if (one.log_path) parts.push([airflowLink(one.log_path, "task log")]);
-  if (one.run_path) parts.push(["run ", airflowLink(one.run_path, one.run.run_id)]);
+  if (one.log_path) parts.push([airflowLink(one.log_path, one.run_met ? "task log" : "log of the last task")]);
+  if (one.run_path) parts.push([one.run_met ? "run " : "last run ", airflowLink(one.run_path, one.run.run_id)]);
   if (one.owner) parts.push(["DAG ", airflowLink(`dags/${encodeURIComponent(one.owner)}`, one.owner)]);
-  parts.push([h("a", { href: linkTo({ history: one.name, kind: one.kind }, found.connections.length > 1 ? found.connection : "") }, "history")]);
+  const connection = found.connections.length > 1 ? found.connection : "";
+  if (one.lineage) parts.push([lineageLink(one, connection)]);
+  parts.push([h("a", { href: linkTo({ history: one.uid, kind: one.kind }, connection) }, "history")]);
   return parts.map((part) => h("span", { class: "fact" }, ...part));
+}
+
+function lineageLink(one, connection) {
+  const words = dependents(one.dependents);
+  return h("a", { href: linkTo(one.lineage, connection), "aria-label": `${words}: lineage of ${spoken(one.kind)} ${one.name}` }, words);
+}
+
+// The server counts no more than so many.
+const MANY = 1000;
+
+function dependents(count) {
+  if (count === null) return "lineage";
+  if (count === 0) return "nothing depends on it";
+  if (count === 1) return "1 table or object depends on it";
+  return `${number(count)}${count < MANY ? "" : " or more"} tables and objects depend on it`;
 }
 
 function beside(one) {

@@ -44,7 +44,7 @@ function nothingYet(found) {
   return h(
     "section", { id: "empty" },
     h("h2", {}, "No replication yet"),
-    h("p", {}, `The connection ${found.connection} has no replication. One is made by a task such as`),
+    h("p", {}, `The connection ${found.connection} has no replication. One is created by a task such as`),
     h("pre", {}, 'CreateReplicationOperator(task_id="create", replication="shop", source_conn_id="shop_database", ' +
       'target="replicated")'),
     h("p", {}, airflowLink("dags", "To the DAGs")),

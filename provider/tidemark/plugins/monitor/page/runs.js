@@ -1,6 +1,6 @@
 // The work of tasks, as a tab of Airflow's own pages shows it: of a DAG, of a run, or of one task.
 
-import { address, linkTo } from "./address.js";
+import { address, linkTo, turn } from "./address.js";
 import { amount, badge, bytes, columns, fetchJson, h, moment, number, scroll, section, span, who } from "./elements.js";
 import { drawHeader } from "./header.js";
 import { connections, isDrawn, keepingFocus, toTheMinute } from "./lists.js";
@@ -20,7 +20,7 @@ function wished() {
   const task = given("task_id");
   return {
     connection: address.get("connection"), dag_id: given("dag_id"), run_id: given("run_id"), task_id: task,
-    map_index: task ? given("map_index") || "-1" : "",
+    map_index: task ? given("map_index") || "-1" : "", cursor: given("cursor"),
   };
 }
 
@@ -37,31 +37,42 @@ export async function showRun(signal) {
 
 function draw(found) {
   drawHeader([found.dag_id, found.run_id, found.task_id].filter(Boolean).join(", "), "run", 1);
-  if (isDrawn(toTheMinute(found), "#owned")) return;
-  keepingFocus(() => view.replaceChildren(...[
+  if (isDrawn(toTheMinute(found), "#run")) return;
+  const shows = (name) => found.continues === null || found.continues === name;
+  keepingFocus(() => view.replaceChildren(h("div", { id: "run" },
     found.connections.length > 1 ? h("div", { id: "tools" }, connections(found)) : null,
-    found.run_id === null ? null : touched(found),
-    windows(found),
-    writes(found),
+    found.run_id !== null && shows("touched") ? touched(found) : null,
+    shows("transactions") ? [windows(found), writes(found)] : null,
     next(found),
-    owned(found),
-  ].filter(Boolean)));
+    shows("owned") ? owned(found) : null,
+  )));
+}
+
+// The way to what follows in a list. The other lists are on the first page.
+function turning(found, name, words) {
+  const cursor = found.cursors[name] ?? null;
+  if (cursor === null && found.continues !== name) return null;
+  return h("nav", { class: "pages", "aria-label": `Pages: ${words}` },
+    h("button", { type: "button", id: `first-${name}`, disabled: found.continues === null, onclick: () => turn({ cursor: "" }) }, "First page"),
+    h("button", { type: "button", id: `more-${name}`, disabled: cursor === null, onclick: () => turn({ cursor }) },
+      name === "transactions" ? "Older" : "Next"));
 }
 
 function touched(found) {
   const more = found.more_touched > 0 ? h("p", { class: "quiet" }, `and ${number(found.more_touched)} more`) : null;
   return h("div", { id: "touched" }, section(found.task_id ? "Objects of this task" : "Objects of this run",
     found.touched.length === 0 ? h("p", { class: "quiet" }, "No object that still exists.")
-      : objects("Objects that were touched", found, found.touched.map((one) => [one.object, one])), more));
+      : objects("Objects that were touched", found, found.touched.map((one) => [one.object, one])), more,
+    turning(found, "touched", "objects that were touched")));
 }
 
 function owned(found) {
-  const left = found.total - found.owned.length;
   return h("div", { id: "owned" }, section("Objects of this DAG",
     h("p", { class: "quiet" }, "Runs of this DAG have created them, or have written them last."),
     found.owned.length === 0 ? h("p", { class: "quiet" }, "None.")
       : objects("Objects of this DAG", found, found.owned.map((one) => [one, null])),
-    left > 0 ? h("p", { class: "quiet" }, `and ${number(left)} more`) : null));
+    found.total > found.owned.length ? h("p", { class: "quiet" }, `${number(found.owned.length)} of ${number(found.total)} objects`) : null,
+    turning(found, "owned", "objects of this DAG")));
 }
 
 function objects(label, found, rows) {
@@ -82,9 +93,10 @@ function objects(label, found, rows) {
 
 function windows(found) {
   const rows = found.transactions.flatMap((one) => one.windows.map((window) => [one, window]));
-  if (rows.length === 0) return section("Windows", h("p", { class: "quiet" }, "No window of a stream was taken."));
-  const label = found.older ? `Windows of the newest ${number(found.transactions.length)} transactions` : "Windows";
-  return section("Windows", scroll(label, h("table", { id: "windows" }, h("caption", { class: found.older ? null : "aside" }, label),
+  if (rows.length === 0) return section("Windows", h("p", { class: "quiet" }, "No window of a stream was taken."), turning(found, "transactions", "windows"));
+  const some = found.continues === null && found.cursors.transactions !== undefined;
+  const label = some ? `Windows of the newest ${number(found.transactions.length)} transactions` : "Windows";
+  return section("Windows", turning(found, "transactions", "windows"), scroll(label, h("table", { id: "windows" }, h("caption", { class: some ? null : "aside" }, label),
     columns(["Task", "Stream", "Versions", "Rows", "State", "Opened", "Ended"]),
     h("tbody", {}, rows.map(([one, window]) => h("tr", { class: one.asked_for ? "asked" : null },
       h("td", {}, who(one.owner)),
@@ -101,7 +113,7 @@ function writes(found) {
   const rows = found.transactions.flatMap((one) => one.writes.map((write) => [one, write]));
   if (rows.length === 0) return null;
   return section("Evidence of each target", scroll("Evidence of each target", h("table", { id: "evidence" },
-    h("caption", { class: "aside" }, "Evidence of each target, as its own log has it"),
+    h("caption", { class: "aside" }, "Evidence of each target, as its own log shows it"),
     columns(["Task", "Target", "Written by", "Version", "Rows"]),
     h("tbody", {}, rows.map(([one, write]) => h("tr", {},
       h("td", {}, who(one.owner, { short: true })),

@@ -39,7 +39,7 @@ function draw(found, wish) {
   if (!view.querySelector("#discovery")) view.replaceChildren(frame());
   const fill = (id, ...children) => view.querySelector(id).replaceChildren(...children.flat().filter(Boolean));
   fill("#facts", facts(found));
-  fill("#problems", problems(found.problems) ?? h("p", { class: "quiet" }, "None of server and user."));
+  fill("#problems", problems(found.problems) ?? h("p", { class: "quiet" }, "None of the server or the user."));
   const turning = () => pages(found, "table", "tables");
   if (found.total > 0) fill("#list", turning(), tables(found), turning());
   else fill("#list", wish.search ? nothingFits("table", "tables", showAll) : h("p", { class: "quiet" }, "No table."));

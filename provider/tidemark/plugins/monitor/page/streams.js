@@ -2,9 +2,8 @@
 
 import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, behind, h, moment, number, scroll, staleIn, stateOf, who } from "./elements.js";
-import { drawDetails } from "./details.js";
 import { drawHeader } from "./header.js";
-import { connections, fetchLooked, heading, isDrawn, keepingFocus, looked, nothingFits, PAGE, pages, searchBox, toTheMinute } from "./lists.js";
+import { connections, fetchLooked, heading, isDrawn, keepingFocus, keepingOpen, looked, nothingFits, PAGE, pages, searchBox, toTheMinute } from "./lists.js";
 
 const COLUMNS = [
   ["Stream", "name"],
@@ -46,12 +45,16 @@ export async function showStream(signal) {
     task_id: address.get("task_id"),
     map_index: address.get("map_index"),
   };
-  await fetchLooked("api/v1/stream", wish, signal, drawStream, (found) => found.stream.lag.state === "waiting");
+  await fetchLooked("api/v1/stream", wish, signal, (one) => drawStream(one, signal), (found) => found.stream.lag.state === "waiting");
 }
 
-function drawStream(found) {
+// The modules of charts come with the first stream that is looked at by itself. Meanwhile the reader may have left it.
+async function drawStream(found, signal) {
+  const details = await import("./details.js");
+  signal.throwIfAborted();
   drawHeader(found.stream.name, "streams", found.replications);
-  keepingFocus(() => view.replaceChildren(drawDetails(found)));
+  if (isDrawn(toTheMinute(found), "#plot")) return;
+  keepingOpen(() => view.replaceChildren(details.drawDetails(found)));
 }
 
 function drawList(found, wish) {
@@ -90,7 +93,7 @@ function nothingYet(found) {
     h("p", {}, found.store === "absent"
       ? `No task has used the connection ${found.connection} yet.`
       : `The connection ${found.connection} has no stream.`),
-    h("p", {}, "A stream is made by a task such as"),
+    h("p", {}, "A stream is created by a task such as"),
     h("pre", {}, 'CreateStreamOperator(task_id="create", stream="order_changes", on="shop.orders")'),
     h("p", {}, "and is shown here after its first run. If streams use another connection, name it in " +
       "[tidemark] monitor_conn_ids of Airflow's configuration."),
@@ -113,7 +116,7 @@ function row(one, found) {
   return h(
     "tr", { "data-stream": one.name },
     h("th", { scope: "row" }, h("a", { href: link, id: `stream-${one.uid}` }, one.name),
-      one.initial_rows_pending ? h("span", { class: "exact" }, "owes the rows at the start") : null,
+      one.initial_rows_pending ? h("span", { class: "exact" }, "initial rows not delivered yet") : null,
       one.comment ? h("span", { class: "exact" }, one.comment) : null),
     h("td", {}, stateOf(one)),
     h("td", { class: "wrap", title: one.path }, one.source),

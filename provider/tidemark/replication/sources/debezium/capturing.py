@@ -75,6 +75,7 @@ class DebeziumLog:
             end=until,
             has_siblings=lambda lane: self.landed.has_siblings(lane, until.lanes),
             place=self.landed.place,
+            remedy=self.landed.remedy,
             max_events=options.max_events,
             heartbeat=heartbeat,
         )

@@ -37,6 +37,10 @@ class FileInput:
         """The canonical URI."""
         return self.place
 
+    def remedy(self, lane: str) -> str:
+        """Files can be corrected."""
+        return "Correct the file."
+
     def ends(self) -> Lanes:
         """Behind the last file of each lane."""
         return {name: tuple(lane.end()) for name, lane in self._lanes().items()}
@@ -152,7 +156,7 @@ class FileInput:
         try:
             yield from avro_records(opened)
         except ValueError as error:
-            raise self._invalid(file, f"is no file of envelopes: {error}") from error
+            raise self._invalid(file, f"is not a file of envelopes: {error}") from error
 
     def _parsed(self, line: bytes, file: StoredFile, where: str) -> Any:
         try:

@@ -49,6 +49,10 @@ class EnvelopeInput(Protocol):
         """Which place it is: another one has other positions."""
         ...
 
+    def remedy(self, lane: str) -> str:
+        """The next step after a record of the lane that is no envelope."""
+        ...
+
     def ends(self) -> Lanes:
         """The current end of each lane."""
         ...

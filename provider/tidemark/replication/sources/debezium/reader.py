@@ -11,11 +11,14 @@ from tidemark.model.codec import to_json
 from tidemark.replication.model.replication import LogPosition, Selection, TableSchema
 from tidemark.replication.planning.debezium import (
     Envelope,
+    Landed,
+    NamedTable,
     Notice,
     NoticeKind,
     message_of,
     message_text,
     read_method,
+    table_of,
 )
 from tidemark.replication.planning.debezium_facts import SourceFacts, facts_of
 from tidemark.replication.planning.debezium_marks import Mark, event_position
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["EnvelopeReader"]
 
 _NO_FACTS: tuple[Any, ...] = (None,) * 12
-_REMEDY = "Correct it where it is landed, or exclude its table."
+_EXCLUDE = "Or exclude its table."
 
 
 class _Pending(NamedTuple):
@@ -62,6 +65,7 @@ class EnvelopeReader(BatchFacts):
     end: Mark
     has_siblings: Callable[[str], bool]
     place: str
+    remedy: Callable[[str], str]
     max_events: int
     heartbeat: bool = False
     chunk_rows: int = 20_000
@@ -130,9 +134,15 @@ class EnvelopeReader(BatchFacts):
                 if not self._read(message, record, before):
                     return False
             except ValueError as error:
-                raise self._invalid(record, str(error)) from error
+                if not self._is_of_others(record.landed):
+                    raise self._invalid(record, str(error)) from error
         self._lanes[record.lane] = record.mark
         return True
+
+    def _is_of_others(self, landed: Landed) -> bool:
+        """Whether it names a table that is not captured, so that its form does not matter."""
+        table = table_of(landed)
+        return table is not None and table.source_id not in self.objects and self._passes(table)
 
     def _read(self, message: Envelope | Notice, record: Record, before: tuple[Any, ...] | None) -> bool:
         if isinstance(message, Notice):
@@ -142,15 +152,21 @@ class EnvelopeReader(BatchFacts):
         if message.op == "m":
             self._message(record, str(message.message.get("prefix") or ""), message_text(message), message.at)
             return True
-        captured = self.objects.get(message.source_id)
-        if captured is None:
-            return self._passes(message)
+        if self.objects.get(message.source_id) is None:
+            return self._is_empty(message, record) or self._passes(message)
         self._pass_on(message, record)
         if message.op == "d":
             self._pending = _Pending(message, record, before)
         return True
 
-    def _passes(self, message: Envelope) -> bool:
+    def _is_empty(self, message: Envelope, record: Record) -> bool:
+        """A TRUNCATE before the first row of a table changes nothing. It is not registered, as it shows no columns."""
+        if message.op != "t" or message.source_id in self.left_out or not selects(self.selection, message.name):
+            return False
+        self._require_order(message, record)
+        return True
+
+    def _passes(self, message: Envelope | NamedTable) -> bool:
         if message.source_id not in self.left_out and selects(self.selection, message.name):
             return False
         self.unasked.add(message.name.text)
@@ -175,11 +191,7 @@ class EnvelopeReader(BatchFacts):
     def _put(self, envelope: Envelope, gone: Envelope | None, record: Record) -> None:
         """Raises ValueError."""
         captured = self.objects[envelope.source_id]
-        if envelope.op == "t" and self.has_siblings(record.lane):
-            raise ValueError(
-                "a TRUNCATE, in a table whose changes are in several partitions, so that nobody knows which of them"
-                " came before it"
-            )
+        self._require_order(envelope, record)
         known = self.schemas.get(captured.source_id)
         form = self._forms.form(envelope, captured, known)
         self._nth += 1
@@ -198,6 +210,14 @@ class EnvelopeReader(BatchFacts):
         for event in events_of(form, envelope, gone):
             sequence = self._row(number, position, told, sequence, event)
             self.events[captured.name.text] += 1
+
+    def _require_order(self, envelope: Envelope, record: Record) -> None:
+        """Raises ValueError."""
+        if envelope.op == "t" and self.has_siblings(record.lane):
+            raise ValueError(
+                "a TRUNCATE, in a table whose changes are in several partitions, so that nobody knows which of them"
+                " came before it"
+            )
 
     def _message(self, record: Record, prefix: str, content: str, at: int | None) -> None:
         if self._pending is not None:
@@ -235,8 +255,11 @@ class EnvelopeReader(BatchFacts):
         return len(self.facts) - 1
 
     def _invalid(self, record: Record, problem: str) -> EnvelopeInvalid:
-        file, number = record.place
-        return EnvelopeInvalid(place=f"{self.place}: {file}, {number}", problem=problem, remedy=_REMEDY)
+        """A table can only be excluded if the record names it."""
+        (file, number), remedy = record.place, self.remedy(record.lane)
+        named = record.landed is not None and table_of(record.landed) is not None
+        remedy = f"{remedy} {_EXCLUDE}" if named else remedy
+        return EnvelopeInvalid(place=f"{self.place}: {file}, {number}", problem=problem, remedy=remedy)
 
 
 def _is_moved(gone: Envelope, message: Envelope) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from tidemark.errors import EnvelopeInvalid
-from tidemark.replication.model.replication import FoundObject, TableSchema
-from tidemark.replication.planning.debezium import Envelope, message_of
+from tidemark.replication.model.replication import FoundObject, Selection, TableSchema
+from tidemark.replication.planning.debezium import Envelope, message_of, table_of
 from tidemark.replication.planning.debezium_fields import Field, fields_of_avro, fields_of_connect
 from tidemark.replication.planning.debezium_marks import Lanes
 from tidemark.replication.planning.debezium_rows import RowRules
 from tidemark.replication.planning.debezium_tables import EnvelopeKeys, key_columns, seen_columns
 from tidemark.replication.planning.debezium_types import LOSSY_TIMES
+from tidemark.replication.planning.selection import selects
 from tidemark.replication.sources.debezium.inputs import EnvelopeInput
 
 __all__ = ["KEY_UNKNOWN", "MOST_LOOKED_AT", "tables_in"]
@@ -29,10 +30,16 @@ LOSSY = "time.precision.mode=connect cuts microseconds off: column {columns}. Se
 
 
 def tables_in(
-    landed: EnvelopeInput, start: Lanes, end: Lanes, named: EnvelopeKeys, rules: RowRules
+    landed: EnvelopeInput,
+    start: Lanes,
+    end: Lanes,
+    named: EnvelopeKeys,
+    rules: RowRules,
+    selection: Selection | None = None,
 ) -> tuple[FoundObject, ...]:
     """The tables between the two, each by its first envelope with a row. A table that comes later than the look reaches
-    is found by a later one: capture stops before it. Raises EnvelopeInvalid.
+    is found by a later one: capture stops before it. Raises EnvelopeInvalid, unless the record names a table outside
+    of `selection`.
     """
     found: dict[str, FoundObject] = {}
     for lane in sorted(end):
@@ -47,9 +54,11 @@ def tables_in(
             try:
                 message = message_of(record.landed, avro=record.avro)
             except ValueError as error:
+                table = table_of(record.landed)
+                if table is not None and selection is not None and not selects(selection, table.name):
+                    continue
                 file, number = record.place
-                place = f"{landed.place}: {file}, {number}"
-                remedy = "Correct it where it is landed."
+                place, remedy = f"{landed.place}: {file}, {number}", landed.remedy(lane)
                 raise EnvelopeInvalid(place=place, problem=str(error), remedy=remedy) from error
             if isinstance(message, Envelope) and message.op not in "tm" and message.source_id not in found:
                 found[message.source_id] = _found(message, named, rules)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemark.model.source_address import SourceAddress
-from tidemark.replication.model.replication import FoundObject
+from tidemark.replication.model.replication import FoundObject, Selection
 from tidemark.replication.planning.debezium_marks import Lanes
 from tidemark.replication.planning.debezium_rows import RowRules, Unavailable
 from tidemark.replication.sources.debezium.inputs import EnvelopeInput
@@ -33,6 +33,8 @@ class DebeziumSource(LandedSource):
     def _landed(self) -> EnvelopeInput:
         return self._input
 
-    def _tables(self, start: Lanes, numeric_as: str | None) -> tuple[FoundObject, ...]:
+    def _tables(
+        self, start: Lanes, numeric_as: str | None, selection: Selection | None = None
+    ) -> tuple[FoundObject, ...]:
         rules = RowRules(numeric_as, None, Unavailable(self._settings.unavailable))
-        return tables_in(self._input, start, self._input.ends(), self._settings.key_of, rules)
+        return tables_in(self._input, start, self._input.ends(), self._settings.key_of, rules, selection)

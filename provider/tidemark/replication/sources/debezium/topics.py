@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -22,7 +22,9 @@ __all__ = ["TopicInput"]
 
 
 class TopicInput:
-    """The `EnvelopeInput` of topics. A mark is the id of the topic and an offset."""
+    """The `EnvelopeInput` of topics. A mark is the id of the topic, an offset, and the number of its partitions. Marks
+    of an earlier release have no number.
+    """
 
     def __init__(self, settings: DebeziumSettings) -> None:
         if settings.brokers is None:
@@ -36,21 +38,24 @@ class TopicInput:
         with self._reader() as reader:
             return f"kafka:{reader.cluster_id()}:{','.join(self._settings.topics)}"
 
+    def remedy(self, lane: str) -> str:
+        """Records of a topic stay. Another location is another place."""
+        topic, _ = _parts(lane)
+        return (
+            f"Leave topic {topic} out of the location of the connection. Then recover the replication from now, or"
+            " drop it and create it again."
+        )
+
     def ends(self) -> Lanes:
         """The last offsets that can be read."""
         with self._reader() as reader:
-            return {
-                _lane(state.topic, one.partition): (state.topic_id, one.latest)
-                for state in self._states(reader)
-                for one in state.partitions
-                if one.latest
-            }
+            return _ends(self._states(reader))
 
     def require_kept(self, lanes: Lanes, position: str) -> None:
         """A topic that was recreated has other records under its offsets."""
         with self._reader() as reader:
             states = {state.topic: state for state in self._states(reader)}
-        for lane, (topic_id, offset) in lanes.items():
+        for lane, (topic_id, offset, *_) in lanes.items():
             topic, partition = _parts(lane)
             state = states.get(topic)
             if state is None:
@@ -63,23 +68,41 @@ class TopicInput:
             if bounds.earliest > offset:
                 problem = f"lost records of {lane} to retention: it begins at {bounds.earliest}, after {offset}"
                 raise lost(self.place, problem, position)
+        self._require_order(lanes, _ends(states.values()), position)
+
+    def _require_order(self, lanes: Lanes, end: Lanes, position: str) -> None:
+        """Partitions that are added take keys of all others. So what was not read of those may be older or newer than
+        any record of the new ones. Raises SlotLost.
+        """
+        before, now = _partitions(lanes), _partitions(end)
+        for lane, (_, offset, *_) in end.items():
+            topic, partition = _parts(lane)
+            known = before.get(topic)
+            read = lanes[lane][1] if lane in lanes else 0
+            if known is not None and partition < known < now[topic] and offset > read:
+                problem = (
+                    f"has {now[topic]} partitions of the topic {topic} instead of {known}, and unread records in"
+                    f" {lane}, so changes have no order"
+                )
+                raise lost(self.place, problem, position)
 
     def is_behind(self, lanes: Lanes, end: Lanes) -> bool:
         """A partition has offsets that were not read."""
-        return any(offset > (lanes[lane][1] if lane in lanes else 0) for lane, (_, offset) in end.items())
+        return any(offset > (lanes[lane][1] if lane in lanes else 0) for lane, (_, offset, *_) in end.items())
 
     def records(self, lanes: Lanes, end: Lanes) -> Iterator[Record]:
-        """Partition by partition."""
+        """Partition by partition. Raises SlotLost."""
+        self._require_order(lanes, end, "the captured position")
         with self._reader() as reader:
             earliest = {
                 _lane(state.topic, one.partition): one.earliest
                 for state in self._states(reader)
                 for one in state.partitions
             }
-            for lane, (topic_id, until) in sorted(end.items()):
+            for lane, (topic_id, until, *count) in sorted(end.items()):
                 start = lanes[lane][1] if lane in lanes else earliest.get(lane, 0)
                 if start < until:
-                    yield from self._partition(reader, lane, topic_id, start, until)
+                    yield from self._partition(reader, lane, topic_id, (start, until), count)
 
     def has_siblings(self, lane: str, lanes: Lanes) -> bool:
         """Another partition of the topic."""
@@ -88,15 +111,18 @@ class TopicInput:
 
     def amount(self, lanes: Lanes, end: Lanes) -> int:
         """Offsets, as brokers tell no bytes."""
-        return sum(max(0, offset - (lanes[lane][1] if lane in lanes else 0)) for lane, (_, offset) in end.items())
+        return sum(max(0, offset - (lanes[lane][1] if lane in lanes else 0)) for lane, (_, offset, *_) in end.items())
 
-    def _partition(self, reader: TopicReader, lane: str, topic_id: str, start: int, until: int) -> Iterator[Record]:
+    def _partition(
+        self, reader: TopicReader, lane: str, topic_id: str, offsets: tuple[int, int], count: Sequence[int]
+    ) -> Iterator[Record]:
         topic, partition = _parts(lane)
-        wanted = TopicRange(topic, topic_id, (PartitionRange(partition, start, until),))
+        wanted = TopicRange(topic, topic_id, (PartitionRange(partition, *offsets),))
         for batch in reader.read(wanted):
             for one in batch.records:
-                yield Record(lane, (topic_id, one.offset + 1), (lane, one.offset), self._landed(one, lane))
-            yield Record(lane, (topic_id, batch.positions[partition]), (lane, batch.positions[partition]), None)
+                yield Record(lane, (topic_id, one.offset + 1, *count), (lane, one.offset), self._landed(one, lane))
+            at = batch.positions[partition]
+            yield Record(lane, (topic_id, at, *count), (lane, at), None)
 
     def _landed(self, record: KafkaRecord, lane: str) -> Landed:
         if record.value is not None and record.value[:1] == b"\0":
@@ -109,8 +135,8 @@ class TopicInput:
             return Landed(landed_value(record.value), landed_value(record.key), headers, True)
         except ValueError as error:
             place = f"{self.place}: {lane}, offset {record.offset}"
-            remedy = "Name the topics of Debezium alone, and have them written by Kafka Connect's JsonConverter."
-            raise EnvelopeInvalid(place=place, problem=f"is no JSON ({error})", remedy=remedy) from error
+            problem = f"is not JSON, as Kafka Connect's JsonConverter writes it ({error})"
+            raise EnvelopeInvalid(place=place, problem=problem, remedy=self.remedy(lane)) from error
 
     def _states(self, reader: TopicReader) -> list[TopicState]:
         names = [one for one in reader.topics() if any(fnmatchcase(one, wanted) for wanted in self._settings.topics)]
@@ -123,6 +149,24 @@ class TopicInput:
 
             with open_reader(self._brokers) as reader:
                 yield reader
+
+
+def _ends(states: Iterable[TopicState]) -> Lanes:
+    return {
+        _lane(state.topic, one.partition): (state.topic_id, one.latest, len(state.partitions))
+        for state in states
+        for one in state.partitions
+        if one.latest
+    }
+
+
+def _partitions(lanes: Lanes) -> dict[str, int]:
+    """The number of partitions of each topic, if it is known."""
+    found: dict[str, int] = {}
+    for lane, (_, _, *count) in lanes.items():
+        topic, _ = _parts(lane)
+        found[topic] = max(found.get(topic, 0), *count) if count else found.get(topic, 0)
+    return {topic: count for topic, count in found.items() if count}
 
 
 def _lane(topic: str, partition: int) -> str:

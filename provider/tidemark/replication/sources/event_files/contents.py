@@ -67,7 +67,7 @@ def _avro(opened: IO[bytes], place: str, columns: Columns, numeric_as: str | Non
             number += 1
             yield avro_record(document, header, columns(document.get("schema_key")) or own)
     except ValueError as error:
-        raise invalid(place, f"is no file of events behind record {number}: {error}") from error
+        raise invalid(place, f"is not a file of events behind record {number}: {error}") from error
     except EventUnreadable as error:
         raise invalid(place, f"has no event in record {number} ({error.facts['problem']})") from error
 

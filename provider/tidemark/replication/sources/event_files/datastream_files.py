@@ -58,14 +58,11 @@ class DatastreamFolder:
         """
         mark = FolderMark.of(lanes.get(FOLDER))
         found = self._list()
-        if len(self._left(found, mark)) != mark.left:
-            raise lost(self.place, "lost files before they were read", position)
+        self._require_left(found, mark, position)
         before = [one for one in found if not newer_than(one, mark.until)]
         now = cut_at(before)
         if now.files > mark.until.files or (now.files == mark.until.files and now.digest != mark.until.digest):
-            newest = max(before, key=lambda one: one.modified_at).name
-            problem = f"a file came with an old time, so it was not seen; the newest such file is {newest}"
-            raise EventFilesOutOfOrder(place=self.place, problem=problem, remedy=AGAIN)
+            raise self._unseen(before)
 
     def is_behind(self, lanes: Lanes, end: Lanes) -> bool:
         """A part of the last look is left, or there are files behind it."""
@@ -77,10 +74,7 @@ class DatastreamFolder:
         until, mark = FolderMark.of(end.get(FOLDER)).until, FolderMark.of(lanes.get(FOLDER))
         found = self._list() if self._listed is None else self._listed
         if not mark.is_whole:
-            left = self._left(found, mark)
-            if len(left) != mark.left:
-                raise lost(self.place, "lost files before they were read", "the captured position")
-            yield from self._files(left, mark)
+            yield from self._files(self._require_left(found, mark, "the captured position"), mark)
         if until.place <= mark.until.place:
             return
         new = [one for one in found if newer_than(one, mark.until) and not newer_than(one, until)]
@@ -126,6 +120,20 @@ class DatastreamFolder:
             raise SourceRefused(source=self.place, what="the event files", problem=problem, remedy=remedy)
         self._listed = found
         return found
+
+    def _require_left(self, found: list[StoredFile], mark: FolderMark, position: str) -> list[StoredFile]:
+        """The files that the last look has left. Raises SlotLost, EventFilesOutOfOrder."""
+        left = self._left(found, mark)
+        if len(left) < mark.left:
+            raise lost(self.place, "lost files before they were read", position)
+        if len(left) > mark.left:
+            raise self._unseen(left)
+        return left
+
+    def _unseen(self, among: list[StoredFile]) -> EventFilesOutOfOrder:
+        newest = max(among, key=lambda one: one.modified_at).name
+        problem = f"a file came with an old time, so it was not seen; the newest such file is {newest}"
+        return EventFilesOutOfOrder(place=self.place, problem=problem, remedy=AGAIN)
 
     def _left(self, found: list[StoredFile], mark: FolderMark) -> list[StoredFile]:
         """Files between the cuts of the mark that were not read to their end."""
@@ -179,4 +187,4 @@ class DatastreamFolder:
             require_header(header)
             return header_columns(header, self.numeric_as)
         except ValueError as error:
-            raise invalid(f"{self.place}/{beside.name}", f"is no schema of events: {error}") from error
+            raise invalid(f"{self.place}/{beside.name}", f"is not a schema of events: {error}") from error

@@ -138,7 +138,7 @@ class OwnFolder:
         try:
             found: FilesOfRange = from_json(FilesOfRange, text.decode())
         except ValueError as error:
-            raise invalid(f"{self.place}/{name.text}", f"is no list of event files: {error}") from error
+            raise invalid(f"{self.place}/{name.text}", f"is not a list of event files: {error}") from error
         return found
 
     def _merged(self, found: FilesOfRange, start: LogPosition) -> Iterator[tuple[FileRecord, str, int]]:

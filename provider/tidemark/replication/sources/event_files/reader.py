@@ -113,8 +113,12 @@ class EventFileReader(BatchFacts):
         return record.name is None or record.source_id in self.objects
 
     def _stops(self, record: FileRecord) -> bool:
-        """Whether the table is still to be registered."""
+        """Whether the table is still to be registered. A TRUNCATE before its first event changes nothing, and shows
+        no columns to register.
+        """
         assert record.name is not None
+        if record.event.change == Change.TRUNCATE:
+            return False
         if record.source_id not in self.left_out and selects(self.selection, record.name):
             return True
         self.unasked.add(record.name.text)

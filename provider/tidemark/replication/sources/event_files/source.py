@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemark.lake.storage import canonical_uri
 from tidemark.model.source_address import SourceAddress
-from tidemark.replication.model.replication import FoundObject
+from tidemark.replication.model.replication import FoundObject, Selection
 from tidemark.replication.planning.debezium_marks import Lanes
 from tidemark.replication.planning.event_file_records import KEY_UNKNOWN
 from tidemark.replication.sources.event_files.inputs import EventFolder
@@ -35,6 +35,8 @@ class EventFileSource(LandedSource):
     def _landed(self) -> EventFolder:
         return open_folder(self._settings)
 
-    def _tables(self, start: Lanes, numeric_as: str | None) -> tuple[FoundObject, ...]:
+    def _tables(
+        self, start: Lanes, numeric_as: str | None, selection: Selection | None = None
+    ) -> tuple[FoundObject, ...]:
         folder = open_folder(self._settings, numeric_as)
         return tables_in(folder, start, folder.ends(), self._settings.key_of)

@@ -18,7 +18,7 @@ from tidemark.replication.sources.change_log import ONE_SERVER, LogBatch, Origin
 from tidemark.replication.sources.mysql.catalog import ServerFacts, server_facts
 from tidemark.replication.sources.mysql.connection import Connection, connect, rows_of
 from tidemark.replication.sources.mysql.dialects import MARIADB, dialect_of
-from tidemark.replication.sources.mysql.failover import Continued, continued, gtids_at
+from tidemark.replication.sources.mysql.failover import Continued, continued, gtids_at, require_not_set_back
 from tidemark.replication.sources.mysql.failures import source_text
 from tidemark.replication.sources.mysql.log_files import bytes_behind, require_readable, visible_end
 from tidemark.replication.sources.mysql.log_stream import events_from
@@ -86,6 +86,8 @@ class BinaryLog:
             )
         else:
             require_readable(self.connection, self.address, place)
+            if origin.gtids:
+                require_not_set_back(self.connection, self.address, origin.gtids)
             self._standing = Continued(place, origin.gtids or gtids_at(self.connection, self.address, place))
 
     def batch(
@@ -95,10 +97,12 @@ class BinaryLog:
         standing, until = self._at(start), place_in(end)
         begin = standing.place
         ((any_case,),) = rows_of(self.connection, "SELECT @@GLOBAL.lower_case_table_names")
+        tables = LoggedSchemas(self.connection, source_text(self.address), self.hashed)
         reader = TransactionReader(
             objects={one.source_id: one for one in self.request.objects},
             schemas=dict(schemas),
-            table_of=LoggedSchemas(self.connection, source_text(self.address), self.hashed),
+            table_of=tables,
+            altered=tables.altered,
             created_at=self._created_at,
             start=begin,
             end=until,
@@ -153,5 +157,5 @@ def place_in(position: LogPosition) -> FilePlace:
     """Of a position that is no START. Raises InvalidArgument for one of another kind of source."""
     place = place_of(position)
     if place is None:
-        raise ValueError("the beginning of all logs is no place in a file")
+        raise ValueError("the beginning of all logs is not a place in a file")
     return place

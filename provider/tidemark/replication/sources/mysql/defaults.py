@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from tidemark.replication.sources.mysql.alterations import AddedColumn
 from tidemark.replication.sources.mysql.json_binary import double_text
 from tidemark.replication.sources.mysql.types import base_of
 
-__all__ = ["Fill", "fill_of"]
+__all__ = ["Fill", "fill_as_added", "fill_of"]
 
 _WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
@@ -23,6 +24,17 @@ _ESCAPED = re.compile(r"''|\\.", re.S)
 _UNESCAPED = {r"\0": "\0", r"\n": "\n", r"\r": "\r", r"\Z": "\x1a"}
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _MOMENT = re.compile(r"(?P<whole>[0-9:\- ]+?)(?:\.(?P<part>\d+))?")
+
+
+_AS_IT_IS = (  # literals that every server and session takes for the same value
+    (_WHOLE - {"year"}, re.compile(r"-?(?:0|[1-9]\d*)")),
+    (frozenset({"year"}), re.compile(r"\d{4}")),
+    (frozenset({"decimal", "double"}), re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")),
+    (_TEXTS - {"enum", "set"}, re.compile(r"|[ -\[\]-~]*[!-\[\]-~]")),  # ASCII without a backslash, no space at its end
+    (frozenset({"date"}), re.compile(r"\d{4}-\d\d-\d\d")),
+    (frozenset({"datetime"}), re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")),
+    (frozenset({"time"}), re.compile(r"\d\d:\d\d:\d\d")),
+)
 
 
 class Fill(NamedTuple):
@@ -51,6 +63,22 @@ def fill_of(native: str, default: str | None, extra: str, *, nullable: bool, quo
     if _QUOTED.fullmatch(default):
         return _literal(native, base, _ESCAPED.sub(lambda found: _UNESCAPED.get(found[0], found[0][1:]), default[1:-1]))
     return _UNKNOWN if base in _TEXTS else _literal(native, base, default)
+
+
+def fill_as_added(native: str, added: AddedColumn, now: Fill) -> Fill:
+    """By the statement that added the column. A default may have changed since, so `now`, that of the catalog, only
+    confirms a literal whose meaning depends on the session.
+    """
+    base = base_of(native)
+    if not added.constant:
+        return _UNKNOWN
+    if added.plain:
+        return Fill(None) if base != "timestamp" or now.sure else _UNKNOWN  # some have the current time by themselves
+    if added.default is None:
+        return _implicit(native, base) if base != "timestamp" or now.sure else _UNKNOWN
+    found = _literal(native, base, added.default)
+    as_it_is = any(base in bases and form.fullmatch(added.default) for bases, form in _AS_IT_IS)
+    return found if as_it_is or (found.sure and found == now) else _UNKNOWN
 
 
 def _implicit(native: str, base: str) -> Fill:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-from tidemark.errors import LogPurged, TransactionsMissing
+from tidemark.errors import LogPurged, SourceSetBack, TransactionsMissing
 from tidemark.model.source_address import SourceAddress, SourceKind
 from tidemark.replication.planning.gtids import Domains, Intervals, Pending, PendingIntervals, parse_gtids
 from tidemark.replication.planning.positions import FilePlace
@@ -23,7 +23,7 @@ from tidemark.replication.sources.mysql.failures import source_text
 from tidemark.replication.sources.mysql.log_files import file_sizes
 from tidemark.replication.sources.mysql.log_stream import FIRST, events_from
 
-__all__ = ["Continued", "continued", "gtids_at", "gtids_between", "require_continuable"]
+__all__ = ["Continued", "continued", "gtids_at", "gtids_between", "require_continuable", "require_not_set_back"]
 
 _HEAD = 3  # events of a file within which a MySQL has its earlier GTIDs
 
@@ -81,6 +81,20 @@ def require_continuable(connection: Connection, address: SourceAddress, gtids: s
         raise TransactionsMissing(source=source_text(address), gtids=missing)
     if purged:
         raise _purged(address, position, f"has purged transactions that were not captured ({purged})")
+
+
+def require_not_set_back(connection: Connection, address: SourceAddress, gtids: str) -> None:
+    """The server, which was captured before, has all transactions that were captured. Its log may have begun again and
+    be longer than before. Raises SourceSetBack. A domain that a MariaDB no longer has does not count.
+    """
+    if _kind(connection) is SourceKind.MARIADB:
+        ((found,),) = rows_of(connection, "SELECT @@GLOBAL.gtid_binlog_state")
+        missing = Domains(gtids).missing_from(str(found or ""))
+    else:
+        ((found,),) = rows_of(connection, "SELECT @@GLOBAL.gtid_executed")
+        missing = Intervals(gtids).without(Intervals(str(found))).text
+    if missing:
+        raise SourceSetBack(source=source_text(address), found=str(found or "its start"), expected=missing)
 
 
 def continued(connection: Connection, address: SourceAddress, gtids: str, *, epoch: int, position: str) -> Continued:

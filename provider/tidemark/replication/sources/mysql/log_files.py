@@ -24,7 +24,7 @@ __all__ = [
     "visible_end",
 ]
 
-_PATIENCE = 10.0  # seconds for transactions that are in the log to be visible
+_PATIENCE = 10.0  # seconds for transactions that are being applied or committed to be visible
 _UNKNOWN_STATEMENT = 1064
 
 
@@ -54,7 +54,7 @@ def visible_end(connection: Connection, address: SourceAddress) -> FilePlace:
     after this call sees all that is before it.
 
     A MySQL may have transactions in its log whose commit is not complete, which it lists as owned. These are waited
-    for. Raises SourceUnreachable if one stays (a replica waits for, or none acknowledges).
+    for. A replica also lists those that it applies, for as long as each takes. Raises SourceUnreachable if one stays.
     """
     if dialect_of(str(connection.get_server_info())) is MARIADB:
         with seen_at(connection, address) as place:
@@ -63,7 +63,7 @@ def visible_end(connection: Connection, address: SourceAddress) -> FilePlace:
     deadline, waiting = time.monotonic() + _PATIENCE, _owned(connection)
     while waiting:
         if time.monotonic() > deadline:
-            problem = f"transactions {', '.join(sorted(waiting))} are in its log, and not visible"
+            problem = f"transactions {', '.join(sorted(waiting))} are being applied or committed, and stay so"
             raise SourceUnreachable(source=source_text(address), problem=problem)
         time.sleep(0.02)
         waiting &= _owned(connection)

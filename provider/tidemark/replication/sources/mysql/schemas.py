@@ -12,11 +12,13 @@ from tidemark.replication.planning.events import EventForm, TextOf
 from tidemark.replication.planning.hiding import MASK
 from tidemark.replication.planning.showing import in_the_lake, is_held_by_others, shown
 from tidemark.replication.planning.unnumbered import unsure_columns
+from tidemark.replication.sources.mysql.alterations import AddedColumn, Alteration
 from tidemark.replication.sources.mysql.binlog import TableMap
 from tidemark.replication.sources.mysql.catalog import columns_of
 from tidemark.replication.sources.mysql.charsets import Charsets, charsets_of
 from tidemark.replication.sources.mysql.columns import LoggedColumn, Reader, native_of, reader_of
 from tidemark.replication.sources.mysql.connection import Connection
+from tidemark.replication.sources.mysql.defaults import Fill, fill_as_added
 from tidemark.replication.sources.mysql.dialects import dialect_of
 from tidemark.replication.sources.mysql.json_binary import queried_text
 from tidemark.replication.sources.mysql.names import source_id_of
@@ -77,6 +79,29 @@ class LoggedSchemas:
         schema = known if known is not None and _same_shape(found, known) else found
         return LoggedTable(schema, self._form(logged, schema), readers)
 
+    def altered(self, by: Alteration, captured: CapturedObject, base: TableSchema) -> TableSchema:
+        """`base` without the columns that a statement dropped, and with those whose value in older rows only that
+        statement shows. It is `base` itself if there are none. A later statement may change the default, and the
+        catalog with it.
+        """
+        left = tuple(column for column in base.columns if column.name.lower() not in by.dropped)
+        known = {column.name.lower() for column in left}
+        told = {one.name: one for one in by.added if one.constant or not one.plain}
+        told.update({new: AddedColumn(new, constant=False, plain=False) for old, new in by.renamed if old not in known})
+        if all(one.plain or one.name in known for one in told.values()):
+            return base if left == base.columns else TableSchema(left)
+        now = columns_of(self.connection, captured.source_id)
+        columns = list(left)
+        for place, one in enumerate(now.columns):
+            added = told.get(one.name.lower())
+            if added is None or one.name.lower() in known:
+                continue
+            fill = fill_as_added(one.native, added, Fill(one.filled, not one.unknown_fill))
+            column = replace(one, key=False, filled=fill.text, unknown_fill=not fill.sure)
+            columns.insert(_place_before(columns, now.columns[place + 1 :]), column)
+        found = _in_the_log(TableSchema(tuple(columns)), captured, base, now)
+        return base if found.columns == base.columns else found
+
     def _form(self, logged: Sequence[LoggedColumn], schema: TableSchema) -> EventForm:
         columns = {column.name: column for column in schema.columns}
         names = [one.name if one.name in columns else None for one in logged]
@@ -117,8 +142,9 @@ def _schema(logged: Sequence[LoggedColumn], natives: Sequence[str], keys: Sequen
 
 
 def _filled(found: TableSchema, now: TableSchema, base: TableSchema | None) -> TableSchema:
-    """With the value that older rows have in a column which `base` lacks. The catalog tells it if the column still has
-    the type that it had; else nobody does.
+    """With the value that older rows have in a column which `base` lacks. It is NULL if the column may be NULL and has
+    no default. Other columns are in `base` since the statement that added them (`altered`). So the value of one that
+    is not there is unknown.
     """
     by_name = {column.name: column for column in now.columns}
     before = set() if base is None else {column.name for column in base.columns}
@@ -128,11 +154,17 @@ def _filled(found: TableSchema, now: TableSchema, base: TableSchema | None) -> T
         nullable = one.nullable if same is None else same.nullable
         if one.name in before or base is None:
             columns.append(replace(one, nullable=nullable))
-        elif same is None or same.native != one.native:
-            columns.append(replace(one, nullable=nullable, unknown_fill=True))
         else:
-            columns.append(replace(one, nullable=nullable, filled=same.filled, unknown_fill=same.unknown_fill))
+            is_null = same is not None and same.nullable and same.filled is None and not same.unknown_fill
+            sure = is_null and same is not None and same.native == one.native
+            columns.append(replace(one, nullable=nullable, unknown_fill=not sure))
     return TableSchema(tuple(columns))
+
+
+def _place_before(columns: Sequence[Column], behind: Sequence[Column]) -> int:
+    """The place before the nearest of `behind`."""
+    names = [column.name for column in columns]
+    return next((names.index(one.name) for one in behind if one.name in names), len(names))
 
 
 def _in_the_log(

@@ -30,7 +30,12 @@ from tidemark.replication.sources.mysql import binlog
 from tidemark.replication.sources.mysql.cascades import cascades_of
 from tidemark.replication.sources.mysql.catalog import CatalogTable, discover, server_facts, system_id_of
 from tidemark.replication.sources.mysql.connection import Connection, connect, rows_of
-from tidemark.replication.sources.mysql.failover import gtids_at, gtids_between, require_continuable
+from tidemark.replication.sources.mysql.failover import (
+    gtids_at,
+    gtids_between,
+    require_continuable,
+    require_not_set_back,
+)
 from tidemark.replication.sources.mysql.failures import source_text
 from tidemark.replication.sources.mysql.log_files import file_sizes, require_readable, visible_end
 from tidemark.replication.sources.mysql.log_stream import FIRST, LoggedEvent, events_from
@@ -140,6 +145,8 @@ class BinlogSource:
             if replication.system_id in (None, found):
                 if place is not None:
                     require_readable(connection, self._address, place)
+                if gtids:
+                    require_not_set_back(connection, self._address, gtids)
             elif same and gtids:
                 require_continuable(connection, self._address, gtids, position=position_text(captured))
             else:

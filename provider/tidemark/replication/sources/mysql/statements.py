@@ -6,12 +6,13 @@ Rows come as events. A change of all rows of a table at once comes as a statemen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import chain, dropwhile, islice, pairwise
 
 from tidemark.replication.model.replication import ObjectName
+from tidemark.replication.sources.mysql.alterations import NOTHING, Alteration, Token, alteration_of
 
 __all__ = ["Act", "Effect", "effects_of", "is_change_of_rows", "words_of"]
 
@@ -24,16 +25,16 @@ class Act(Enum):
     CAME = auto()  # another table has the name, with rows of which there are no events
     CAME_IF_ABSENT = auto()  # so it is if there was no table of the name
     REWRITTEN = auto()  # rows came, went or changed without an event
-    GOT_COLUMNS = auto()  # columns came, which are others than earlier ones of the same names
+    ALTERED = auto()  # columns came or went
 
 
 @dataclass(frozen=True)
 class Effect:
-    """On the table of that name. `columns`: those that came, in small letters."""
+    """On the table of that name. `alteration`: of its columns."""
 
     act: Act
     name: ObjectName
-    columns: frozenset[str] = frozenset()
+    alteration: Alteration = NOTHING
 
 
 _TOKEN = re.compile(
@@ -43,22 +44,6 @@ _TOKEN = re.compile(
     re.X | re.S,
 )
 _ROWS = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "SELECT"})
-_NO_COLUMNS = (  # behind ADD or DROP
-    "INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION", "PERIOD",
-    "SYSTEM",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Token:
-    """`text`: of a name without its quotes. `name`: whether it may be one; `bare`: it has no quotes."""
-
-    text: str
-    name: bool
-    bare: bool
-
-    def says(self, *words: str) -> bool:
-        return self.bare and self.text.upper() in words
 
 
 def words_of(statement: str, most: int = 3) -> tuple[str, ...]:
@@ -84,7 +69,7 @@ def effects_of(statement: str, schema: str) -> tuple[Effect, ...]:
     return tuple(_Statement(list(_tokens(statement)), schema).effects())
 
 
-def _tokens(statement: str) -> Iterator[_Token]:
+def _tokens(statement: str) -> Iterator[Token]:
     """Without the settings that a MariaDB has for one statement (SET STATEMENT … FOR)."""
     tokens = _all_tokens(statement)
     head = list(islice(tokens, 2))
@@ -93,67 +78,27 @@ def _tokens(statement: str) -> Iterator[_Token]:
     return chain(head, tokens)
 
 
-def _all_tokens(statement: str) -> Iterator[_Token]:
+def _all_tokens(statement: str) -> Iterator[Token]:
     """Without comments; what is in a comment for servers of some version counts."""
     for found in _TOKEN.finditer(statement):
         quoted, word = found["quoted"], found["word"]
         if quoted is not None:
-            yield _Token(quoted[1:-1].replace(quoted[0] * 2, quoted[0]), True, False)
+            yield Token(quoted[1:-1].replace(quoted[0] * 2, quoted[0]), True, False)
         elif word is not None:
-            yield _Token(word, True, True)
+            yield Token(word, True, True)
         elif found["text"] is not None or found["sign"] is not None:
-            yield _Token(found["text"] or found["sign"], False, found["text"] is None)
+            yield Token(found["text"] or found["sign"], False, found["text"] is None)
 
 
-def _is_of_parts(first: _Token, second: _Token) -> bool:
+def _is_of_parts(first: Token, second: Token) -> bool:
     """Whether an ALTER with these two words takes rows away, or brings some, without an event."""
     parts = first.says("TRUNCATE", "DROP", "EXCHANGE", "CONVERT") and second.says("PARTITION")
     brought = first.says("CONVERT") and second.says("TABLE")
     return parts or brought or (first.says("IMPORT", "DISCARD") and second.says("TABLESPACE", "PARTITION"))
 
 
-def _clauses(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
-    """The parts of an ALTER between its commas; those in parentheses are within a part."""
-    depth = 0
-    clause: list[_Token] = []
-    for token in tokens:
-        depth += token.says("(") - token.says(")")
-        if token.says(",") and depth <= 0:
-            yield clause
-            clause = []
-        else:
-            clause.append(token)
-    yield clause
-
-
-def _columns_of(clause: Sequence[_Token]) -> tuple[set[str], set[str]]:
-    """Names of columns that go with a part of an ALTER, and of those that come; IF NOT EXISTS may bring none."""
-    verb, rest = clause[:1], list(clause[1:])
-    if not verb or not rest or rest[0].says(*_NO_COLUMNS):
-        return set(), set()
-    is_column = rest[0].says("COLUMN")
-    names = [one for one in (rest[1:] if is_column else rest) if not one.says("IF", "EXISTS")]
-    if verb[0].says("ADD"):
-        return set(), _added(names)
-    if verb[0].says("DROP"):
-        return {names[0].text.lower()} if names else set(), set()
-    if verb[0].says("CHANGE") or (verb[0].says("RENAME") and is_column):
-        pair = [one.text.lower() for one in names if not one.says("TO")][:2]
-        return ({pair[0]}, {pair[1]}) if len(set(pair)) == 2 else (set(), set())
-    return set(), set()
-
-
-def _added(names: Sequence[_Token]) -> set[str]:
-    """Of one column, or of several in parentheses."""
-    if not names or names[0].says("NOT"):
-        return set()
-    if not names[0].says("("):
-        return {names[0].text.lower()}
-    return {part[0].text.lower() for part in _clauses(names[1:]) if part and not part[0].says(*_NO_COLUMNS)}
-
-
 class _Statement:
-    def __init__(self, tokens: Sequence[_Token], schema: str) -> None:
+    def __init__(self, tokens: Sequence[Token], schema: str) -> None:
         self._tokens, self._schema, self._at = tokens, schema, 0
 
     def effects(self) -> Iterator[Effect]:
@@ -220,13 +165,11 @@ class _Statement:
 
     def _of_columns(self, name: ObjectName) -> Iterator[Effect]:
         """A column that goes and comes in one statement has other values then."""
-        parts = [_columns_of(clause) for clause in _clauses(self._tokens[self._at :])]
-        gone = frozenset(column for columns, _ in parts for column in columns)
-        come = frozenset(column for _, columns in parts for column in columns)
-        if gone & come:
+        alteration = alteration_of(self._tokens[self._at :])
+        if alteration.exchanges:
             yield Effect(Act.REWRITTEN, name)
-        elif come:
-            yield Effect(Act.GOT_COLUMNS, name, come)
+        elif alteration:
+            yield Effect(Act.ALTERED, name, alteration)
 
     def _of_other_tables(self) -> Iterator[Effect]:
         """A table that gives its rows to a partition, or gets those of one."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from tidemark.errors import SourceRefused, SourceUnreachable
+from tidemark.errors import SourceRefused, SourceSetBack, SourceUnreachable
 from tidemark.model.codec import to_json
 from tidemark.replication.model.replication import LogPosition, ObjectName, TableSchema
 from tidemark.replication.planning.events import Change, Event, EventForm, Half, schema_key
@@ -18,11 +18,13 @@ from tidemark.replication.sources.mysql import binlog
 from tidemark.replication.sources.mysql.binlog import Kind
 from tidemark.replication.sources.mysql.columns import Reader
 from tidemark.replication.sources.mysql.names import source_id_of
+from tidemark.replication.sources.mysql.refusals import REFUSED
 from tidemark.replication.sources.mysql.rows import rows_of_event
 from tidemark.replication.sources.mysql.statements import Act, Effect, effects_of, is_change_of_rows, words_of
 
 if TYPE_CHECKING:
     from tidemark.replication.model.jobs import CapturedObject
+    from tidemark.replication.sources.mysql.alterations import Alteration
     from tidemark.replication.sources.mysql.log_stream import LoggedEvent
     from tidemark.replication.sources.mysql.schemas import LoggedTable
 
@@ -38,6 +40,7 @@ the Event.
 """
 
 TableOf: TypeAlias = "Callable[[binlog.TableMap, CapturedObject, TableSchema | None], LoggedTable]"
+Altered: TypeAlias = "Callable[[Alteration, CapturedObject, TableSchema], TableSchema]"
 CreatedAt: TypeAlias = Callable[[ObjectName], datetime | None]
 """The time from which on the server has a table of that name, as it is now."""
 
@@ -67,6 +70,7 @@ class TransactionReader(BatchFacts):
     objects: Mapping[str, CapturedObject]
     schemas: dict[str, TableSchema]
     table_of: TableOf
+    altered: Altered
     created_at: CreatedAt
     start: FilePlace
     end: FilePlace
@@ -88,6 +92,7 @@ class TransactionReader(BatchFacts):
         self._targets: dict[bytes, _Target | None] = {}
         self._current: dict[str, bytes] = {}  # the newest form of each table, by its id
         self._left: set[str] = set()  # ids whose table left its name
+        self._dropped: dict[str, set[str]] = {}  # columns that went since the newest form, by id
         self._commit, self._gtid, self._at, self._server = "", None, 0, 0  # type: tuple[str, str | None, int, int]
         self._nth = self._sequence = 0
         self._inside = self._done = self._left_out = False
@@ -102,9 +107,7 @@ class TransactionReader(BatchFacts):
             Kind.XID: self._end,
             Kind.XA_PREPARE: self._prepared,
             Kind.TABLE_MAP: self._table_map,
-            Kind.INCIDENT: self._incident,
-            Kind.PARTIAL_UPDATE: self._partial,
-            Kind.COMPRESSED_TRANSACTION: self._compressed,
+            **dict.fromkeys(REFUSED, self._refuse),
             **dict.fromkeys(binlog.ROWS, self._changed_rows),
         }
 
@@ -130,7 +133,8 @@ class TransactionReader(BatchFacts):
 
     def chunks(self, events: Iterable[LoggedEvent]) -> Iterator[list[EventRow]]:
         """Rows in the order of (commit position, sequence). Chunks that are taken off before the end are no whole
-        batch. Raises SourceRefused for a transaction that cannot be read, and what `table_of` does.
+        batch. Raises SourceRefused for a transaction that cannot be read, and SourceSetBack for one that was captured.
+        Raises what `table_of` does.
         """
         for event in events:
             handler = self._handlers.get(event.header.kind)
@@ -174,6 +178,8 @@ class TransactionReader(BatchFacts):
         if self._left_out:
             return
         if self.gtids is not None and gtid.text:
+            if self.gtids.had(gtid.text):
+                raise SourceSetBack(source=self.source, found=gtid.text, expected=self.gtids.text)
             self.gtids.add(gtid.text)
         self._commit, self._gtid, self._server = place.position.commit, gtid.text or None, header.server_id
         self._at = gtid.at or header.at * _SECOND
@@ -250,17 +256,39 @@ class TransactionReader(BatchFacts):
         if act is Act.LEFT:
             self._left.add(source_id)
         elif act is Act.TRUNCATED:
-            schema = self.schemas.get(source_id) or captured.registered or TableSchema(())
-            facts = self._facts_of(captured, schema)
-            self._nth += 1
-            self._row(event, facts, 0, (Change.TRUNCATE, Half.WHOLE, "{}", None, None, None, None))
-            self.events[captured.name.text] = self.events.get(captured.name.text, 0) + 1
-        elif act is Act.GOT_COLUMNS:
-            known = self.schemas.get(source_id)
-            if known is not None and any(column.name.lower() in effect.columns for column in known.columns):
-                self._replace(event, captured)
+            self._truncated(event, captured)
+        elif act is Act.ALTERED:
+            self._altered(event, effect.alteration, captured)
         elif act is not Act.CAME_IF_ABSENT or source_id in self._left or self._is_newer(captured.name):
             self._replace(event, captured)
+
+    def _truncated(self, event: LoggedEvent, captured: CapturedObject) -> None:
+        """The log has a schema of each object before its first event."""
+        known, self._nth = self.schemas.get(captured.source_id), self._nth + 1
+        schema = known or captured.registered or TableSchema(())
+        facts = self._facts_of(captured, schema) if known else self._new_schema(event, captured, schema)
+        self._row(event, facts, 0, (Change.TRUNCATE, Half.WHOLE, "{}", None, None, None, None))
+        self.events[captured.name.text] = self.events.get(captured.name.text, 0) + 1
+
+    def _altered(self, event: LoggedEvent, by: Alteration, captured: CapturedObject) -> None:
+        """The log tells at once that columns went, and which values rows have in those that came. So a later batch
+        knows it, and does not ask the catalog of its time.
+        """
+        known = self.schemas.get(captured.source_id) or captured.registered
+        if known is None:
+            return
+        names = {column.name.lower() for column in known.columns}
+        dropped = self._dropped.setdefault(captured.source_id, set())
+        came = by.come | (by.if_absent & dropped)
+        if came & (names | dropped) or by.dropped & {name.lower() for name in known.keys}:
+            self._replace(event, captured)
+            return
+        dropped |= by.dropped & names
+        schema = self.altered(by, captured, known)
+        if schema is not known:
+            self._nth += 1
+            self._new_schema(event, captured, schema)
+            self._current.pop(captured.source_id, None)
 
     def _is_newer(self, name: ObjectName) -> bool:
         """Whether the table of now may have come with this transaction, or later."""
@@ -270,6 +298,7 @@ class TransactionReader(BatchFacts):
     def _replace(self, event: LoggedEvent, captured: CapturedObject) -> None:
         """The object is another table from here on: no event has the rows that it came with."""
         self._left.discard(captured.source_id)
+        self._dropped.pop(captured.source_id, None)
         known = self.schemas.get(captured.source_id) or captured.registered
         if known is not None:
             self._nth += 1
@@ -326,6 +355,7 @@ class TransactionReader(BatchFacts):
         captured = self.objects.get(source_id)
         if captured is None:
             return None
+        self._dropped.pop(source_id, None)
         known = self.schemas.get(source_id)
         logged = self.table_of(table, captured, known)
         self.events.setdefault(captured.name.text, 0)
@@ -353,25 +383,8 @@ class TransactionReader(BatchFacts):
         self._two_phase = not event.data[binlog.HEADER]
         self._end(event)
 
-    def _partial(self, event: LoggedEvent) -> None:
-        raise self._refused(
-            "it has parts of JSON documents only (binlog_row_value_options)",
-            "Run SET GLOBAL binlog_row_value_options = '', also for open sessions, then recover the replication from a"
-            " position behind it.",
-        )
-
-    def _compressed(self, event: LoggedEvent) -> None:
-        raise self._refused(
-            "it is compressed",
-            "Run SET GLOBAL binlog_transaction_compression = OFF, also for open sessions, then recover the replication"
-            " from a position behind it, and backfill its tables.",
-        )
-
-    def _incident(self, event: LoggedEvent) -> None:
-        raise self._refused(
-            "the server lost events before it (INCIDENT)",
-            "Recover the replication from a position behind it, and backfill its tables.",
-        )
+    def _refuse(self, event: LoggedEvent) -> None:
+        raise self._refused(*REFUSED[event.header.kind])
 
     def _refused(self, problem: str, remedy: str | None = None) -> SourceRefused:
         position = position_text(LogPosition(self._commit))

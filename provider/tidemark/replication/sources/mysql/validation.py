@@ -20,7 +20,7 @@ from tidemark.replication.sources.mysql.connection import Connection, rows_of
 from tidemark.replication.sources.mysql.log_files import log_end
 from tidemark.replication.sources.mysql.log_stream import events_from
 
-__all__ = ["SHORTEST_RETENTION", "problems_of", "retention_of"]
+__all__ = ["SHORTEST_RETENTION", "problems_of", "problems_of_settings", "retention_of"]
 
 SHORTEST_RETENTION = 24 * 3600  # seconds for which a server should keep its log
 _DAY = 24 * 3600
@@ -62,6 +62,7 @@ _SETTINGS = (
         "SET GLOBAL binlog_transaction_compression = OFF",
     ),
 )
+_SIZE_LIMITS = ("max_binlog_total_size", "binlog_space_limit")  # of MariaDB 11.4, which has both, and of Percona
 _GTIDS = _Setting(
     "gtid_mode",
     "ON",
@@ -85,7 +86,7 @@ def problems_of(
         return (SourceProblem(f"The server writes no binary log: {remedy}", Hinders.SERVER),)
     taken = [one for one in selected if one.unsupported is None]
     return (
-        *_of_settings(facts),
+        *problems_of_settings(facts),
         *_of_rights(connection, address, facts),
         *_of_filters(connection, facts, taken),
         *_of_names(taken, options.target_table),
@@ -101,7 +102,8 @@ def retention_of(facts: ServerFacts) -> int | None:
     return (seconds or int(days * _DAY) or None) if purges else None
 
 
-def _of_settings(facts: ServerFacts) -> Iterator[SourceProblem]:
+def problems_of_settings(facts: ServerFacts) -> Iterator[SourceProblem]:
+    """Of the server's variables alone."""
     wanted = (*_SETTINGS, _GTIDS) if facts.dialect.kind is SourceKind.MYSQL else _SETTINGS
     for one in wanted:
         there = one.name in facts.variables
@@ -114,6 +116,10 @@ def _of_settings(facts: ServerFacts) -> Iterator[SourceProblem]:
         remedy = "SET GLOBAL binlog_expire_logs_seconds = 604800, also in its option file"
         text = f"The server keeps its binary log for {kept} seconds only: {remedy}"
         yield SourceProblem(text, Hinders.SERVER)
+    limit = next((name for name in _SIZE_LIMITS if facts.variable(name) not in ("", "0")), None)
+    if limit is not None:
+        what = f"The server has {limit} = {facts.variable(limit)}: its log is removed by size, captured or not"
+        yield SourceProblem(f"{what}: SET GLOBAL {limit} = 0, also in its option file", Hinders.SERVER)
     updates = facts.variable("log_replica_updates") or facts.variable("log_slave_updates")
     if updates == "OFF" and facts.variable("read_only") == "ON":
         remedy = "Start it with log_replica_updates (log_slave_updates), or connect to its primary"

@@ -28,6 +28,7 @@ from tidemark.replication.sources.postgresql.slots import (
     require_ours,
     slot_status,
 )
+from tidemark.replication.sources.postgresql.snapshots import require_primary
 from tidemark.replication.sources.postgresql.transactions import EventRow, TransactionReader
 from tidemark.replication.sources.undecodable import readable
 
@@ -48,9 +49,10 @@ def postgres_log(
 ) -> Iterator[PostgresLog]:
     """The `ChangeLog` of the slot. More than `functions_up_to` bytes of log are read by the replication protocol.
 
-    Raises SourceIsAnother, and what `connect` does.
+    Raises SourceIsAnother, SourceRefused for a standby, and what `connect` does.
     """
     with connect(address) as connection:
+        require_primary(connection)
         found = server_facts(connection).system_id
         if found != request.system_id:
             raise SourceIsAnother(source=source_text(address), found=found, expected=request.system_id)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidemark.errors import ObjectNotReplicable
-from tidemark.replication.model.replication import Column, ObjectName, TableSchema, UnifiedType
+from tidemark.replication.model.replication import Column, ObjectName, TableSchema
 from tidemark.replication.sources.postgresql.identities import (
     Identity,
     KeyIndex,
@@ -23,7 +23,7 @@ from tidemark.replication.sources.postgresql.identities import (
 )
 from tidemark.replication.sources.postgresql.names import qualified
 from tidemark.replication.sources.postgresql.native_types import NativeType, types_of
-from tidemark.replication.sources.postgresql.texts import canonical
+from tidemark.replication.sources.postgresql.texts import canonical_of
 
 if TYPE_CHECKING:
     import psycopg2
@@ -56,7 +56,7 @@ ORDER BY n.nspname, c.relname
 """
 _COLUMNS = """
 SELECT a.attrelid::bigint, a.attname, a.atttypid::bigint, a.atttypmod, a.attnotnull, a.attgenerated = ANY(%s), a.attnum,
-       a.atthasmissing, CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1] END,
+       a.atthasmissing, CASE WHEN a.atthasmissing THEN array_to_string(a.attmissingval, '') END,
        a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
@@ -322,9 +322,9 @@ def _kind(row: _Row) -> RelationKind:
     return RelationKind.PARTITIONED if row.kind == "p" else RelationKind.TABLE
 
 
-def _text_of(native: str | None, kind: UnifiedType) -> str | None:
+def _text_of(native: str | None, column: Column) -> str | None:
     """The canonical text of a value that the server wrote."""
-    convert = canonical(kind)
+    convert = canonical_of(column)
     return native if native is None or convert is None else convert(native)
 
 
@@ -348,5 +348,5 @@ def _in_parts(attribute: _Attribute, parts: Sequence[Sequence[_Attribute]]) -> l
 def _filled(column: Column, held: Sequence[_Attribute]) -> Column:
     values = {one.missing for one in held if one.has_missing}
     if len(values) == 1 and all(one.has_missing for one in held):
-        return replace(column, filled=_text_of(values.pop(), column.type))
+        return replace(column, filled=_text_of(values.pop(), column))
     return replace(column, unknown_fill=bool(values) or any(one.has_default for one in held))

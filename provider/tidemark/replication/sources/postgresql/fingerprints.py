@@ -19,7 +19,7 @@ __all__ = ["seen_tables"]
 
 _PARTS = """
 SELECT CASE WHEN c.relispartition AND c.oid <> ALL(%(oids)s::oid[]) THEN pg_partition_root(c.oid)::oid ELSE c.oid END
-       ::bigint, c.oid::bigint, c.relfilenode::bigint, n.nspname || '.' || c.relname
+       ::bigint, c.oid::bigint, c.relfilenode::bigint, n.nspname || '.' || c.relname, c.reltoastrelid::bigint
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p')
   AND (c.oid = ANY(%(oids)s::oid[]) OR c.relispartition AND pg_partition_root(c.oid)::oid = ANY(%(oids)s::oid[]))
@@ -49,7 +49,7 @@ WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.
 ORDER BY a.attrelid, a.attnum
 """
 _FILLS = """
-SELECT a.attrelid::bigint, a.attname::text, (a.attmissingval::text::text[])[1]
+SELECT a.attrelid::bigint, a.attname::text, array_to_string(a.attmissingval, '')
 FROM pg_attribute a
 WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasmissing
 """
@@ -72,10 +72,11 @@ def seen_tables(connection: psycopg2.extensions.connection, oids: Iterable[int])
     if not asked:
         return {}
     names: dict[int, str] = {}
+    toasts: dict[int, str] = {}
     parts: dict[int, dict[int, str]] = defaultdict(dict)
-    for table, part, file, name in _rows(connection, _PARTS, {"oids": asked}):
+    for table, part, file, name, toast in _rows(connection, _PARTS, {"oids": asked}):
         if part == table:
-            names[table] = name
+            names[table], toasts[table] = name, str(toast or "")
         if file:  # a partitioned table has none itself
             parts[table][part] = str(file)
     columns = _columns(connection, asked, parts)
@@ -86,6 +87,7 @@ def seen_tables(connection: psycopg2.extensions.connection, oids: Iterable[int])
             {str(part): file for part, file in sorted(parts[oid].items())},
             tuple(columns.get(oid, ())),
             {str(part): joined[part] for part in sorted(parts[oid]) if part in joined and part != oid},
+            toast=toasts[oid],
         )
         for oid, name in names.items()
     }

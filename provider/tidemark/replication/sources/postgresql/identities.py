@@ -147,7 +147,7 @@ def _primary(relation: Relation) -> KeyIndex | None:
 
 def _unusable(relation: Relation, index: KeyIndex, remedy: str) -> Obstacle | None:
     if not index.usable:
-        problem = f"has a key, {index.name}, that is deferrable or not valid, so is no replica identity"
+        problem = f"has a key, {index.name}, that is deferrable or not valid, so is not a replica identity"
         return Obstacle(f"{problem}: the application could no longer update its rows", remedy)
     hidden = [name for name in index.columns if name not in relation.logged]
     if hidden:
@@ -169,7 +169,7 @@ def _parted(relation: Relation) -> Obstacle | None:
 
 def _unlike_root(part: Relation) -> Obstacle | None:
     if part.kind not in (RelationKind.PARTITION, RelationKind.PARTITIONED):
-        return Obstacle(f"has a partition, {part.name.text}, that is no ordinary table ({part.kind})", "Detach it.")
+        return Obstacle(f"has a partition, {part.name.text}, that is not an ordinary table ({part.kind})", "Detach it.")
     if part.identity not in (Identity.DEFAULT, Identity.FULL):
         problem = f"has a partition, {part.name.text}, with REPLICA IDENTITY {part.identity.upper()}"
         return Obstacle(problem, _default(part))

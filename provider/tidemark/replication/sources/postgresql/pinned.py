@@ -103,7 +103,19 @@ _HASHED = (
     f"encode(sha256(decode(current_setting('{_OUTER}'), 'hex') || sha256(decode(current_setting('{_INNER}'), 'hex')"
     " || convert_to({text}, 'UTF8'))), 'hex')"
 )
-_IN_URL = {"connect_timeout": "connectTimeout"}
+_IN_JDBC = {
+    "connect_timeout": "connectTimeout",
+    "channel_binding": "channelBinding",
+    "gssencmode": "gssEncMode",
+    "krbsrvname": "kerberosServerName",
+    "target_session_attrs": "targetServerType",
+}
+_VALUES_IN_JDBC = {
+    ("target_session_attrs", "read-write"): "primary",
+    ("target_session_attrs", "prefer-standby"): "preferSecondary",
+    ("target_session_attrs", "standby"): "secondary",
+    ("target_session_attrs", "read-only"): "secondary",
+}
 
 
 @dataclass(frozen=True)
@@ -298,21 +310,22 @@ def jdbc_url(address: SourceAddress) -> str:
 def jdbc_properties(
     address: SourceAddress, readers: str = "tidemark", fetch: Fetch | None = None, bound: timedelta = BOUND
 ) -> dict[str, str]:
-    """The driver's properties, the password among them. Its first question, for the columns, is asked before
+    """The driver's properties, the password among them. The address's parameters choose a server, the way to it, and
+    settings of the session, among which ours win. The driver's first question, for the columns, is asked before
     `statements` of a PinnedTable are run, and is about the table, too. A fetch of some rows makes it read in one
     transaction, as the snapshot needs.
     """
     fetched = {} if fetch is None else {"fetchsize": str(fetch.rows)}
     limited = {} if fetch is None or fetch.limit is None else {"maxResultBuffer": str(fetch.limit)}
     known = {
-        _IN_URL.get(name, name): value
+        _IN_JDBC.get(name, name): _VALUES_IN_JDBC.get((name, value), value)
         for name, value in address.parameters.items()
-        if name.startswith("ssl") or name in _IN_URL
+        if name.startswith("ssl") or name in _IN_JDBC
     }
     password = {"password": address.password} if address.password is not None else {}
     settings = {"lock_timeout": milliseconds(LOCK_TIMEOUT), **guards(bound, reads=True)}
-    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-    said = {"ApplicationName": readers, "options": options}
+    own = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    said = {"ApplicationName": readers, "options": f"{address.parameters.get('options', '')} {own}".strip()}
     return {**known, "user": address.user, **password, **said, **fetched, **limited, "tcpKeepAlive": "true"}
 
 

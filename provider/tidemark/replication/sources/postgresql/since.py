@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidemark.replication.planning.seen_tables import carried, was_rewritten
-from tidemark.replication.sources.postgresql.texts import canonical
+from tidemark.replication.sources.postgresql.texts import canonical_of
 
 if TYPE_CHECKING:
     from tidemark.replication.model.catalog import SeenTable
@@ -44,7 +44,7 @@ class Since:
             return Fill(None, sure=False)
         if not seen.fills:
             return Fill(None, seen.known)
-        convert = canonical(column.type)
+        convert = canonical_of(column)
         return Fill(seen.fills[0] if convert is None else convert(seen.fills[0]), seen.known)
 
     @cached_property

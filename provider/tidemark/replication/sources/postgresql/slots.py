@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ FROM pg_logical_slot_peek_binary_changes(%(slot)s, %(until)s::pg_lsn, %(most)s,
 _SKIPS_EMPTY = 150000  # from this version on a transaction without published changes leaves nothing
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _BEGIN, _COMMIT = b"B", b"C"
+_IN_USE = re.compile(r"PID (\d+)")  # in any language of the server
 _TELLS_WHY = 170000  # from this version on the server says why a slot was lost
 _HERE = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END"
 _STATUS = """
@@ -181,7 +183,7 @@ def create_slot(address: SourceAddress, name: str, *, patience: timedelta, bound
         status = slot_status(connection, name)
         if status.exists:
             return require_ours(status, idle=False)
-        require_primary(connection, address)
+        require_primary(connection)
         with slot_refusals_named(address, name), watched(connection, address, name, patience, bound):
             cursor = connection.cursor()
             cursor.execute(WAITS_FOR_TRANSACTIONS)
@@ -215,8 +217,10 @@ def creation_of(status: SlotStatus) -> str:
 
 def advance_slot(connection: psycopg2.extensions.connection, name: str, to: LogPosition) -> LogPosition:
     """Lets the server throw away what is before `to`; where the slot is then, never past it. A slot that is at `to` or
-    past it stays. To be called only when everything before `to` is safe. Raises SlotLost, SlotForeign, SlotBusy.
+    past it stays. To be called only when everything before `to` is safe. Raises SlotLost, SlotForeign, SlotBusy,
+    SourceRefused for a standby.
     """
+    require_primary(connection)
     status = slot_status(connection, name)
     confirmed = require_ours(status)
     if confirmed >= to:
@@ -230,7 +234,10 @@ def advance_slot(connection: psycopg2.extensions.connection, name: str, to: LogP
 
 
 def drop_slot(connection: psycopg2.extensions.connection, name: str) -> bool:
-    """Whether there was one. Raises SlotForeign for one that was not made by a replication, SlotBusy."""
+    """Whether there was one. Raises SlotForeign for one that was not made by a replication, SlotBusy, SourceRefused for
+    a standby.
+    """
+    require_primary(connection)
     status = slot_status(connection, name)
     if not status.exists:
         return False
@@ -304,7 +311,8 @@ def emit_heartbeat(connection: psycopg2.extensions.connection, text: str) -> Log
 
 @contextmanager
 def losses_named(connection: psycopg2.extensions.connection, name: str) -> Iterator[None]:
-    """If the server refuses to work with the slot, it is looked at again: raises SlotLost, SlotForeign, SlotBusy.
+    """If the server refuses to work with the slot, it is looked at again: raises SlotLost, SlotForeign, SlotBusy,
+    SourceRefused for a standby. A slot that was in use may be free by then.
 
     An error that is not the slot's fault passes as psycopg2 raised it.
     """
@@ -320,8 +328,11 @@ def losses_named(connection: psycopg2.extensions.connection, name: str) -> Itera
         psycopg2.errors.UndefinedFile,
     ) as error:
         failure = error
+    require_primary(connection)
     status = slot_status(connection, name)
     require_ours(status)
+    if isinstance(failure, psycopg2.errors.ObjectInUse):
+        raise SlotBusy(slot=name, pid=_reader(failure))
     raise SlotLost(
         slot=name,
         problem=f"cannot be read ({source_of(connection)}): {said(failure)}",
@@ -357,6 +368,11 @@ def _lsn(connection: psycopg2.extensions.connection, query: str) -> LogPosition:
 
 def _position(lsn: int | None) -> LogPosition | None:
     return position_of_lsn(lsn) if lsn is not None else None
+
+
+def _reader(failure: psycopg2.Error) -> int | str:
+    found = _IN_USE.search(str(failure))
+    return int(found[1]) if found else "unknown"
 
 
 def _text(position: LogPosition | None) -> str:

@@ -16,7 +16,7 @@ from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.replication import LogPosition
 from tidemark.replication.planning.positions import parse_lsn, position_of_lsn
 from tidemark.replication.sources.postgresql.connection import connect
-from tidemark.replication.sources.postgresql.failures import said, secrets_of, source_text
+from tidemark.replication.sources.postgresql.failures import said, secrets_of, source_of, source_text
 from tidemark.replication.sources.postgresql.giving_way import BOUND, Waiter, driven, guards, waiting_for
 from tidemark.replication.sources.postgresql.names import literal, quoted
 from tidemark.replication.sources.waits import Waits
@@ -115,7 +115,7 @@ def exported_snapshot(address: SourceAddress, *, patience: timedelta, bound: tim
         name = f"tidemark_snapshot_{pid}"  # no other living session has this pid
         cursor = connection.cursor()
         settings = [f"SET {setting} = {value}" for setting, value in guards(bound).items()]
-        require_primary(connection, address)
+        require_primary(connection)
         with slot_refusals_named(address, name), watched(connection, address, name, patience, bound):
             cursor.execute("; ".join((WAITS_FOR_TRANSACTIONS, *settings)))
             cursor.execute(f"CREATE_REPLICATION_SLOT {quoted(name)} TEMPORARY LOGICAL {PLUGIN} EXPORT_SNAPSHOT")
@@ -127,13 +127,15 @@ def exported_snapshot(address: SourceAddress, *, patience: timedelta, bound: tim
             )  # the next backfill may need it before the server ends us
 
 
-def require_primary(connection: psycopg2.extensions.connection, address: SourceAddress) -> None:
-    """Raises SourceRefused for a standby: from 16 on it would let a slot wait for ever."""
+def require_primary(connection: psycopg2.extensions.connection) -> None:
+    """Raises SourceRefused for a standby: from 16 on it would let a slot wait for ever. Its log and its slots say
+    nothing of the primary's.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_is_in_recovery()")
         if cursor.fetchone()[0]:
             raise SourceRefused(
-                source=source_text(address), what="a replication slot", problem="it is a standby", remedy=_TO_PRIMARY
+                source=source_of(connection), what="a replication slot", problem="it is a standby", remedy=_TO_PRIMARY
             )
 
 

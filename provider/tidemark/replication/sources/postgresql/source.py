@@ -20,6 +20,7 @@ from tidemark.replication.sources.postgresql.failures import source_text
 from tidemark.replication.sources.postgresql.fingerprints import seen_tables
 from tidemark.replication.sources.postgresql.publication import LOCK_PATIENCE, PublishedTable
 from tidemark.replication.sources.postgresql.slots import SlotStatus
+from tidemark.replication.sources.postgresql.snapshots import require_primary
 from tidemark.replication.sources.postgresql.source_names import source_names
 
 __all__ = ["PostgresSource"]
@@ -136,8 +137,11 @@ class PostgresSource:
         return slots.create_slot(self._address, replication.slot, patience=patience, bound=bound)
 
     def require_ours(self, replication: Replication) -> LogPosition:
-        """Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotAhead, SlotBusy."""
+        """Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotAhead, SlotBusy, SourceRefused for a
+        standby.
+        """
         with connect(self._address) as connection:
+            require_primary(connection)
             found = server_facts(connection).system_id
             if replication.system_id not in (None, found):
                 raise SourceIsAnother(source=source_text(self._address), found=found, expected=replication.system_id)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tidemark.replication.model.replication import TypeKind, UnifiedType
+from tidemark.replication.model.replication import Column, TypeKind, UnifiedType
 from tidemark.replication.planning.events import TextOf, json_text
 
-__all__ = ["array_text", "canonical"]
+__all__ = ["array_text", "canonical", "canonical_of"]
 
 _BOOLEANS: Mapping[str, str] = {"t": "true", "f": "false"}
+_BOXES = "box[]"  # the one array whose items are not divided by commas
 _ESCAPED = re.compile(r"\\(.)", re.S)
 
 
@@ -31,6 +32,11 @@ def canonical(kind: UnifiedType, *, delimiter: str = ",") -> TextOf | None:
             return array_text(None if kind.item is None else canonical(kind.item), delimiter)
         case _:
             return None
+
+
+def canonical_of(column: Column) -> TextOf | None:
+    """`canonical` of the column's values."""
+    return canonical(column.type, delimiter=";" if column.native == _BOXES else ",")
 
 
 def array_text(item: TextOf | None = None, delimiter: str = ",") -> TextOf:
