@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow.sdk.exceptions import AirflowException
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import ConnectionUnreadable, StreamNotFound, TableNotFound
+from tidemark.errors import ConnectionUnreadable, InvalidArgument, StreamNotFound, TableNotFound
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.materialized.worker.lags import ViewLag, view_lag
 from tidemark.model.streams import Stream
@@ -127,7 +127,7 @@ class SourcePoller:
 
     def _open(self) -> _Opened:
         """The connection, read again after a minute; if it cannot be read then, as it was. Raises
-        AirflowNotFoundException and ConnectionUnreadable at the first read, InvalidArgument, StoreUrlInvalid.
+        AirflowNotFoundException, ConnectionUnreadable and InvalidArgument at the first read, and StoreUrlInvalid.
         """
         with self._opening:
             last = self._opened
@@ -136,7 +136,7 @@ class SourcePoller:
             hook = TidemarkHook(self._conn_id)
             try:
                 settings = hook.settings
-            except (AirflowException, ConnectionUnreadable) as error:
+            except (AirflowException, ConnectionUnreadable, InvalidArgument) as error:
                 if last is None:
                     raise
                 log.warning("Connection %s cannot be read again, and is used as before: %s", self._conn_id, error)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -54,6 +55,16 @@ def test_a_deep_view_is_not_understood() -> None:
         numbered(ViewQuery("v", text, "{}", ("t",), {}, "digest"))
 
 
+@pytest.fixture
+def usual_stack() -> Iterator[None]:
+    """Python's own limit: libraries of other tests raise it for the process."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("usual_stack")
 def test_views_that_are_nested_too_deeply_together_are_not_understood() -> None:
     catalog = Catalog()
     for number in range(90):
