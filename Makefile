@@ -9,6 +9,7 @@ STAMP := .venv/.installed
 HOME_DIR := $(CURDIR)/.home
 DAYS ?= 1
 WORKERS ?= 3
+QUICK_WORKERS ?= 2 # one of them starts a Spark: a second one would take longer to warm up than its tests
 SHARD ?= 1/1
 override SHARD := $(subst /, ,$(SHARD))
 # Without bytecode, each Airflow compiles all its packages when it starts, and takes three times the CPU.
@@ -54,7 +55,7 @@ test: $(STAMP) ## lint, then all tests but those that wait for test-all
 
 test-quick: $(STAMP) ## lint, what needs no Spark, and a test with Spark for each subject
 	@$(MAKE) lint
-	@$(PYTEST) -n $(WORKERS) -m quick $(QUICK)
+	@$(PYTEST) -n $(QUICK_WORKERS) -m quick $(QUICK)
 
 test-all: $(STAMP) ## long runs, all failpoints, whole deployments: SHARD=1/8
 	@$(PYTEST) -n $(WORKERS) --timeout 3600 -m nightly --splits $(word 2,$(SHARD)) --group $(word 1,$(SHARD)) --durations-path tests/nightly_seconds.json \

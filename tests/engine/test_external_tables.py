@@ -69,7 +69,6 @@ def landing(spark: SparkSession, tmp_path: Path) -> Landing:
     return Landing(spark, tmp_path)
 
 
-@pytest.mark.quick
 def test_a_file_is_seen_once_it_was_refreshed_and_not_before(landing: Landing) -> None:
     landing.put("old.json", (1, "pen"))
     landing.stream()

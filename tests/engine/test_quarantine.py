@@ -169,7 +169,6 @@ def test_of_every_change_the_last_image_of_a_key_counts(world: World) -> None:
     assert done.quarantined == 3
 
 
-@pytest.mark.quick
 def test_the_quarantine_says_of_each_row_why_whose_which_and_when_and_columns_are_added(world: World) -> None:
     mapped = "'delta.columnMapping.mode' = 'name'"
     world.source("id INT, `odd name` INT NOT NULL, n TIMESTAMP_NTZ", properties=f", {mapped}")

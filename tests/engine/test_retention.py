@@ -164,7 +164,6 @@ def test_R10_R88_initial_rows_and_views_are_read_past_the_retention_of_delta(sho
     shore.sql(f"DROP VIEW {view}")
 
 
-@pytest.mark.quick
 def test_R84_what_an_outside_vacuum_took_is_said_at_the_next_look_and_never_without_need(shore: Shore) -> None:
     """What came and went inside the window is not needed by its net change, but by each of its steps."""
     shore.create("net")

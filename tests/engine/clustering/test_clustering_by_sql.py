@@ -25,7 +25,6 @@ def information(world: World, arguments: str) -> dict[str, object]:
     return found
 
 
-@pytest.mark.quick
 def test_a_key_is_set_the_table_described_and_reclustered(world: World) -> None:
     world.append(5)
     with pytest.raises(ClusteringKeyMissing, match=r"ALTER TABLE db\.events CLUSTER BY"):

@@ -26,7 +26,6 @@ def contacts(desk: Desk) -> Desk:
     return desk
 
 
-@pytest.mark.quick
 def test_files_of_a_stage_are_loaded_once(contacts: Desk) -> None:
     load = "COPY INTO db.t FROM @s FILE_FORMAT = (FORMAT_NAME = pipes)"
     first = contacts.ask(load)

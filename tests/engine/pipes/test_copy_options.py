@@ -31,7 +31,6 @@ def mixed(desk: Desk) -> Desk:
     return desk
 
 
-@pytest.mark.quick
 def test_the_first_error_ends_the_statement_and_names_its_place(mixed: Desk) -> None:
     with pytest.raises(CopyAborted) as caught:
         mixed.lake.sql(f"COPY INTO db.t FROM @s {PLAIN}")

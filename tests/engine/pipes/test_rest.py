@@ -62,7 +62,6 @@ def waiting(desk: Desk, pipe: str = "db.p") -> int:
     return int(json.loads(desk.one(f"SELECT SYSTEM$PIPE_STATUS('{pipe}')")[0])["pendingFileCount"])
 
 
-@pytest.mark.quick
 def test_named_files_are_loaded_by_the_next_run_and_reported(serving: Serving, program: Program) -> None:
     desk = serving.desk
     desk.put(a="1,a\n2,b\n", b="3,c\nx,d\n")
