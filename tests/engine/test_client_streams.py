@@ -129,6 +129,21 @@ def test_a_transaction_reads_and_takes_what_comes_before_rows_change_under_other
     assert bench.seen() == [(3, "c", "DELETE", True), (3, "z", "INSERT", True)]
 
 
+def test_a_restore_behind_rows_with_other_ids_comes_in_the_next_window(bench):
+    bench.create()
+    start = bench.head()
+    bench.run("INSERT INTO {t} VALUES (3, 'c')")
+    rows = bench.spark.read.format("delta").load(f"{bench.path}/src/t").coalesce(1)
+    rows.write.format("delta").mode("overwrite").option("dataChange", "false").save(f"{bench.path}/src/t")
+    bench.run(f"RESTORE TABLE {{t}} TO VERSION AS OF {start}")
+    bench.consume()
+    assert (bench.logged(), bench.offset()) == ([(3, "c", "INSERT")], start + 2)
+    bench.consume()
+    assert (bench.offset(), bench.lake.has_data("s")) == (bench.head(), False)
+    both = [(1, "a", "DELETE"), (1, "a", "INSERT"), (2, "b", "DELETE"), (2, "b", "INSERT")]
+    assert bench.logged() == [*both, (3, "c", "DELETE"), (3, "c", "INSERT")]
+
+
 def test_R3_row_tracking_is_turned_on_only_on_request_and_the_offset_comes_after_it(bench, tmp_path):
     bench.run("CREATE TABLE delta.`" + str(tmp_path / "plain") + "` USING delta AS SELECT 1 AS id, 'a' AS v")
     plain = f"{tmp_path}/plain"

@@ -133,8 +133,9 @@ class FileNotDescribed(SourceError):
 class RowsRenumbered(SourceError):
     """In ({start}, {end}] of {table}, rows changed and then got other row ids by an overwrite with dataChange=false.
     Version {version} may change them again. One window cannot tell that these are the same rows. Nothing was
-    delivered. Read the stream up to version {last} with max_commits={commits}. The next window then has the rest. If
-    an open transaction has the window, release or abandon it first. Read a range in two parts.
+    delivered. Read the stream up to version {last} with max_commits={commits} of an operator, such as
+    ConsumeStreamOperator, since a notebook has none. The next window then has the rest. If an open transaction has the
+    window, release or abandon it first. Read a range in two parts.
     """
 
 
