@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.control.change_stream_model import captured
 from tests.unit.lake.delta_directories import commit, singers
 from tidemark.change_streams.model.change_streams import CaptureBatch, ChangeStream, WatchedTable
 from tidemark.change_streams.model.jobs import CAPTURE_CHANGES
+from tidemark.change_streams.store.old_batches import forget_old, read_by_all
+from tidemark.change_streams.store.schema import capture_batches
 from tidemark.change_streams.worker import defining
 from tidemark.change_streams.worker.capture import capture, open_batch
 from tidemark.change_streams.worker.definitions import get_change_stream
@@ -92,6 +95,17 @@ class Music:
         self.jobs.append(CAPTURE_CHANGES.requested(spec))
         return JobResult(to_plain(captured(self.jobs[-1])))
 
+    def forget_batches(self) -> None:
+        """As after the retention: all batches go but the newest one."""
+        stream = get_change_stream(self.store, "s")
+        before = self.store.read(lambda c: read_by_all(c, stream, stream.published_until))
+        assert before is not None
+        self.store.write(lambda c: forget_old(c, stream, before))
+
+    def batches(self) -> list[int]:
+        query = sa.select(capture_batches.c.number).order_by(capture_batches.c.number)
+        return list(self.store.read(lambda c: c.execute(query).scalars().all()))
+
     def watched(self) -> dict[str, tuple[str, int]]:
         stream = get_change_stream(self.store, "s")
         return {one.table.name: (", ".join(one.keys), one.captured) for one in stream.tables}
@@ -118,6 +132,41 @@ def test_a_table_that_all_has_missed_for_a_while_goes_on_where_it_was_captured(
     music.write("singers", 3 + captured_since)
     assert music.capture() == [("music.singers", 2 + captured_since, 3 + captured_since)]
     assert "have no record" not in caplog.text
+
+
+@pytest.mark.parametrize("batch_without_it", [True, False])
+def test_a_table_that_comes_back_after_its_batches_were_forgotten_is_not_captured_again(
+    music: Music, batch_without_it: bool
+) -> None:
+    music.create(ALL)
+    music.write("singers", 3)
+    assert music.capture() == [("music.singers", 2, 3)]
+    music.rename("singers", "../../singers")
+    assert music.capture() == []  # no batch has it that it left
+    for version in range(3, 6 if batch_without_it else 3):
+        music.write("albums", version)
+        assert music.capture() == [("music.albums", version - 1, version)]
+    music.forget_batches()
+    assert music.batches() == ([3] if batch_without_it else [0])
+    music.rename("../../singers", "singers")
+    music.write("singers", 4)
+    assert music.capture() == [("music.singers", 3, 4)]
+    assert music.jobs[-1].left == ()
+
+
+def test_too_many_tables_that_were_left_are_forgotten_with_a_warning(
+    music: Music, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tidemark.change_streams.worker.capture.MOST_LEFT", 1)
+    music.create(ALL)
+    singers(music.root, "music.concerts", key="SingerId")
+    assert music.capture() == [("music.concerts", -1, 0)]
+    for name in ("singers", "concerts"):
+        music.rename(name, f"../../{name}")
+    music.write("albums", 3)
+    music.capture()
+    assert [one.captured for one in music.jobs[-1].left] == [0]
+    assert "forgets up to which version 1 tables are captured" in caplog.text
 
 
 @pytest.mark.parametrize("watch", [ALL, NAMED], ids=["all", "named"])

@@ -29,6 +29,7 @@ __all__ = [
     "ConsumerGroup",
     "GroupPartition",
     "GroupStatus",
+    "LeftTable",
     "LoadSegment",
     "ModType",
     "Partition",
@@ -156,6 +157,14 @@ class TableRange:
     end: int
 
 
+@dataclass(frozen=True)
+class LeftTable:
+    """A table that a stream FOR ALL watches no longer. The log has its changes up to version `captured`."""
+
+    table_id: str
+    captured: int
+
+
 class BatchState(StrEnum):
     """The state of a capture batch."""
 
@@ -172,6 +181,7 @@ class CaptureBatch:
     `floor`: everything in it is published later than this. `safe_until`: at least up to here nothing else will come
     (capture's start less the allowed skew). `active`: the partitions before it, whose ranges tile the key space.
     `discarded`: the numbers given up since the last batch in the log; they are barred from it before this one is done.
+    `left`: tables that FOR ALL watches no longer. Each batch has those of the one before it, which may be forgotten.
     """
 
     stream: ChangeStream
@@ -184,6 +194,7 @@ class CaptureBatch:
     merge_rows: int
     opened_at: datetime
     discarded: tuple[int, ...] = ()
+    left: tuple[LeftTable, ...] = ()
 
     @property
     def latest(self) -> datetime:

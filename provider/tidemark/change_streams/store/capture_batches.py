@@ -8,7 +8,13 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.change_streams.model.change_streams import BatchState, CaptureBatch, CaptureResult, WatchedTable
+from tidemark.change_streams.model.change_streams import (
+    BatchState,
+    CaptureBatch,
+    CaptureResult,
+    LeftTable,
+    WatchedTable,
+)
 from tidemark.change_streams.store.schema import capture_batches
 from tidemark.model.codec import from_json, to_json
 
@@ -22,6 +28,7 @@ __all__ = [
     "forget_stream",
     "has_records_until",
     "insert",
+    "known_to_newest",
     "last_end",
     "lookup",
     "mark_expired",
@@ -68,13 +75,27 @@ def captured_up_to(connection: sa.Connection, stream_uid: str, table_id: str) ->
     query = sa.select(_of.batch, _of.state).where(_of.stream_uid == stream_uid, of_table)
     one_by_one = {"stream_results": True, "max_row_buffer": 1}  # the first nearly always answers, and each is large
     for text, state in connection.execute(query.order_by(_of.number.desc()), execution_options=one_by_one):
-        batch = from_json(CaptureBatch, text)
-        versions = [one.captured for one in batch.stream.tables if one.table.table_id == table_id]
-        if BatchState(state) in (BatchState.CAPTURED, BatchState.EXPIRED):
-            versions += [one.end for one in batch.ranges if one.watched.table.table_id == table_id]
-        if versions:
-            return max(versions)
+        for one in _known(from_json(CaptureBatch, text), BatchState(state)):
+            if one.table_id == table_id:
+                return one.captured
     return None
+
+
+def known_to_newest(connection: sa.Connection, stream_uid: str) -> tuple[LeftTable, ...]:
+    """Every table that the newest batch knows, watched or left, as if it were left after that batch."""
+    query = sa.select(_of.batch, _of.state).where(_of.stream_uid == stream_uid)
+    row = connection.execute(query.order_by(_of.number.desc()).limit(1)).first()
+    return () if row is None else _known(from_json(CaptureBatch, row[0]), BatchState(row[1]))
+
+
+def _known(batch: CaptureBatch, state: BatchState) -> tuple[LeftTable, ...]:
+    places = {one.table_id: one.captured for one in batch.left}
+    places |= {one.table.table_id: one.captured for one in batch.stream.tables}
+    if state in (BatchState.CAPTURED, BatchState.EXPIRED):
+        for one in batch.ranges:
+            table_id = one.watched.table.table_id
+            places[table_id] = max(one.end, places.get(table_id, one.end))
+    return tuple(LeftTable(table_id, captured) for table_id, captured in places.items())
 
 
 def insert(connection: sa.Connection, batch: CaptureBatch, *, run: str | None = None) -> None:

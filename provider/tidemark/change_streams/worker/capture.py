@@ -15,9 +15,11 @@ from tidemark.change_streams.model.change_streams import (
     CaptureBatch,
     CaptureResult,
     ChangeStream,
+    LeftTable,
     WatchedTable,
 )
 from tidemark.change_streams.model.jobs import CAPTURE_CHANGES
+from tidemark.change_streams.planning.left_tables import MOST_LEFT, left_now
 from tidemark.change_streams.planning.own_tables import OwnTables
 from tidemark.change_streams.planning.waves import tiles
 from tidemark.change_streams.store import capture_batches, change_streams, partitions
@@ -54,6 +56,11 @@ _OLDER = (
     "Change stream %s: its log already has batch %d with other versions. The control store is older than the log, as"
     " after a restore from a backup. The log counts. Nothing was captured again, and the next capture continues"
     " from the log."
+)
+
+_FORGETS = (
+    "Change stream %s forgets up to which version %d tables are captured that it watches no longer. If one comes"
+    " back, its changes since the creation of the change stream are captured again."
 )
 
 NewTables = Callable[[ChangeStream, Sequence[WatchedTable]], Sequence[WatchedTable]]
@@ -266,6 +273,7 @@ def _write_ahead(
     at: datetime,
     run: str | None,
 ) -> CaptureBatch | None:
+    left = _left(connection, stream) if stream.everything else ()
     change_streams.watch(connection, stream.uid, stream.tables, everything=stream.everything)
     discarded = capture_batches.discarded(connection, stream.uid)
     if found.is_empty and not discarded:  # a late capture of those would come before what is promised here
@@ -282,9 +290,19 @@ def _write_ahead(
         merge_rows=merge_rows,
         opened_at=at,
         discarded=discarded,
+        left=left,
     )
     capture_batches.insert(connection, batch, run=run)
     return batch
+
+
+def _left(connection: sa.Connection, stream: ChangeStream) -> tuple[LeftTable, ...]:
+    """The tables that are left when `stream` is stored, with a warning if there are too many to be kept."""
+    watched = change_streams.by_uid(connection, stream.uid).tables
+    left = left_now(capture_batches.known_to_newest(connection, stream.uid), watched, stream.tables)
+    if len(left) > MOST_LEFT:
+        log.warning(_FORGETS, stream.name, len(left) - MOST_LEFT)
+    return left[-MOST_LEFT:]
 
 
 def _move_on(

@@ -136,8 +136,8 @@ def find_new_tables(
     lost: Sequence[WatchedTable] = (),
 ) -> tuple[WatchedTable, ...]:
     """The tables that a stream FOR ALL does not watch yet. A table that came after the stream is watched from its first
-    version on. An older table is watched from the time on at which the stream was made. A table that a kept batch knows
-    continues where it was captured.
+    version on. An older table is watched from the time on at which the stream was made. A table that was watched before
+    continues where it was captured, if it is among the last MOST_LEFT that left.
 
     Older versions that cannot be captured are skipped: the table may have been replaced, or had another key. If the log
     has lost the versions, the table is watched from the newest one.
