@@ -7,8 +7,25 @@ from collections import Counter
 import pytest
 
 from tests.guarantees.drivers import WorkerDied
-from tests.guarantees.world import World, key_of
-from tidemark.errors import InvalidArgument, TransactionNotFound
+from tests.guarantees.world import LONG, World, key_of
+from tidemark.errors import (
+    InvalidArgument,
+    JobDeadlineExceeded,
+    LogIncomplete,
+    PastWindowLost,
+    SerialReused,
+    SourceRecreated,
+    SplitUnreadable,
+    StreamStale,
+    TargetChanged,
+    TargetRewound,
+    TidemarkError,
+    TrackingInterrupted,
+    TransactionNotFound,
+    VersionVacuumed,
+    ViewChanged,
+)
+from tidemark.model.jobs import JobResult
 from tidemark.model.statements import PlannedWrite, WriteAs
 from tidemark.streams.worker.outcomes import Consumed
 from tidemark.streams.worker.replay import find_run, replay
@@ -24,9 +41,9 @@ def delivered(world: World) -> World:
     return world
 
 
-def again(world: World, past: str, run: str = "again", target: int = 1) -> Consumed:
+def again(world: World, past: str, run: str = "again", target: int = 1, *, runtime: Runtime | None = None) -> Consumed:
     return replay(
-        world.runtime,
+        runtime or world.runtime,
         find_run(world.store, "s", past),
         key=key_of(run),
         writes=[PlannedWrite(WriteAs.APPEND, world.targets[target].uri, source="s")],
@@ -92,3 +109,52 @@ def test_a_replay_is_no_run_that_could_be_replayed(delivered: World) -> None:
     again(delivered, "one")
     with pytest.raises(TransactionNotFound):
         find_run(delivered.store, "s", "again")
+
+
+def die_of(world: World, error: TidemarkError) -> Runtime:
+    """A job that reports this error and writes nothing."""
+    return Runtime(world.store, run=lambda spec: JobResult(error=error.to_record()), paths=world.paths)
+
+
+LOST = "cannot be replayed.*oad the target from the"
+ANEW = "new run of its DAG.*lake.replay"
+
+
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        (StreamStale(stream="s", version=0, table="t", reason="gone"), LOST),
+        (VersionVacuumed(table="t", start=0, end=1, count=1, first="f"), LOST),
+        (LogIncomplete(path="p", version=1, start=0), LOST),
+        (SourceRecreated(stream="s", table="t", path="p", found="a", expected="b"), LOST),
+        (TrackingInterrupted(table="t", stream="s", problem="it was off"), LOST),
+        (ViewChanged(view="v", stream="s"), LOST),
+        (TargetRewound(target="t", app_id="a", txn_version=1), ANEW),
+        (SerialReused(target="t", app_id="a", txn_version=1, found=2), ANEW),
+        (SplitUnreadable(table="t", version=1, count=1, first="f"), ANEW),
+        (JobDeadlineExceeded(key="d/r/t", deadline="now"), "longer, raise job_deadline_hours"),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, TidemarkError) else "",
+)
+def test_a_replay_that_fails_names_no_step_of_a_consumption(delivered: World, error: TidemarkError, step: str) -> None:
+    with pytest.raises(type(error), match=step) as failed:
+        again(delivered, "one", runtime=die_of(delivered, error))
+    for other in ("ebase", "e-base", "ecreate the stream", "dvance", "streams redo", "max_commits"):
+        assert other not in str(failed.value)
+    assert str(error) == str(type(error)(**error.facts)) != str(failed.value)
+    assert isinstance(failed.value, PastWindowLost) == isinstance(error, StreamStale)
+
+
+def test_a_replay_whose_target_was_recreated_is_delivered_by_a_new_run(delivered: World) -> None:
+    with pytest.raises(WorkerDied):
+        again(delivered, "one", runtime=Runtime(delivered.store, run=die, paths=delivered.paths))
+    delivered.targets[1].recreate()
+    with pytest.raises(TargetChanged, match=ANEW):
+        again(delivered, "one")
+    delivered.clock.go(LONG)
+    assert not again(delivered, "one", "another run").delivered_before
+    assert delivered.holds(1) == {1: 1}
+
+
+def die(spec: object) -> JobResult:
+    raise WorkerDied

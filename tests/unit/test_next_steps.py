@@ -24,7 +24,7 @@ from tidemark.errors import (
 
 STEPS = (
     "Add|Advance|Alter|Ask|Backfill|Begin|Capture|Change|Check|Choose|Clear|Convert|Correct|Create|Declare|Drop|Enable"
-    "|Export|Finish|Flush|Give|If|Install|Look|Make|Name|Open|Plan|Point|Raise|Re-base|Read|Rebase|Recover|Recreate|Refresh|Remove"
+    "|Export|Finish|Flush|Give|If|Install|Load|Look|Make|Name|Open|Plan|Point|Raise|Re-base|Read|Rebase|Recover|Recreate|Refresh|Remove"
     "|Repair|Repeat|Request|Reset|Resume|Restore|Rewrite|Roll back|Run|Select|Send|Set|Skip|Take|Try|Use|Wait|Write"
 )
 STEP = re.compile(

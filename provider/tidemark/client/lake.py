@@ -148,7 +148,7 @@ class Lake(
 
         `run`: a run id, or the key of a transaction in words. `write_as`: append or merge, by `keys`. `quarantine`: the
         table for rows that break a constraint of the target. Each call is a replay of its own. Raises
-        TransactionNotFound, InvalidArgument, StreamStale, VersionVacuumed, QuarantineDoesNotFit.
+        TransactionNotFound, InvalidArgument, PastWindowLost, VersionVacuumed, QuarantineDoesNotFit.
         """
         return replay_window(self._context, name, run, target, write_as=write_as, keys=keys, quarantine=quarantine)
 

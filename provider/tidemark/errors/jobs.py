@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidemark.errors.tree import TidemarkError
 from tidemark.model.jobs import ErrorRecord
 
@@ -29,6 +31,10 @@ __all__ = [
     "from_record",
 ]
 
+_BOUND_OR_RAISE = (
+    "bound its window by max_commits or max_bytes, or raise job_deadline_hours of the Tidemark connection."
+)
+
 
 class JobError(TidemarkError):
     """{message}"""
@@ -52,8 +58,11 @@ class JobCancelled(JobError):
 
 class JobDeadlineExceeded(JobError):
     """The Spark job for {key} stopped itself at its deadline {deadline}. A retry continues. If the job needs longer,
-    bound its window by max_commits or max_bytes, or raise job_deadline_hours of the Tidemark connection.
+    {remedy}
     """
+
+    def __init__(self, *, remedy: str = _BOUND_OR_RAISE, **facts: Any) -> None:
+        super().__init__(remedy=remedy, **facts)
 
 
 class JobFailed(JobError):

@@ -30,6 +30,7 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.KeyColumnChanged,
     errors.StreamOnStream,
     errors.StreamStale,
+    errors.PastWindowLost,
     errors.RebaseRefused,
     errors.SourceRecreated,
     errors.ClusteredTableRecreated,

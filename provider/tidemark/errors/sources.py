@@ -32,6 +32,11 @@ __all__ = [
     "VersionVacuumed",
 ]
 
+_SKIP_OR_REBASE = (
+    "Skip them with AdvanceStreamOperator, or put the stream onto the current table with RebaseStreamOperator; in a"
+    " notebook, use lake.advance_stream or lake.rebase_stream."
+)
+
 
 class SourceError(TidemarkError):
     """{message}"""
@@ -109,8 +114,11 @@ class IncompatibleSchemaChange(SourceError):
 
 class LogIncomplete(SourceError):
     """The log of {path} lacks version {version}, which is needed to read changes after version {start}: log cleanup
-    removed it. The changes since then can no longer be read. Re-base or recreate a stream that needs them.
+    removed it. The changes since then can no longer be read. {remedy}
     """
+
+    def __init__(self, *, remedy: str = "Re-base or recreate a stream that needs them.", **facts: Any) -> None:
+        super().__init__(remedy=remedy, **facts)
 
 
 class CorruptLog(SourceError):
@@ -141,13 +149,12 @@ class RowsRenumbered(SourceError):
 
 class VersionVacuumed(SourceError):
     """Data files of {table} that the range ({start}, {end}] needs are gone ({count}, the first {first}): VACUUM has
-    removed them. The changes in this range are lost for {reader}. Skip them with AdvanceStreamOperator, or put
-    the stream onto the current table with RebaseStreamOperator; in a notebook, use lake.advance_stream or
-    lake.rebase_stream. To keep the files that streams need, use VacuumTableOperator or lake.vacuum instead of VACUUM.
+    removed them. The changes in this range are lost for {reader}. {remedy} To keep the files that streams need, use
+    VacuumTableOperator or lake.vacuum instead of VACUUM.
     """
 
-    def __init__(self, *, reader: str = "this reader", **facts: Any) -> None:
-        super().__init__(reader=reader, **facts)
+    def __init__(self, *, reader: str = "this reader", remedy: str = _SKIP_OR_REBASE, **facts: Any) -> None:
+        super().__init__(reader=reader, remedy=remedy, **facts)
 
 
 class VersionNotFound(SourceError):

@@ -11,6 +11,7 @@ __all__ = [
     "ImportRefused",
     "KeyColumnChanged",
     "KeyNotUnique",
+    "PastWindowLost",
     "RebaseRefused",
     "RecoveryRefused",
     "RelocationRefused",
@@ -54,17 +55,30 @@ class StreamStale(StreamError):
     """
 
 
+class PastWindowLost(StreamStale):
+    """The window of stream {stream!r} after version {version} cannot be replayed: it is outside the retained history of
+    {table} ({reason}). The stream itself is not affected. Load the target from the table itself.
+    """
+
+
 class SourceRecreated(StreamError):
     """Base table {table!r} dropped, cannot read from stream {stream!r}: the table at {path} has the id {found}, and not
-    {expected}. A recreated table is another table, even under the same name. Re-base the stream onto it, or recreate
-    the stream.
+    {expected}. A recreated table is another table, even under the same name. {remedy}
     """
+
+    def __init__(self, *, remedy: str = "Re-base the stream onto it, or recreate the stream.", **facts: Any) -> None:
+        super().__init__(remedy=remedy, **facts)
 
 
 class TrackingInterrupted(StreamError):
     """Change tracking is not enabled or has been missing for the time range requested on table {table!r} (stream
-    {stream!r}): {problem}. Re-base the stream, by key to lose nothing, or recreate it.
+    {stream!r}): {problem}. {remedy}
     """
+
+    def __init__(
+        self, *, remedy: str = "Re-base the stream, by key to lose nothing, or recreate it.", **facts: Any
+    ) -> None:
+        super().__init__(remedy=remedy, **facts)
 
 
 class KeyNotUnique(StreamError):

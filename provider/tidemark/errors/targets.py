@@ -70,9 +70,13 @@ class SplitUnreadable(TargetError):
     """VACUUM has removed files of version {version} of {table}, by which the rows of a window were sorted ({count}, the
     first {first}). The rest of the window cannot be written without them, and nothing was written. Restore them from a
     backup and run the task again. Or recreate {table} (CREATE OR REPLACE TABLE, with its constraints; a quarantine
-    without the rows of this run). Then run `airflow tidemark streams redo` and the task again. The window is sorted by
-    the new table.
+    without the rows of this run). {remedy} The window is sorted by the new table.
     """
+
+    def __init__(
+        self, *, remedy: str = "Then run `airflow tidemark streams redo` and the task again.", **facts: Any
+    ) -> None:
+        super().__init__(remedy=remedy, **facts)
 
 
 class TargetForgetsTransactions(TargetError):
@@ -96,20 +100,37 @@ class AmbiguousMergeKey(TargetError):
 
 class TargetChanged(TargetError):
     """The target {target} was recreated while its window was pinned: it had the id {expected}, now {found}. Its log
-    does not show whether it has the changes. Run `airflow tidemark streams redo` to let the next run write the window
-    into the new table.
+    does not show whether it has the changes. {remedy}
     """
+
+    def __init__(
+        self,
+        *,
+        remedy: str = "Run `airflow tidemark streams redo` to let the next run write the window into the new table.",
+        **facts: Any,
+    ) -> None:
+        super().__init__(remedy=remedy, **facts)
 
 
 class TargetRewound(TargetError):
     """The target {target} was rewound (RESTORE or replaced) below the write of transaction {app_id} version
-    {txn_version}: the changes are gone from it. Run `airflow tidemark streams redo` to let the next run
-    write the window again.
+    {txn_version}: the changes are gone from it. {remedy}
     """
+
+    def __init__(
+        self,
+        *,
+        remedy: str = "Run `airflow tidemark streams redo` to let the next run write the window again.",
+        **facts: Any,
+    ) -> None:
+        super().__init__(remedy=remedy, **facts)
 
 
 class SerialReused(TargetError):
     """The log of {target} holds transaction {app_id} at version {found}, but lacks this window's mark of version
     {txn_version}. Another control store gave out the number, or this one was restored from a backup. Nothing of this
-    window was written there. Recreate the stream to get a new identity.
+    window was written there. {remedy}
     """
+
+    def __init__(self, *, remedy: str = "Recreate the stream to get a new identity.", **facts: Any) -> None:
+        super().__init__(remedy=remedy, **facts)

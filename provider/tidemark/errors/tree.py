@@ -17,7 +17,7 @@ TidemarkError
 │   └── ExternalTableNotFound · ExternalTableExists · FilesHaveNoSchema · FileFormatNotInstalled · DataFileChanged
 ├── StreamError                 the stream itself
 │   ├── StreamNotFound · StreamExists · StreamOnStream
-│   ├── StreamStale · SourceRecreated · TrackingInterrupted
+│   ├── StreamStale (PastWindowLost) · SourceRecreated · TrackingInterrupted
 │   ├── KeyNotUnique · KeyColumnChanged
 │   ├── StreamLocked · RebaseRefused · RecoveryRefused · RelocationRefused
 │   └── DocumentUnreadable · ImportRefused

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidemark.errors.tree import TidemarkError
 
 __all__ = ["ViewChanged", "ViewError", "ViewNotUnderstood", "ViewRefused", "ViewTextMissing"]
@@ -28,6 +30,7 @@ class ViewNotUnderstood(ViewError):
 
 
 class ViewChanged(ViewError):
-    """View {view!r}, or a view in it, has a different text than when the stream {stream!r} was created. Re-base or
-    recreate the stream.
-    """
+    """View {view!r}, or a view in it, has a different text than when the stream {stream!r} was created. {remedy}"""
+
+    def __init__(self, *, remedy: str = "Re-base or recreate the stream.", **facts: Any) -> None:
+        super().__init__(remedy=remedy, **facts)

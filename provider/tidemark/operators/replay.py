@@ -30,7 +30,7 @@ class ReplayWindowOperator(SparkOperator):
     written; after the end it delivers nothing again.
 
     Raises TransactionNotFound for a run that committed nothing of the stream, and InvalidArgument for a target that has
-    the window already. Raises StreamStale or VersionVacuumed if the window can no longer be read.
+    the window already. Raises PastWindowLost or VersionVacuumed if the window can no longer be read.
 
     :param stream: name of the stream. (templated)
     :param run: the run id that Airflow shows, or dag/run/task/map index if that id matches several tasks. (templated)

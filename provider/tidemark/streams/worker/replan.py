@@ -14,6 +14,7 @@ from tidemark.errors import CommitRefused, SubmitRefused, TransactionNotFound
 from tidemark.model.jobs import JobSpec
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.model.transaction_jobs import FENCE, FenceReport
+from tidemark.streams.planning.replay_steps import START_AGAIN
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.store.transactions import StoredTransaction
 from tidemark.streams.worker.job_orders import NewJob, order_job, run_to_the_end, same_window
@@ -90,5 +91,7 @@ def _conclude(connection: sa.Connection, store: ControlStore, ordered: _FenceOrd
 def _refuse_lost(stored: StoredTransaction, lost: Collection[int]) -> None:
     names = sorted({s.target.name for s in stored.transaction.plan.statements if s.number in lost})
     if names:
-        problem = f"{', '.join(names)} was replaced or rewound, so it could not be fenced; redo first"
+        replayed = any(window.replayed for window in stored.transaction.windows)
+        step = START_AGAIN if replayed else "redo first"
+        problem = f"{', '.join(names)} was replaced or rewound, so it could not be fenced; {step}"
         raise SubmitRefused(key=str(stored.transaction.key), problem=problem)

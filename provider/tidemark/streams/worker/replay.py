@@ -9,11 +9,12 @@ import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import Transaction
-from tidemark.errors import InvalidArgument, TransactionNotFound
+from tidemark.errors import InvalidArgument, TidemarkError, TransactionNotFound
 from tidemark.failpoints import failpoint
 from tidemark.model.statements import PlannedWrite, TransactionKey, WriteAs
 from tidemark.model.streams import StreamWindow
 from tidemark.streams.planning.bounds import UNBOUNDED
+from tidemark.streams.planning.replay_steps import as_of_a_replay
 from tidemark.streams.store import transactions
 from tidemark.streams.worker.begin import Request, check_targets, resume, write_ahead
 from tidemark.streams.worker.changed_plans import unless_half_written
@@ -57,9 +58,21 @@ def replay(
 
     The streams are neither held nor moved, and may have continued or have ended. Their history keeps that they were
     replayed. Retries as in `consume`: the same key continues, and after the commit delivers nothing. Raises what begin,
-    submit and commit raise, and InvalidArgument for a target that `past` has written. Raises VersionVacuumed or
-    StreamStale if the window can no longer be read.
+    submit and commit raise, with the next steps of a replay. Raises InvalidArgument for a target that `past` has
+    written, and VersionVacuumed or PastWindowLost if the window can no longer be read.
     """
+    try:
+        return _replayed(runtime, past, key, writes, owner)
+    except TidemarkError as error:
+        told = as_of_a_replay(error)
+        if told is error:
+            raise
+        raise told.with_traceback(error.__traceback__) from error.__cause__
+
+
+def _replayed(
+    runtime: Runtime, past: Transaction, key: TransactionKey, writes: Sequence[PlannedWrite], owner: str
+) -> Consumed:
     store, tables, limits = runtime.store, runtime.tables, runtime.limits
     failpoint("begin.before")
     windows = where_they_are(tuple(replace(window, replayed=True) for window in past.windows), tables)
