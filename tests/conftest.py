@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -46,6 +47,10 @@ REMEMBER_LITTLE = {
     ),
     "spark.databricks.delta.delta.log.cacheSize": "16",  # tables, each with up to 13 MB of expressions
 }  # thousands of finished queries and hundreds of tables would fill the heap
+
+# A finalizer logs this, within any call of a test, and at exit to a stream of pytest that is closed.
+CLOSED_BY_PY4J = "Closing down clientserver connection"
+logging.getLogger("py4j.clientserver").addFilter(lambda record: record.msg != CLOSED_BY_PY4J)
 
 hypothesis.settings.register_profile("without a clock", deadline=None)  # a slow machine is no failure
 hypothesis.settings.register_profile("the same", deadline=None, derandomize=True)
