@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +43,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def airflow_home() -> Path:
-    """Airflow's home with a migrated metadata database."""
+    """Airflow's home with a migrated metadata database. Airflow reads its home at its import, so it is imported here: a
+    test that names another home, for its processes, would else give that to all later tests.
+    """
     put_metadata_database(HOME)
+    import_module("airflow.settings")
     return HOME
 
 

@@ -13,7 +13,7 @@ from tidemark.control.lineage_texts import dot, mermaid
 from tidemark.control.ties import Flow, TableAt, Tie
 
 ORDERS, MIRROR, DAILY = (TableAt(f"shop.{name}", f"file:///lake/shop/{name}") for name in ("orders", "mirror", "daily"))
-READS, WRITES, IS = Flow.READS, Flow.WRITES, Flow.IS
+READS, WRITES, IS, KEEPS = Flow.READS, Flow.WRITES, Flow.IS, Flow.KEEPS
 
 
 def graph(ties: Mapping[str, Sequence[Tie]], *ended: str, **more: str) -> Graph:
@@ -169,6 +169,32 @@ def test_dependents_are_all_that_get_rows_from_a_node_each_once_and_not_the_node
 def test_a_key_that_is_no_node_has_no_number_of_dependents() -> None:
     found = graph({"stream": [Tie("s", READS, ORDERS)]}, "s")
     assert [dependents(found, key) for key in (("stream", "s"), ("clustered_table", "c"), ("", ""))] == [None] * 3
+
+
+def test_a_keeper_is_no_node_and_has_the_dependents_of_its_table() -> None:
+    """That table may be a view, and a table without rows that flow is a node."""
+    found = graph(
+        {
+            "stream": [Tie("s", READS, ORDERS), Tie("s", WRITES, MIRROR)],
+            "dynamic_table": [Tie("v", IS, DAILY)],
+            "clustered_table": [Tie("c", KEEPS, ORDERS), Tie("d", KEEPS, DAILY), Tie("ended", KEEPS, MIRROR)],
+            "search_optimization": [Tie("f", KEEPS, ORDERS), Tie("alone", KEEPS, TableAt("lone", "/lone"))],
+        },
+        "ended",
+    )
+    assert {node.kind for node in found.nodes.values()} == {"stream", "dynamic_table", "table"}
+    keys = [("clustered_table", "c"), ("search_optimization", "f"), ("clustered_table", "d")]
+    assert [dependents(found, key) for key in keys] == [2, 2, 0]
+    assert dependents(found, ("search_optimization", "alone")) == 0
+    assert dependents(found, ("clustered_table", "ended")) is None
+    for kind, name, seen in (
+        ("clustered_table", "C", ORDERS.name),
+        ("search_optimization", "f", ORDERS.name),
+        ("clustered_table", "d", "v"),
+        ("search_optimization", "/lone", "lone"),
+    ):
+        assert [node.name for node in named(found, kind, name)] == [seen]
+    assert edges(found) == {("table shop.orders", "stream s"), ("stream s", "table shop.mirror")}
 
 
 @pytest.mark.parametrize(

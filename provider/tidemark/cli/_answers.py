@@ -23,10 +23,12 @@ CONNECTION = Arg(  # type: ignore[no-untyped-call]
 
 
 def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
-    """A table, JSON, YAML or plain text, as `--output` says. Texts with `[a]` or `:a:` are no markup."""
-    from airflow.cli.simple_table import AirflowConsole
+    """A table, JSON, YAML or plain text, as `--output` says. Texts with `[a]` or `:a:` are no markup, and texts such as
+    `1e5` no numbers.
+    """
+    from tidemark.cli._console import TextConsole
 
-    AirflowConsole(markup=False, emoji=False).print_as(data=rows, output=output)
+    TextConsole(markup=False, emoji=False).print_as(data=rows, output=output)
 
 
 def print_facts(facts: dict[str, Any], parts: Mapping[str, Sequence[dict[str, Any]]], output: str) -> None:

@@ -11,11 +11,12 @@ from tidemark.control.object_kinds import resolved
 from tidemark.control.store import ControlStore
 from tidemark.errors import TargetIsKept
 
-__all__ = ["Keeper", "require_not_kept"]
+__all__ = ["Keeper", "partial_tables", "require_not_kept"]
 
 _KEEPERS = (
     "materialized.store.views:keepers",
 )  # as `KINDS`: the store imports no subject, and a begin loads these alone
+_PARTIALS = "materialized.store.views:partial_tables"
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,12 @@ class Keeper:
 
 
 KeepersOf = Callable[[sa.Connection, Sequence[str]], Mapping[str, Keeper]]
+
+
+def partial_tables(connection: sa.Connection) -> frozenset[tuple[str, str]]:
+    """Path and id of each table of partial aggregates that a view has made for itself, also of dropped views."""
+    found: Callable[[sa.Connection], frozenset[tuple[str, str]]] = resolved(_PARTIALS)
+    return found(connection)
 
 
 def require_not_kept(store: ControlStore, targets: Mapping[str, str]) -> None:

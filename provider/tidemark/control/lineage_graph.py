@@ -14,6 +14,7 @@ __all__ = [
     "TABLE",
     "Edge",
     "Graph",
+    "Keeper",
     "Node",
     "Part",
     "around",
@@ -57,13 +58,24 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class Keeper:
+    """An object that keeps a table clustered, or fast to search. It is no node. `at`: the node of its table."""
+
+    name: str
+    at: Key
+
+
+@dataclass(frozen=True)
 class Graph:
-    """All nodes by key, and all edges, each once. `after` and `before`: the neighbours of each node, in order."""
+    """All nodes by key, and all edges, each once. `after` and `before`: the neighbours of each node, in order. Every
+    question about one of the `keepers`, by their keys, is one about the node of its table.
+    """
 
     nodes: Mapping[Key, Node]
     edges: tuple[Edge, ...]
     after: Mapping[Key, Sequence[Key]] = field(default_factory=dict)
     before: Mapping[Key, Sequence[Key]] = field(default_factory=dict)
+    keepers: Mapping[Key, Keeper] = field(default_factory=dict)
 
     @cached_property
     def together(self) -> Sequence[Key]:
@@ -99,7 +111,8 @@ class Part:
 def graph_of(names: Mapping[Key, str], ties: Mapping[str, Sequence[Tie]]) -> Graph:
     """The graph of the live objects with these names, and of the tables that their ties name.
 
-    A table is known by its path. A tie with a name alone means the table of that name, if one path has it.
+    A table is known by its path. A tie with a name alone means the table of that name, if one path has it. A table
+    that a keeper keeps is a node, with rows that flow or without.
     """
     living = [(kind, tie) for kind, found in ties.items() for tie in found if (kind, tie.uid) in names]
     tables = _Tables(tie.other for _, tie in living if isinstance(tie.other, TableAt))
@@ -108,26 +121,33 @@ def graph_of(names: Mapping[Key, str], ties: Mapping[str, Sequence[Tie]]) -> Gra
         for kind, tie in living
         if tie.flow is Flow.IS and isinstance(tie.other, TableAt)
     }
-    nodes = {key: Node(key, name) for key, name in names.items() if key[0] in ties}
+    keepers = _keepers(names, living, tables, kept)
+    nodes = {key: Node(key, name) for key, name in names.items() if key[0] in ties and key not in keepers}
     nodes |= {key: replace(nodes[key], path=path) for path, key in kept.items()}
+    nodes |= {one.at: tables.node(one.at[1]) for one in keepers.values() if one.at[0] == TABLE}
     flows: dict[tuple[Key, Key], set[str]] = {}
     for kind, tie in living:
         other = _other(tie, tables, kept)
-        if tie.flow is Flow.IS or (other[0] != TABLE and other not in nodes):
+        if tie.flow not in (Flow.READS, Flow.WRITES) or (other[0] != TABLE and other not in nodes):
             continue
         if other not in nodes:
             nodes[other] = tables.node(other[1])
         ends = ((kind, tie.uid), other) if tie.flow is Flow.WRITES else (other, (kind, tie.uid))
         flows.setdefault(ends, set()).update(() if tie.dag is None else (tie.dag,))
-    return _linked(nodes, [Edge(*ends, frozenset(dags)) for ends, dags in flows.items()])
+    edges = [Edge(*ends, frozenset(dags)) for ends, dags in flows.items()]
+    return replace(_linked(nodes, edges), keepers=keepers)
 
 
 def named(graph: Graph, kind: str, name: str) -> tuple[Node, ...]:
-    """The nodes of that kind with that name in any case, that uid or that path; exact ones alone if one is."""
+    """The nodes of that kind with that name in any case, that uid or that path; exact ones alone if one is. Of keepers
+    those of their tables.
+    """
     wanted = name.casefold()
-    of_kind = (node for node in graph.nodes.values() if node.kind == kind)
+    known = (*graph.nodes.values(), *(Node(key, one.name, one.at[1]) for key, one in graph.keepers.items()))
+    of_kind = (node for node in known if node.kind == kind)
     found = tuple(one for one in of_kind if name in (one.key[1], one.path) or one.name.casefold() == wanted)
-    return tuple(one for one in found if name in (one.name, one.key[1], one.path)) or found
+    found = tuple(one for one in found if name in (one.name, one.key[1], one.path)) or found
+    return tuple(dict.fromkeys(graph.nodes[_node_of(graph, one.key)] for one in found))
 
 
 def around(graph: Graph, centre: Key, *, depth: int, most: int) -> Part:
@@ -142,7 +162,10 @@ def around(graph: Graph, centre: Key, *, depth: int, most: int) -> Part:
 
 
 def dependents(graph: Graph, key: Key) -> int | None:
-    """How many tables and objects get rows from it, over any number of edges: 1,000 at most. None: it is no node."""
+    """How many tables and objects get rows from it, over any number of edges: 1,000 at most. Of a keeper the number of
+    its table. None: the graph has neither.
+    """
+    key = _node_of(graph, key)
     if key not in graph.nodes:
         return None
     seen, waiting = {key}, [key]
@@ -187,6 +210,18 @@ class _Tables:
     def node(self, path: str) -> Node:
         """The node of the table with that path or folded name."""
         return Node((TABLE, path), self._names.get(path, path), path if "/" in path else None)
+
+
+def _keepers(
+    names: Mapping[Key, str], ties: Iterable[tuple[str, Tie]], tables: _Tables, kept: Mapping[str, Key]
+) -> Mapping[Key, Keeper]:
+    found = ((kind, tie) for kind, tie in ties if tie.flow is Flow.KEEPS)
+    return {(kind, tie.uid): Keeper(names[kind, tie.uid], _other(tie, tables, kept)) for kind, tie in found}
+
+
+def _node_of(graph: Graph, key: Key) -> Key:
+    keeper = graph.keepers.get(key)
+    return key if keeper is None else keeper.at
 
 
 def _other(tie: Tie, tables: _Tables, kept: Mapping[str, Key]) -> Key:

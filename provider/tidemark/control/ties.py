@@ -14,6 +14,7 @@ class Flow(StrEnum):
     READS = "reads"
     WRITES = "writes"
     IS = "is"  # the object is that table for those who read it
+    KEEPS = "keeps"  # the object keeps that table clustered, or fast to search, and lets no rows flow
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,17 @@ __all__ = ["OwnTables", "require_target"]
 
 @dataclass(frozen=True)
 class OwnTables:
-    """`logs`: those of all change streams, their names by path; `sinks`: what groups of the one in question write."""
+    """`logs`: those of all change streams, their names by path; `sinks`: what groups of the one in question write.
+    `partials`: path and id of each table that a view has made for its partial aggregates.
+    """
 
     logs: Mapping[str, str]
     sinks: tuple[KnownSink, ...] = ()
+    partials: frozenset[tuple[str, str]] = frozenset()
+
+    def is_partial(self, table: TableRef) -> bool:
+        """Whether a view has made it for itself; a user's table with such a name is none."""
+        return (table.path, table.table_id) in self.partials
 
     def why_not(self, table: TableRef, *, everything: bool) -> str | None:
         """Why it cannot be watched; None: it can. A table that only ended groups wrote may be watched by name. With FOR

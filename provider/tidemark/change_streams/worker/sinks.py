@@ -15,6 +15,7 @@ from tidemark.change_streams.planning import own_tables as own
 from tidemark.change_streams.planning.own_tables import OwnTables
 from tidemark.change_streams.planning.sinks import SinkRequest, named_table, parse_sink
 from tidemark.change_streams.store import capture_batches, change_streams, group_sinks
+from tidemark.control.kept_tables import partial_tables
 from tidemark.control.store import ControlStore
 from tidemark.errors import NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
 from tidemark.model.streams import TableRef
@@ -83,9 +84,10 @@ def keep_sink(
 
 
 def own_tables(connection: sa.Connection, stream_uid: str | None = None) -> OwnTables:
-    """The logs of all change streams, and what the groups of this one write."""
+    """The logs of all change streams, what the groups of this one write, and the partial aggregates of views."""
     logs = {one.log_path: one.name for one in change_streams.live(connection)}
-    return OwnTables(logs, () if stream_uid is None else group_sinks.of_stream(connection, stream_uid))
+    sinks = () if stream_uid is None else group_sinks.of_stream(connection, stream_uid)
+    return OwnTables(logs, sinks, partial_tables(connection))
 
 
 def _known(

@@ -84,8 +84,9 @@ def find_watched(
     captured. Those in `restarted` keep their keys, unless others are given.
 
     FOR ALL leaves those out with a warning that cannot be watched, as `find_new_tables` does; one that is named is
-    refused. Row tracking is turned on, if it may be, only after everything else was found right. `own`: what change
-    streams write. Raises ChangeStreamRefused, InvalidArgument, RowTrackingDisabled, UnsupportedTableFeature.
+    refused. FOR ALL passes over the partial aggregates of views. Row tracking is turned on, if it may be, only after
+    everything else was found right. `own`: what change streams write. Raises ChangeStreamRefused, InvalidArgument,
+    RowTrackingDisabled, UnsupportedTableFeature.
     """
     old = {table.table.table_id for table in known}
     if watch.everything:
@@ -143,7 +144,8 @@ def find_new_tables(
     has lost the versions, the table is watched from the newest one.
 
     A table cannot be watched without key, row tracking and room, or if a group of the stream writes it.
-    It stops none of the others: it is left out with a warning, and `left_out` gets its name. `lost`: tables that were
+    It stops none of the others: it is left out with a warning, and `left_out` gets its name. The partial aggregates of
+    views are passed over. `lost`: tables that were
     watched in another place; one that is found is watched as before. Nothing for any other stream.
     """
     new, left = _look_at_all(store, stream, tables, partial(_begins, store, stream), lost)
@@ -179,7 +181,7 @@ def _look_at_all(
     for name in tables.names():
         try:
             ref = _reference(name, tables)
-            if ref.table_id in known:
+            if ref.table_id in known or own.is_partial(ref):
                 continue
             _require_not_own(stream.name, ref, own, everything=True)
             if ref.table_id in places:
@@ -285,9 +287,12 @@ def _all_that_can_be(
     by_name = keys_by_name(keys, asked)
     for name in asked:
         with nullcontext() if name.casefold() in names_of_old else _left_out(stream, name):
-            found = [(TableRequest(name), _found(stream, name, tables, own, everything=True))]
+            found = _found(stream, name, tables, own, everything=True)
             given = {name: by_name[name]} if name in by_name else {}
-            (watched,) = decide_watch(stream, found, given, known, restarted)
+            if name.casefold() not in names_of_old and own.is_partial(found.ref):
+                keys_by_name(given, ())  # it is not watched, so it takes none
+                continue
+            (watched,) = decide_watch(stream, [(TableRequest(name), found)], given, known, restarted)
             chosen.setdefault(watched.table.table_id, watched)
     tracked: list[WatchedTable] = []
     for watched in chosen.values():

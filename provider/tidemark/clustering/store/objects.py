@@ -56,5 +56,6 @@ CLUSTERED_TABLE = ObjectKind(
     advice=_ADVICE,
     acts="clustering.worker.acts:CLUSTERED_TABLE_ACTS",
     touched="clustering.store.touched:tables_of_runs",
+    ties="clustering.store.ties:clustered_ties",
     last_runs="clustering.store.touched:table_runs",
 )

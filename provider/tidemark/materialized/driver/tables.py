@@ -14,6 +14,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.materialized.driver.resolving import kept_schema
 from tidemark.materialized.model.jobs import KeptTable
 from tidemark.materialized.model.shapes import KeptShape, Shape
+from tidemark.model.own_tables import PARTIALS_SUFFIX
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.identifiers import quoted
 from tidemark.sql.statements import path_name
@@ -43,7 +44,7 @@ def create_kept(
     A second run finds it, and clusters it if an earlier one died before that. Raises InvalidArgument for a table with
     other columns and for a clustering that Delta refuses, NotADeltaTable.
     """
-    suffix = "__partials" if shape.shape is Shape.SUMS else ""
+    suffix = PARTIALS_SUFFIX if shape.shape is Shape.SUMS else ""
     name, path = f"{wanted.name}{suffix}", f"{wanted.path.rstrip('/')}{suffix}"
     schema = kept_schema(spark, shape)
     clustered = _clustered(shape, wanted.cluster_by)

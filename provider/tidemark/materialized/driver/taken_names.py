@@ -11,6 +11,7 @@ from tidemark.lake.storage import canonical_uri
 from tidemark.materialized.model.definitions import KeptKind
 from tidemark.materialized.model.jobs import KeptTable
 from tidemark.materialized.planning.names import title_of
+from tidemark.model.own_tables import PARTIALS_SUFFIX
 from tidemark.sql.identifiers import quoted
 from tidemark.sql.statements import path_name
 from tidemark.sql.table_names import table_name
@@ -43,7 +44,7 @@ def is_over(view: Mapping[str, Any] | None, path: str) -> bool:
     beside them.
     """
     text = str((view or {}).get("view_text"))
-    return any(path_name(f"{path}{suffix}") in text for suffix in ("", "__partials"))
+    return any(path_name(f"{path}{suffix}") in text for suffix in ("", PARTIALS_SUFFIX))
 
 
 def _is_of_the_view(spark: SparkSession, name: str, kind: str, path: str) -> bool:

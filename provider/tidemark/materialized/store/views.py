@@ -24,6 +24,7 @@ from tidemark.materialized.model.shapes import KeptShape
 from tidemark.materialized.planning.names import without_catalog
 from tidemark.materialized.store.schema import kept_views
 from tidemark.model.codec import from_json, to_json
+from tidemark.model.own_tables import PARTIALS_SUFFIX
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.alike import alike
 from tidemark.streams.store.schema import offset_moves, streams
@@ -43,6 +44,7 @@ __all__ = [
     "note_fresh",
     "note_problem",
     "note_refresh",
+    "partial_tables",
     "resume_view",
     "set_comment",
     "set_target_lag",
@@ -99,6 +101,15 @@ def keepers(connection: sa.Connection, paths: Sequence[str]) -> Mapping[str, Kee
     """The live view that keeps the table at each of these paths; others are left out. One query."""
     mine = sa.select(_of.kept_path, _of.kind, _of.name).where(_of.ended_at.is_(None), _of.kept_path.in_(paths))
     return {row.kept_path: Keeper(row.kind, row.name) for row in connection.execute(mine)}
+
+
+def partial_tables(connection: sa.Connection) -> frozenset[tuple[str, str]]:
+    """Path and id of each table of partial aggregates that a view keeps or kept, also of dropped views. One query.
+
+    A view whose own name has the suffix keeps rows of its query, unless its table has the suffix twice.
+    """
+    rows = connection.execute(sa.select(_of.name, _of.kept_name, _of.kept_path, _of.kept_table_id))
+    return frozenset((row.kept_path, row.kept_table_id) for row in rows if row.kept_name == row.name + PARTIALS_SUFFIX)
 
 
 def created_by(connection: sa.Connection, view: KeptView) -> str | None:

@@ -41,6 +41,7 @@ from tidemark.materialized.worker.streams import (
 )
 from tidemark.materialized.worker.views import find_view, find_views
 from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY
+from tidemark.model.own_tables import PARTIALS_SUFFIX
 from tidemark.model.streams import TableRef
 from tidemark.model.views import StoredView
 from tidemark.sql.statements import StatementKind, parse_statement
@@ -53,7 +54,6 @@ from tidemark.streams.worker.opening import Tables
 __all__ = ["CreatedView", "Lakes", "ViewRequest", "create_view", "resolve_request", "stored_view"]
 
 KEEPS = "tidemark.keptView"  # property of a kept table: the name of its view
-_PARTIALS = "__partials"
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _created_by(store: ControlStore, view: KeptView, who: str) -> bool:
 def _require_free_path(store: ControlStore, request: ViewRequest, tables: Tables) -> None:
     """No other table is at the kept table's path. Raises KeptViewRefused."""
     kept = store.read(views.kept_paths)
-    for path in (request.path, request.path.rstrip("/") + _PARTIALS):
+    for path in (request.path, request.path.rstrip("/") + PARTIALS_SUFFIX):
         try:
             log = tables(path)
         except (TableNotFound, NotADeltaTable):

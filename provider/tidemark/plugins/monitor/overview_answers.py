@@ -91,9 +91,10 @@ class NeedAnswer:
     the DAGs of the runs that met it. Of an object that a person has stopped it has the person's reason and name, for
     readers of the owner's DAG. `run`: the task that met it last if `run_met`, else the one that touched the object
     last. Its run and its log have `run_path` and `log_path` below Airflow's address. `advice` and `commands`: the way
-    out. `dependents`: how many tables and objects get rows from it, directly or not; 1,000 means 1,000 or more. None:
-    lineage has not been read yet, or does not know the kind. `lineage`: the address of the object in the view of
-    lineage; None if that does not know the kind. `revision`: the token that an act hands back.
+    out. `dependents`: how many tables and objects get rows from it, directly or not; 1,000 means 1,000 or more. That of
+    a clustered table or a search optimization is the number of its table. None: lineage has not been read yet, or does
+    not know the kind. `lineage`: the address of the object in the view of lineage; None if that does not know the kind.
+    `revision`: the token that an act hands back.
     """
 
     kind: str

@@ -37,5 +37,6 @@ SEARCH_OPTIMIZATION = ObjectKind(
     _entries,
     "search.store.objects:search_lags",
     touched="search.store.touched:searches_of_runs",
+    ties="search.store.ties:search_ties",
     last_runs="search.store.touched:search_runs",
 )
