@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
+from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -138,6 +139,28 @@ def test_decimals_without_places_take_no_fraction_and_members_of_any_name_their_
     assert sorted(int(id) for (id,) in desk.rows(columns="id")) == [1, 3, 5, 12345678901234567890]
     members = desk.rows(columns="at.`a'\"b`, at.parts")
     assert (members.count((7, [2, None])), members.count((8, None))) == (1, 1)
+
+
+def test_decimals_without_places_in_nested_texts_take_no_fraction(desk: Desk) -> None:
+    desk.table(
+        "id INT, at STRUCT<a: DECIMAL(10, 0), b: STRING>, parts ARRAY<DECIMAL(5, 0)>, by MAP<STRING, DECIMAL(3, 0)>"
+    )
+    good = ['1|{"a": 1.0, "b": "1.5"}|[2, null, "3", 1e2]|{"x": 4}', '2|{"b": "c"}|[]|{"x": null}', "3|||"]
+    bad = ['4|{"a": 1.5}||', "5||[1, 2.5]|", '6|||{"x": "0.1"}', "7||[123456]|", '8|{"a": {"c": 1}}||', '9|{"a": tru||']
+    desk.write("a.csv", "\n".join([*good, *bad]))
+    parts = pa.array([["1", None], ["1.5"]], pa.list_(pa.string()))
+    pq.write_table(pa.table({"id": pa.array([10, 11], pa.int32()), "parts": parts}), desk.files / "b.parquet")
+    load = "COPY INTO db.t FROM @s PATTERN = '.*{kind}' FILE_FORMAT = (TYPE = {kind} {more}) {by} ON_ERROR = CONTINUE"
+    done = desk.one(load.format(kind="csv", more="FIELD_DELIMITER = '|'", by=""))
+    assert (done.rows_loaded, done.errors_seen) == (3, 6)
+    done = desk.one(load.format(kind="parquet", more="", by=BY_NAME))
+    assert (done.rows_loaded, done.errors_seen) == (1, 1)
+    assert sorted(desk.rows(columns="id, at, parts, by"), key=itemgetter(0)) == [
+        (1, (1, "1.5"), [2, None, 3, 100], {"x": 4}),
+        (2, (None, "c"), [], {"x": None}),
+        (3, None, None, None),
+        (10, None, [1, None], None),
+    ]
 
 
 def test_numbers_with_a_fraction_and_nested_values_with_a_part_that_does_not_fit_are_errors_of_their_rows(

@@ -102,7 +102,7 @@ def test_the_header_of_a_deflated_file_is_unpacked(tmp_path: Path) -> None:
     """Spark unpacks such files, too."""
     packed = zlib.compress(b"id,name\n" + b"1,a\n" * 1_000_000)
     assert names_of(tmp_path, "a.csv.deflate", packed) == ("id", "name")
-    assert broken_texts(str(tmp_path), None, ["a.csv.deflate"]) == {}
+    assert broken_texts(str(tmp_path), None, ["a.csv.deflate"], lambda: None) == {}
     for content, problem in ((b"id,name\n", "incorrect header"), (packed[:-20], "ended before")):
         (tmp_path / "b.csv.deflate").write_bytes(content)
-        assert problem in broken_texts(str(tmp_path), None, ["b.csv.deflate"])["b.csv.deflate"]
+        assert problem in broken_texts(str(tmp_path), None, ["b.csv.deflate"], lambda: None)["b.csv.deflate"]

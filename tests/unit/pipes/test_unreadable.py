@@ -76,10 +76,10 @@ def test_headers_and_the_probe_give_the_same_files_up_for_the_same_reason(tmp_pa
         (tmp_path / name).write_bytes(content)
     (tmp_path / "folder.csv").mkdir()
     names = [*contents, "folder.csv", "gone.csv"]
-    found = broken_texts(location, None, names)
+    found = broken_texts(location, None, names, lambda: None)
     assert found == {name: header_problem(location, name) for name in names}
     assert found["gone.csv"] == GONE
-    assert broken_texts(moody, None, ["a.csv", "refused.csv"]) == {
+    assert broken_texts(moody, None, ["a.csv", "refused.csv"], lambda: None) == {
         "refused.csv": header_problem(moody, "refused.csv"),
     }
 
@@ -94,13 +94,13 @@ def test_whole_files_are_no_problem_in_any_codec(tmp_path: Path) -> None:
     }
     for name, content in packed.items():
         (tmp_path / name).write_bytes(content)
-    assert broken_texts(str(tmp_path), None, [*packed]) == {}
+    assert broken_texts(str(tmp_path), None, [*packed], lambda: None) == {}
     assert headers_of(str(tmp_path), None, [*packed], LINES) == (("id", "name"),) * 5
 
 
 def test_a_storage_that_does_not_answer_breaks_no_file(moody: str) -> None:
     with pytest.raises(StorageUnreachable, match="no answer"):
-        broken_texts(moody, None, ["a.csv", "away.csv"])
+        broken_texts(moody, None, ["a.csv", "away.csv"], lambda: None)
     with pytest.raises(StorageUnreachable, match="no answer"):
         headers_of(moody, None, ["a.csv", "away.csv"], LINES)
     with pytest.raises(StorageUnreachable, match="no answer"):

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tidemark.errors import JobCancelled
+from tidemark.pipes.driver.probe import broken_texts
 from tidemark.pipes.driver.whole_texts import (
     ends_in_quotes,
     files_in_utf8,
@@ -86,6 +88,14 @@ def test_the_lines_of_a_header_have_as_many_records_as_begin_in_them(text: str, 
     assert records_in(text, quoted(SKIP_HEADER=3)) == records
 
 
+def never_due() -> None:
+    """The job need not stop."""
+
+
+def cancelled() -> None:
+    raise JobCancelled(key="a/load")
+
+
 def test_files_are_read_whole_also_packed_ones(tmp_path: Path) -> None:
     long = b"1,a\n" * 50_000
     for name, content in {
@@ -97,12 +107,12 @@ def test_files_are_read_whole_also_packed_ones(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content))
     both = ["good.csv", "good.csv.gz", "latin.csv", "latin.csv.gz"]
-    assert files_in_utf8(str(tmp_path), None, both) == both[:2]
+    assert files_in_utf8(str(tmp_path), None, both, never_due) == both[:2]
     ends = ["good.csv", "good.csv.gz", "open.csv", "open.csv.gz"]
-    assert unclosed_files(str(tmp_path), None, ends, quoted()) == ends[2:]
+    assert unclosed_files(str(tmp_path), None, ends, quoted(), never_due) == ends[2:]
     unknown = ["of Spark alone.csv.snappy"]
-    assert files_in_utf8(str(tmp_path), None, unknown) == unknown
-    assert unclosed_files(str(tmp_path), None, unknown, quoted()) == []
+    assert files_in_utf8(str(tmp_path), None, unknown, never_due) == unknown
+    assert unclosed_files(str(tmp_path), None, unknown, quoted(), never_due) == []
     heads = ["blank.csv", "blank.csv.gz", "good.csv"]
     assert header_records(str(tmp_path), None, heads, quoted(SKIP_HEADER=2)) == dict.fromkeys(heads[:2], 1)
 
@@ -118,3 +128,18 @@ def test_the_headers_of_many_files_are_counted_without_their_texts_in_memory(tmp
         assert tracemalloc.get_traced_memory()[1] < 12 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_reads_of_large_files_stop_if_the_job_must_and_those_of_small_ones_do_not_ask(tmp_path: Path) -> None:
+    location, names = str(tmp_path), ["a.csv", "b.csv"]
+    for large in names:
+        (tmp_path / large).write_bytes(b"1,a\n" * (9 << 18))
+    (tmp_path / "small.csv").write_bytes(b"1,a\n" * 100)
+    for read in (
+        lambda some: files_in_utf8(location, None, some, cancelled),
+        lambda some: unclosed_files(location, None, some, quoted(), cancelled),
+        lambda some: broken_texts(location, None, some, cancelled),
+    ):
+        read(["small.csv"])
+        with pytest.raises(JobCancelled):
+            read(names)

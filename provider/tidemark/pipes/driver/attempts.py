@@ -27,7 +27,6 @@ class Attempts:
     location: str
     preparation: Callable[[], Preparation]
     say: Callable[[str], None]
-    stop_if_due: Callable[[], None]
 
     def until_read(self, files: Sequence[FileToLoad], attempt: Callable[[Mapping[str, str]], Read]) -> Read:
         """The answer of the attempt that reads all but the files that it is given, with the reason. Others found those.
@@ -59,4 +58,4 @@ class Attempts:
         broken = {} if named is None else dict([named])
         self.say(f"{self.what}: looking for files that cannot be read, by halves of {len(files)}")
         left = [file for file in files if file.name not in broken]
-        return {**broken, **self.preparation().broken(left, self.stop_if_due)}
+        return {**broken, **self.preparation().broken(left)}

@@ -112,14 +112,12 @@ class BatchRunner:
             attempt = there.attempt or self.files.last_attempt(batch.number)
             reports = self.files.reports_of(batch.number, attempt)
             return self._ended(batch, there._replace(attempt=attempt), reports)
-        tries = Attempts(
-            f"batch {batch.number}", batch.load.location, lambda: self._preparation(batch), self.say, self.stop_if_due
-        )
+        tries = Attempts(f"batch {batch.number}", batch.load.location, lambda: self._preparation(batch), self.say)
         return tries.until_read(planned, lambda unread: self._try(batch, planned, unread))
 
     def _preparation(self, batch: Batch) -> Preparation:
         target = open_target(batch.load, self.options)
-        return Preparation(self.spark, batch.load, target, self.options, self.workspace, self.clock())
+        return Preparation(self.spark, batch.load, target, self.options, self.workspace, self.clock(), self.stop_if_due)
 
     def _try(self, batch: Batch, planned: Sequence[FileToLoad], unread: Mapping[str, str]) -> LoadedBatch:
         preparation, attempt = self._preparation(batch), self.new_attempt()

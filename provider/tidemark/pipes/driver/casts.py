@@ -87,16 +87,36 @@ def _of_text(source: Column, wanted: DataType, formats: ValueFormats) -> Column:
         return F.try_parse_json(source)
     if isinstance(wanted, _NESTED):
         return _of_json(source, wanted)
+    return _number_of_text(source, wanted) if _is_whole(wanted) else source.try_cast(wanted)
+
+
+def _number_of_text(source: Column, wanted: DataType) -> Column:
     value = source.try_cast(wanted)
-    return F.when(value.cast("double") == source.try_cast("double"), value) if _is_whole(wanted) else value
+    return F.when(value.cast("double") == source.try_cast("double"), value)
 
 
 def _of_json(source: Column, wanted: DataType) -> Column:
-    """The text of a nested value. Spark shows a part that does not fit only in a column beside it."""
-    columns = StructType([StructField("value", wanted), StructField(_UNFIT, StringType())])
+    """The text of a nested value. Spark shows a part that does not fit only in a column beside it.
+
+    It rounds decimals, so those without places are read as text.
+    """
+    kind = _decimals_as_text(wanted)
+    columns = StructType([StructField("value", kind), StructField(_UNFIT, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _UNFIT}
     found = F.from_json(F.concat(F.lit('{"value":'), source, F.lit("}")), columns, options)
-    return F.when(found.getField(_UNFIT).isNull(), found.getField("value"))
+    value = F.when(found.getField(_UNFIT).isNull(), found.getField("value"))
+    return value if kind == wanted else F.when(~_part_fails(value, kind, wanted), _of_typed(value, kind, wanted))
+
+
+def _decimals_as_text(wanted: DataType) -> DataType:
+    """The type with texts for its decimals without places."""
+    if isinstance(wanted, StructType):
+        return StructType([StructField(part.name, _decimals_as_text(part.dataType)) for part in wanted.fields])
+    if isinstance(wanted, ArrayType):
+        return ArrayType(_decimals_as_text(wanted.elementType))
+    if isinstance(wanted, MapType):
+        return MapType(wanted.keyType, _decimals_as_text(wanted.valueType))
+    return StringType() if isinstance(wanted, DecimalType) and wanted.scale == 0 else wanted
 
 
 def _of_typed(source: Column, kind: DataType, wanted: DataType) -> Column:
@@ -106,6 +126,8 @@ def _of_typed(source: Column, kind: DataType, wanted: DataType) -> Column:
         return F.to_json(source)
     if not _is_castable(kind, wanted):
         return F.lit(None).cast(wanted)
+    if isinstance(kind, StringType) and _is_whole(wanted):
+        return _number_of_text(source, wanted)
     value = _by_names(source, kind, wanted).try_cast(wanted)
     if isinstance(kind, FractionalType) and _is_whole(wanted):
         return F.when(value.try_cast(kind) == source, value)

@@ -88,7 +88,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Makes files of a load ready. Nothing of the target is written."""
+    """Makes files of a load ready. Nothing of the target is written. `stop_if_due`: raises if the job must stop."""
 
     spark: SparkSession
     load: Load
@@ -96,6 +96,7 @@ class Preparation:
     options: Mapping[str, str] = field(repr=False)
     workspace: Workspace
     at: datetime
+    stop_if_due: Callable[[], None]
 
     def prepared(self, files: Sequence[FileToLoad], unread: Mapping[str, str]) -> Prepared:
         """The files read and judged by ON_ERROR. `unread`: those that cannot be read, with the
@@ -120,20 +121,22 @@ class Preparation:
             return self._direct(files, reading, frames, broken)
         return self._staged(files, reading, names, broken)
 
-    def broken(self, files: Sequence[FileToLoad], go_on: Callable[[], None]) -> dict[str, str]:
+    def broken(self, files: Sequence[FileToLoad]) -> dict[str, str]:
         """Those of the files that cannot be read, with the reason, after a read of all of them has failed.
 
-        `go_on`: called before each read. Raises what Spark raises for failures that
-        are not of a file.
+        Raises what Spark raises for failures that are not of a file, and what `stop_if_due` raises: it is called before
+        each read.
         """
         names = [file.name for file in files]
-        if self.load.format.type.is_text and (texts := broken_texts(self.load.location, self.options, names)):
+        if self.load.format.type.is_text and (
+            texts := broken_texts(self.load.location, self.options, names, self.stop_if_due)
+        ):
             return texts
         footers = self._footers(names)
         damaged = _damaged(footers)
 
         def reading(some: Sequence[str]) -> Reading:
-            go_on()
+            self.stop_if_due()
             return reading_of(self.spark, self.load, self.target, self.options, self.at, footers, some)
 
         left = [name for name in names if name not in damaged]
@@ -226,7 +229,7 @@ class Preparation:
                 ]
             )
 
-        staged = stage(reading, frame, names, self.workspace, headers)
+        staged = stage(reading, frame, names, self.workspace, headers, self.stop_if_due)
         return staged, staged.counted(with_values=reading.names_rows)
 
     def _headers(self, names: Sequence[str]) -> Mapping[str, int]:
@@ -248,7 +251,7 @@ class Preparation:
             return frozenset()
         known = {spark_name(self.load.location, name): name for name in names}
         doubted = {file: known[unquote(file)] for file in staged.files_with(NOT_TEXT)}
-        whole = set(files_in_utf8(self.load.location, self.options, list(doubted.values())))
+        whole = set(files_in_utf8(self.load.location, self.options, list(doubted.values()), self.stop_if_due))
         return frozenset(file for file, name in doubted.items() if name in whole)
 
     def _unclosed(self, names: Sequence[str], found: Mapping[str, Counted]) -> dict[str, str]:
@@ -257,7 +260,7 @@ class Preparation:
         doubted = [name for name in names if found.get(spark_name(location, name), Counted()).is_open]
         if not isinstance(read, CsvRead) or not doubted:
             return {}
-        return dict.fromkeys(unclosed_files(location, self.options, doubted, read), _UNCLOSED)
+        return dict.fromkeys(unclosed_files(location, self.options, doubted, read, self.stop_if_due), _UNCLOSED)
 
     def _unmatched_rows(self, reading: Reading, names: Sequence[str], found: Mapping[str, Counted]) -> dict[str, str]:
         """Files whose documents have no name of the table: those without a value are read once more."""

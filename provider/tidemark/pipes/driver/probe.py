@@ -11,22 +11,24 @@ from tidemark.lake.storage import Storage
 from tidemark.pipes.driver.packed import unpacked
 from tidemark.pipes.driver.readings import Reading
 from tidemark.pipes.driver.unreadable import broken_file, may_be_of_a_file, opened, reason_of
+from tidemark.pipes.driver.whole_reads import WholeReads
 from tidemark.pipes.planning.halving import Fault, broken_among
 
 __all__ = ["broken_by_halves", "broken_texts"]
 
 _AT_ONCE = 8
-_BYTES = 1 << 20
 
 
-def broken_texts(location: str, options: Mapping[str, str] | None, files: Sequence[str]) -> dict[str, str]:
+def broken_texts(
+    location: str, options: Mapping[str, str] | None, files: Sequence[str], stop_if_due: Callable[[], None]
+) -> dict[str, str]:
     """File → why it cannot be read to its end, of those that cannot. Each is read and unpacked once.
 
-    Raises StorageUnreachable: a storage that does not answer breaks no file.
+    Raises StorageUnreachable: a storage that does not answer breaks no file. Raises what `stop_if_due` raises.
     """
-    storage = Storage(location, options)
+    storage, reads = Storage(location, options), WholeReads(stop_if_due)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = dict(zip(files, pool.map(lambda file: _problem(storage, file), files), strict=True))
+        found = dict(zip(files, pool.map(lambda file: _problem(storage, file, reads), files), strict=True))
     return {file: problem for file, problem in found.items() if problem is not None}
 
 
@@ -55,11 +57,10 @@ def _fault(location: str, files: Sequence[str], reading: Callable[[Sequence[str]
     return None
 
 
-def _problem(storage: Storage, file: str) -> str | None:
+def _problem(storage: Storage, file: str, reads: WholeReads) -> str | None:
     try:
         with opened(storage, file) as packed:
-            content = unpacked(packed, file)
-            while content.read(_BYTES):
+            for _ in reads.blocks(unpacked(packed, file)):
                 pass
     except DataFileUnreadable as error:
         return str(error.facts["problem"])

@@ -132,11 +132,12 @@ def stage(
     files: Sequence[str],
     workspace: Workspace,
     headers: Mapping[str, int],
+    stop_if_due: Callable[[], None],
 ) -> Staged:
     """The rows of the files, staged below the workspace. A file that cannot be read is left out, with its reason.
     `headers`: Spark's path of a file, decoded → the number of rows that are its header, where it is another one.
 
-    Raises what Spark raises for other failures.
+    Raises what Spark raises for other failures, and what `stop_if_due` raises.
     """
     unread: dict[str, str] = {}
     spark, rounds = reading.spark, 0
@@ -155,7 +156,7 @@ def stage(
             unread.update([broken])
             rounds += 1
             if rounds == _ROUNDS_BEFORE_PROBE:
-                unread.update(_all_broken(reading, [file for file in left if file not in unread]))
+                unread.update(_all_broken(reading, [file for file in left if file not in unread], stop_if_due))
     staged = spark.read.parquet(place)
     return Staged(staged, blocks_of(staged), reading.shape, reading.skipped_rows, unread, headers)
 
@@ -165,10 +166,10 @@ def _name() -> Column:
     return F.url_decode(F.replace(F.col(FILE), F.lit("+"), F.lit("%2B")))
 
 
-def _all_broken(reading: Reading, files: Sequence[str]) -> dict[str, str]:
+def _all_broken(reading: Reading, files: Sequence[str], stop_if_due: Callable[[], None]) -> dict[str, str]:
     location = reading.load.location
     if reading.load.format.type.is_text:
-        return broken_texts(location, reading.options, files)
+        return broken_texts(location, reading.options, files, stop_if_due)
     return broken_by_halves(location, files, lambda _: reading)
 
 

@@ -41,7 +41,7 @@ def validated(
     wants_rows = validation.mode is ValidationMode.ROWS
 
     def preparation() -> Preparation:
-        return Preparation(job.session, load, target, job.options, workspace, at)
+        return Preparation(job.session, load, target, job.options, workspace, at, job.stop_if_due)
 
     def attempt(unread: Mapping[str, str]) -> CopiedFiles:
         prepared = preparation().prepared(files, unread)
@@ -51,7 +51,7 @@ def validated(
             prepared.rows.write.format("noop").mode("overwrite").save()
         return CopiedFiles(prepared.reports, errors=errors, rows=tuple(rows))
 
-    attempts = Attempts("validation", load.location, preparation, job.progress.say, job.stop_if_due)
+    attempts = Attempts("validation", load.location, preparation, job.progress.say)
     return attempts.until_read(files, attempt)
 
 

@@ -10,38 +10,52 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 from tidemark.lake.storage import Storage
 from tidemark.pipes.driver.headers import quoting
 from tidemark.pipes.driver.packed import is_readable, unpacked
 from tidemark.pipes.driver.unreadable import opened
+from tidemark.pipes.driver.whole_reads import WholeReads
 from tidemark.pipes.planning.readers import CsvRead
 
 __all__ = ["ends_in_quotes", "files_in_utf8", "header_records", "records_in", "unclosed_files"]
 
 _AT_ONCE = 8
-_BYTES = 1 << 20
 _BEGINNING = 1 << 16
 
 Answer = TypeVar("Answer")
 
 
-def files_in_utf8(location: str, options: Mapping[str, str] | None, files: Sequence[str]) -> list[str]:
+def files_in_utf8(
+    location: str, options: Mapping[str, str] | None, files: Sequence[str], stop_if_due: Callable[[], None]
+) -> list[str]:
     """Those of the files whose bytes are UTF-8, or are packed as Python cannot unpack them.
 
-    Raises DataFileUnreadable, StorageUnreachable.
+    Raises DataFileUnreadable, StorageUnreachable, and what `stop_if_due` raises.
     """
-    found = _each(location, options, files, lambda content, _: _is_utf8(content))
+    reads = WholeReads(stop_if_due)
+    found = _each(location, options, files, lambda content, _: _is_utf8(reads.blocks(content)))
     return [file for file in files if found.get(file, True)]
 
 
-def unclosed_files(location: str, options: Mapping[str, str] | None, files: Sequence[str], read: CsvRead) -> list[str]:
+def unclosed_files(
+    location: str,
+    options: Mapping[str, str] | None,
+    files: Sequence[str],
+    read: CsvRead,
+    stop_if_due: Callable[[], None],
+) -> list[str]:
     """Those of the files that end within quotes. Each is read once, in parts. Raises DataFileUnreadable,
-    StorageUnreachable.
+    StorageUnreachable, and what `stop_if_due` raises.
     """
-    found = _each(location, options, files, lambda content, _: ends_in_quotes(_parts(content, read), read))
-    return [file for file, is_open in found.items() if is_open]
+    reads = WholeReads(stop_if_due)
+
+    def is_open(content: IO[bytes], _: str) -> bool:
+        return ends_in_quotes(_parts(reads.blocks(content), read), read)
+
+    found = _each(location, options, files, is_open)
+    return [file for file, has_open_quote in found.items() if has_open_quote]
 
 
 def ends_in_quotes(parts: Iterable[str], read: CsvRead) -> bool:
@@ -121,10 +135,10 @@ def _asked(storage: Storage, ask: Callable[[IO[bytes], str], Answer], file: str)
         return ask(unpacked(content, file), file)
 
 
-def _is_utf8(content: Any) -> bool:
+def _is_utf8(blocks: Iterable[bytes]) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        while block := content.read(_BYTES):
+        for block in blocks:
             decoder.decode(block)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
@@ -132,8 +146,8 @@ def _is_utf8(content: Any) -> bool:
     return True
 
 
-def _parts(content: IO[bytes], read: CsvRead) -> Iterator[str]:
+def _parts(blocks: Iterable[bytes], read: CsvRead) -> Iterator[str]:
     """The text without a byte order mark."""
     decoder = codecs.getincrementaldecoder("utf-8-sig" if read.encoding == "UTF-8" else read.encoding)("replace")
-    while block := content.read(_BYTES):
+    for block in blocks:
         yield decoder.decode(block)
